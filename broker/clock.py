@@ -1,0 +1,28 @@
+"""Time as an argument, so that tests can move it."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Where a component reads the time."""
+
+    def time_ms(self) -> int:
+        """Return milliseconds since 1970, UTC: comparable with file times and wire timestamps."""
+
+    def monotonic_s(self) -> float:
+        """Return seconds from an arbitrary start that never go back: for deadlines."""
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def time_ms(self) -> int:
+        """Return milliseconds since 1970, UTC."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        """Return seconds from an arbitrary start that never go back."""
+        return time.monotonic()

@@ -1,0 +1,394 @@
+"""Every setting of broker, producer and consumer, under the property names of Kafka 0.7.
+
+A `Property` is one line: name, field, kind, range, meaning. Settings are read once into a frozen
+object: defaults, then file, then environment, then options. Unknown names are errors, with the
+nearest known name (0.7 ignored them in silence: KAFKA-181).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Self
+
+from broker.errors import ConfigError
+
+HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
+
+
+class Kind(Enum):
+    """How a property's text is read."""
+
+    INTEGER = "integer"
+    BOOLEAN = "boolean"
+    TEXT = "text"
+    PATH = "path"
+    TOPIC_MAP = "topic:integer,topic:integer"
+
+
+class Property(NamedTuple):
+    """One property: where its value goes and what it may be.
+
+    `scale` multiplies the text's number into the field's unit; `choices` are the only texts
+    allowed, where there are any.
+    """
+
+    name: str
+    field: str
+    kind: Kind
+    doc: str
+    minimum: int | None = None
+    scale: int = 1
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    """The settings of one topic's logs."""
+
+    segment_bytes: int
+    roll_ms: int
+    retention_ms: int
+    retention_bytes: int
+    flush_interval_messages: int
+    flush_interval_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Base of the three settings objects: reading and checking of property texts."""
+
+    PROPERTIES: ClassVar[tuple[Property, ...]] = ()
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Self:
+        """Return settings from property texts, defaults for the rest.
+
+        Args:
+            properties: name to text, as `.properties` files and `-X name=value` give them.
+
+        Raises:
+            ConfigError: a name is unknown, or a text is malformed or out of range.
+        """
+        return cls().with_properties(properties)
+
+    def with_properties(self, properties: Mapping[str, str]) -> Self:
+        """Return a copy with these properties on top.
+
+        Raises:
+            ConfigError: a name is unknown, or a text is malformed or out of range.
+        """
+        known = {prop.name: prop for prop in self.PROPERTIES}
+        values: dict[str, Any] = {}
+        for name, text in properties.items():
+            if name not in known:
+                raise ConfigError(_unknown_property(name, known))
+            values[known[name].field] = parse_property(known[name], text)
+        return replace(self, **values)
+
+    def value_text(self, prop: Property) -> str:
+        """Return a property's value in this object as property text."""
+        value = getattr(self, prop.field)
+        if prop.kind is Kind.BOOLEAN:
+            return str(value).lower()
+        if prop.kind is Kind.TOPIC_MAP:
+            return ",".join(f"{topic}:{n // prop.scale}" for topic, n in value.items())
+        if prop.kind is Kind.INTEGER and prop.scale != 1:
+            return f"{value / prop.scale:g}"
+        return "" if value is None else str(value)
+
+
+def parse_property(prop: Property, text: str) -> object:
+    """Return the value of a property's text, in the unit of its field.
+
+    Raises:
+        ConfigError: the text is malformed or out of range.
+    """
+    text = text.strip()
+    if prop.kind is Kind.INTEGER:
+        return _parse_integer(prop, text)
+    if prop.kind is Kind.BOOLEAN:
+        if text not in ("true", "false"):
+            raise ConfigError(f"{prop.name} is '{text}'; it must be true or false")
+        return text == "true"
+    if prop.kind is Kind.TOPIC_MAP:
+        return _parse_topic_map(prop, text)
+    if prop.choices and text not in prop.choices:
+        raise ConfigError(f"{prop.name} is '{text}'; it must be one of {', '.join(prop.choices)}")
+    if prop.kind is Kind.PATH:
+        return Path(text).expanduser() if text else None
+    return text
+
+
+def _parse_integer(prop: Property, text: str) -> int:
+    try:
+        number = int(text)
+    except ValueError as error:
+        raise ConfigError(f"{prop.name} is '{text}'; it must be a whole number") from error
+    if prop.minimum is not None and number < prop.minimum:
+        raise ConfigError(f"{prop.name} is {number}; it must be at least {prop.minimum}")
+    return number * prop.scale if number > 0 else number
+
+
+def _parse_topic_map(prop: Property, text: str) -> dict[str, int]:
+    values: dict[str, int] = {}
+    for item in filter(None, map(str.strip, text.split(","))):
+        topic, colon, number = item.rpartition(":")
+        if not colon or not topic.strip():
+            raise ConfigError(f"{prop.name} has '{item}'; each item is topic:number")
+        values[topic.strip()] = _parse_integer(prop, number.strip())
+    return values
+
+
+def _unknown_property(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"no property '{name}'" + (f"; did you mean '{near[0]}'?" if near else "")
+
+
+_P = Property
+_INT, _BOOL, _TEXT, _PATH, _MAP = (
+    Kind.INTEGER,
+    Kind.BOOLEAN,
+    Kind.TEXT,
+    Kind.PATH,
+    Kind.TOPIC_MAP,
+)
+
+ZOOKEEPER_PROPERTIES = (
+    _P("zk.connect", "zookeeper", _TEXT, "HOST:PORT[,..][/CHROOT]; empty for no registry"),
+    _P("zk.sessiontimeout.ms", "zk_session_timeout_ms", _INT, "registry session timeout", 1),
+    _P("zk.connectiontimeout.ms", "zk_connection_timeout_ms", _INT, "wait at start", 1),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig(Settings):
+    """What a broker is started with.
+
+    Defaults are 0.7's, but for: the port (0.7 6667, its sample 9092), the bind address (0.7 all
+    interfaces), the flush interval (0.7: 500 messages or 3 s) and the limits that 0.7 lacked.
+    """
+
+    PROPERTIES: ClassVar[tuple[Property, ...]] = (
+        _P("brokerid", "broker_id", _INT, "this broker's number in the cluster", 0),
+        _P("host", "host", _TEXT, "address to listen on"),
+        _P("hostname", "hostname", _TEXT, "address to advertise; empty: the one listened on"),
+        _P("port", "port", _INT, "port to listen on; 0 picks a free one", 0),
+        _P("log.dir", "data_dir", _PATH, "data directory"),
+        _P("num.threads", "num_threads", _INT, "processor threads", 1),
+        _P("num.partitions", "num_partitions", _INT, "partitions of a new topic", 1),
+        _P("topic.partition.count.map", "topic_partition_counts", _MAP, "partitions by topic", 1),
+        _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
+        _P("max.socket.request.bytes", "max_request_bytes", _INT, "largest frame, bytes", 1),
+        _P("max.topic.name.length", "max_topic_name_length", _INT, "longest topic name", 1),
+        _P("log.file.size", "segment_bytes", _INT, "roll a segment above this size, bytes", 5),
+        _P("topic.log.file.size", "topic_segment_bytes", _MAP, "the same by topic", 1),
+        _P("log.roll.hours", "roll_ms", _INT, "roll a segment of this age", 1, HOUR_MS),
+        _P("log.roll.minutes", "roll_ms", _INT, "the same in minutes", 1, MINUTE_MS),
+        _P("topic.log.roll.hours", "topic_roll_ms", _MAP, "the same by topic", 1, HOUR_MS),
+        _P("log.retention.hours", "retention_ms", _INT, "keep segments so long", 1, HOUR_MS),
+        _P("log.retention.minutes", "retention_ms", _INT, "the same in minutes", 1, MINUTE_MS),
+        _P("topic.log.retention.hours", "topic_retention_ms", _MAP, "by topic", 1, HOUR_MS),
+        _P("log.retention.size", "retention_bytes", _INT, "keep so much of a partition; -1 all"),
+        _P("topic.log.retention.size", "topic_retention_bytes", _MAP, "the same by topic", 1),
+        _P(
+            "log.cleanup.policy",
+            "retention_policy",
+            _TEXT,
+            "what happens to segments past retention",
+            choices=("delete", "archive"),
+        ),
+        _P("log.archive.dir", "archive_dir", _PATH, "where policy archive puts them"),
+        _P("log.cleanup.interval.mins", "cleanup_interval_ms", _INT, "every", 1, MINUTE_MS),
+        _P("log.flush.interval", "flush_interval_messages", _INT, "flush after n messages", 1),
+        _P("log.default.flush.interval.ms", "flush_interval_ms", _INT, "or after this time", 1),
+        _P("topic.flush.intervals.ms", "topic_flush_interval_ms", _MAP, "the same by topic", 1),
+        _P("log.flusher.threads", "flusher_threads", _INT, "threads that fsync", 1),
+        _P("log.checkpoint.interval.ms", "checkpoint_interval_ms", _INT, "recovery point", 1),
+        _P("socket.send.buffer", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
+        _P("socket.receive.buffer", "socket_receive_bytes", _INT, "SO_RCVBUF; 0 the system's", 0),
+        _P("max.connections", "max_connections", _INT, "connections in all", 1),
+        _P("max.connections.per.ip", "max_connections_per_ip", _INT, "from one address", 1),
+        _P("connections.max.idle.ms", "max_idle_ms", _INT, "close after no whole request", 1),
+        _P("queued.max.bytes", "max_queued_bytes", _INT, "of requests being received", 1),
+        _P("monitoring.period.secs", "monitoring_period_ms", _INT, "window of rates", 1, 1000),
+        *ZOOKEEPER_PROPERTIES,
+    )
+
+    broker_id: int = 0
+    host: str = "127.0.0.1"
+    hostname: str = ""
+    port: int = 9092
+    data_dir: Path = Path("data")
+    num_threads: int = field(default_factory=lambda: os.cpu_count() or 1)
+    num_partitions: int = 1
+    topic_partition_counts: Mapping[str, int] = field(default_factory=dict)
+    max_message_bytes: int = 1_000_000
+    max_request_bytes: int = 104_857_600
+    max_topic_name_length: int = 255
+    segment_bytes: int = 1 << 30
+    topic_segment_bytes: Mapping[str, int] = field(default_factory=dict)
+    roll_ms: int = 168 * HOUR_MS
+    topic_roll_ms: Mapping[str, int] = field(default_factory=dict)
+    retention_ms: int = 168 * HOUR_MS
+    topic_retention_ms: Mapping[str, int] = field(default_factory=dict)
+    retention_bytes: int = -1
+    topic_retention_bytes: Mapping[str, int] = field(default_factory=dict)
+    retention_policy: str = "delete"
+    archive_dir: Path | None = None
+    cleanup_interval_ms: int = 10 * MINUTE_MS
+    flush_interval_messages: int = 10_000
+    flush_interval_ms: int = 100
+    topic_flush_interval_ms: Mapping[str, int] = field(default_factory=dict)
+    flusher_threads: int = 2
+    checkpoint_interval_ms: int = 5000
+    socket_send_bytes: int = 0
+    socket_receive_bytes: int = 0
+    max_connections: int = 10_000
+    max_connections_per_ip: int = 10_000
+    max_idle_ms: int = 10 * MINUTE_MS
+    max_queued_bytes: int = 256 << 20
+    monitoring_period_ms: int = 600_000
+    zookeeper: str = ""
+    zk_session_timeout_ms: int = 6000
+    zk_connection_timeout_ms: int = 6000
+
+    def __post_init__(self) -> None:
+        if self.retention_policy == "archive" and self.archive_dir is None:
+            raise ConfigError("log.cleanup.policy=archive needs log.archive.dir")
+
+    def for_topic(self, topic: str) -> LogConfig:
+        """Return the log settings of one topic: its own where it has any, else the defaults."""
+        return LogConfig(
+            segment_bytes=self.topic_segment_bytes.get(topic, self.segment_bytes),
+            roll_ms=self.topic_roll_ms.get(topic, self.roll_ms),
+            retention_ms=self.topic_retention_ms.get(topic, self.retention_ms),
+            retention_bytes=self.topic_retention_bytes.get(topic, self.retention_bytes),
+            flush_interval_messages=self.flush_interval_messages,
+            flush_interval_ms=self.topic_flush_interval_ms.get(topic, self.flush_interval_ms),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig(Settings):
+    """What a producer is made with."""
+
+    PROPERTIES: ClassVar[tuple[Property, ...]] = (
+        _P("broker.list", "broker_list", _TEXT, "[ID:]HOST:PORT,..; instead of a registry"),
+        _P(
+            "compression.codec",
+            "codec",
+            _TEXT,
+            "compression of what is sent",
+            choices=("0", "1", "2", "none", "gzip", "snappy", "lz4", "zstd"),
+        ),
+        _P(
+            "request.required.acks",
+            "acks",
+            _TEXT,
+            "0 none, 1 written, -1 committed",
+            choices=("0", "1", "-1"),
+        ),
+        _P("connect.timeout.ms", "connect_timeout_ms", _INT, "for all attempts together", 1),
+        _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for an answer", 1),
+        _P("buffer.size", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
+        _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
+        _P("max.in.flight.requests", "max_in_flight", _INT, "unanswered requests", 1),
+        _P("num.retries", "num_retries", _INT, "tries after a failure", 0),
+        *ZOOKEEPER_PROPERTIES,
+    )
+
+    broker_list: str = ""
+    codec: str = "none"
+    acks: str = "-1"
+    connect_timeout_ms: int = 5000
+    socket_timeout_ms: int = 30_000
+    socket_send_bytes: int = 0
+    max_message_bytes: int = 1_000_000
+    max_in_flight: int = 8
+    num_retries: int = 3
+    zookeeper: str = ""
+    zk_session_timeout_ms: int = 6000
+    zk_connection_timeout_ms: int = 6000
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerConfig(Settings):
+    """What a consumer is made with."""
+
+    PROPERTIES: ClassVar[tuple[Property, ...]] = (
+        _P("broker.list", "broker_list", _TEXT, "[ID:]HOST:PORT,..; instead of a registry"),
+        _P("connect.timeout.ms", "connect_timeout_ms", _INT, "for all attempts together", 1),
+        _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for an answer", 1),
+        _P("socket.buffersize", "socket_receive_bytes", _INT, "SO_RCVBUF; 0 the system's", 0),
+        _P("fetch.size", "fetch_bytes", _INT, "per partition and request", 1),
+        _P("fetch.wait.max.ms", "max_wait_ms", _INT, "how long a read may wait", 0),
+        *ZOOKEEPER_PROPERTIES,
+    )
+
+    broker_list: str = ""
+    connect_timeout_ms: int = 5000
+    socket_timeout_ms: int = 30_000
+    socket_receive_bytes: int = 0
+    fetch_bytes: int = 1 << 20
+    max_wait_ms: int = 500
+    zookeeper: str = ""
+    zk_session_timeout_ms: int = 6000
+    zk_connection_timeout_ms: int = 6000
+
+
+def load_file(path: Path) -> dict[str, str]:
+    """Return the properties a file sets: TOML by its suffix, else Java properties.
+
+    Args:
+        path: `.toml` (tables and dotted keys both spell property names) or `.properties`.
+
+    Raises:
+        ConfigError: the file cannot be read or parsed; the text names file and line.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"cannot read configuration {path}: {error}") from error
+    if path.suffix == ".toml":
+        return _parse_toml(path, text)
+    return _parse_java_properties(path, text)
+
+
+def _parse_toml(path: Path, text: str) -> dict[str, str]:
+    import tomllib
+
+    try:
+        return dict(_flatten(tomllib.loads(text)))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
+    maps = {prop.name for prop in BrokerConfig.PROPERTIES if prop.kind is Kind.TOPIC_MAP}
+    for key, value in table.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and name in maps:
+            yield name, ",".join(f"{topic}:{number}" for topic, number in value.items())
+        elif isinstance(value, Mapping):
+            yield from _flatten(value, f"{name}.")
+        else:
+            yield name, str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _parse_java_properties(path: Path, text: str) -> dict[str, str]:
+    properties: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip()
+        if not line or line[0] in "#!":
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise ConfigError(f"{path}:{number}: '{line}' is not name=value")
+        properties[name.strip()] = value.strip()
+    return properties

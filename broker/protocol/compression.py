@@ -1,0 +1,206 @@
+"""Compression codecs of wrapper messages, in 0.7's containers.
+
+0.7 keeps the codec in the low two bits of a message's attributes: 0 none, 1 gzip, 2 snappy, 3
+invalid. Our extension codecs keep those bits at 3, so that a true 0.7 client refuses a wrapper
+that it could not open, and name themselves in the bits above. gzip comes from the standard
+library, all others from cramjam.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import Any
+
+from broker.errors import InvalidMessageError
+from broker.protocol.primitives import INT32, Buffer
+
+MAX_DECOMPRESSED_BYTES = 256 << 20
+_SNAPPY_BLOCK_BYTES = 32768
+_SNAPPY_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+
+
+class Codec(IntEnum):
+    """A compression codec; its value is what goes into a message's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3 | 1 << 2
+    ZSTD = 3 | 2 << 2
+
+
+def codec_of(attributes: int) -> Codec | None:
+    """Return the codec that a message's attributes name, None if there is no such codec.
+
+    Source: Kafka 0.7 `Message.compressionCodec`: the high bits mean nothing for codecs 0 to 2.
+    """
+    low = attributes & 3
+    if low < 3:
+        return Codec(low)
+    return _EXTENSIONS.get(attributes & 15)
+
+
+_EXTENSIONS = {int(Codec.LZ4): Codec.LZ4, int(Codec.ZSTD): Codec.ZSTD}
+
+
+def compress(codec: Codec, data: Buffer) -> bytes:
+    """Return `data` in the codec's container."""
+    return _COMPRESS[codec](data)
+
+
+def decompress(codec: Codec, data: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
+    """Return what a container holds.
+
+    Args:
+        codec: how it was compressed.
+        data: the whole container.
+        max_bytes: the most it may unfold to; a few bytes can stand for gigabytes.
+
+    Raises:
+        InvalidMessageError: the container is broken, or unfolds to more than `max_bytes`.
+    """
+    try:
+        return _DECOMPRESS[codec](data, max_bytes)
+    except (zlib.error, struct.error) as error:
+        raise InvalidMessageError(f"broken {codec.name.lower()} data: {error}") from error
+
+
+def _too_large(max_bytes: int) -> InvalidMessageError:
+    return InvalidMessageError(f"compressed data unfolds to more than {max_bytes} bytes")
+
+
+@contextlib.contextmanager
+def _cramjam_errors(container: str) -> Iterator[None]:
+    import cramjam
+
+    try:
+        yield
+    except cramjam.DecompressionError as error:
+        raise InvalidMessageError(f"broken {container} data: {error}") from error
+
+
+def _gzip_compress(data: Buffer) -> bytes:
+    import gzip
+
+    return gzip.compress(data, 6, mtime=0)
+
+
+def _gzip_decompress(data: Buffer, max_bytes: int) -> bytes:
+    """Read one or more gzip members, as the JDK's stream does."""
+    parts: list[bytes] = []
+    room = max_bytes
+    rest: Buffer = data
+    while len(rest):
+        member = zlib.decompressobj(wbits=31)
+        parts.append(member.decompress(rest, room + 1))
+        room -= len(parts[-1])
+        if room < 0:
+            raise _too_large(max_bytes)
+        if not member.eof:
+            raise InvalidMessageError("broken gzip data: it is cut off")
+        rest = member.unused_data
+    if not parts:
+        raise InvalidMessageError("broken gzip data: it is empty")
+    return b"".join(parts)
+
+
+def _snappy_compress(data: Buffer) -> bytes:
+    from cramjam import snappy
+
+    view = memoryview(data)
+    parts = [_SNAPPY_HEADER]
+    for start in range(0, len(view), _SNAPPY_BLOCK_BYTES):
+        block = bytes(snappy.compress_raw(bytes(view[start : start + _SNAPPY_BLOCK_BYTES])))
+        parts += (INT32.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _snappy_decompress(data: Buffer, max_bytes: int) -> bytes:
+    """Read the stream container, or one bare block as 0.7's reader does where it is missing."""
+    view = memoryview(data)
+    if len(view) < len(_SNAPPY_HEADER) or bytes(view[:8]) != _SNAPPY_HEADER[:8]:
+        return _snappy_block(view, max_bytes)
+    parts: list[bytes] = []
+    position = len(_SNAPPY_HEADER)
+    room = max_bytes
+    while position < len(view):
+        (size,) = INT32.unpack_from(view, position)
+        position += 4
+        if size < 0 or position + size > len(view):
+            raise InvalidMessageError("broken snappy data: a block is cut off")
+        parts.append(_snappy_block(view[position : position + size], room))
+        room -= len(parts[-1])
+        position += size
+    return b"".join(parts)
+
+
+def _snappy_block(block: memoryview, max_bytes: int) -> bytes:
+    from cramjam import snappy
+
+    raw = bytes(block)
+    with _cramjam_errors("snappy"):
+        if snappy.decompress_raw_len(raw) > max_bytes:
+            raise _too_large(max_bytes)
+        return bytes(snappy.decompress_raw(raw))
+
+
+def _sized_compress(compressor: Callable[[bytes], Any], data: Buffer) -> bytes:
+    """Return an int32 with the length of `data`, then its compressed frame."""
+    return INT32.pack(len(data)) + bytes(compressor(bytes(data)))
+
+
+def _sized_decompress(
+    decompressor: Callable[[bytes, bytearray], int], data: Buffer, max_bytes: int
+) -> bytes:
+    (size,) = INT32.unpack_from(data)
+    if not 0 <= size <= max_bytes:
+        raise _too_large(max_bytes)
+    unfolded = bytearray(size)
+    with _cramjam_errors("lz4 or zstd"):
+        unfolded_bytes = decompressor(bytes(data[INT32.size :]), unfolded)
+    if unfolded_bytes != size:
+        raise InvalidMessageError(f"compressed data does not unfold to the {size} bytes it claims")
+    return bytes(unfolded)
+
+
+def _lz4_compress(data: Buffer) -> bytes:
+    from cramjam import lz4
+
+    return _sized_compress(lz4.compress, data)
+
+
+def _lz4_decompress(data: Buffer, max_bytes: int) -> bytes:
+    from cramjam import lz4
+
+    return _sized_decompress(lz4.decompress_into, data, max_bytes)
+
+
+def _zstd_compress(data: Buffer) -> bytes:
+    from cramjam import zstd
+
+    return _sized_compress(zstd.compress, data)
+
+
+def _zstd_decompress(data: Buffer, max_bytes: int) -> bytes:
+    from cramjam import zstd
+
+    return _sized_decompress(zstd.decompress_into, data, max_bytes)
+
+
+_COMPRESS: dict[Codec, Callable[[Buffer], bytes]] = {
+    Codec.NONE: bytes,
+    Codec.GZIP: _gzip_compress,
+    Codec.SNAPPY: _snappy_compress,
+    Codec.LZ4: _lz4_compress,
+    Codec.ZSTD: _zstd_compress,
+}
+_DECOMPRESS: dict[Codec, Callable[[Buffer, int], bytes]] = {
+    Codec.GZIP: _gzip_decompress,
+    Codec.SNAPPY: _snappy_decompress,
+    Codec.LZ4: _lz4_decompress,
+    Codec.ZSTD: _zstd_decompress,
+}

@@ -1,0 +1,107 @@
+"""Frames: an int32 size and that many bytes, in both directions."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.errors import ProtocolError
+from broker.protocol.primitives import INT32, Buffer
+
+SIZE_BYTES = 4
+DEFAULT_MAX_FRAME_BYTES = 104857600
+
+
+class Cut(NamedTuple):
+    """What was found at the front of a buffer.
+
+    `frames` are views on the buffer without their size fields; `consumed` bytes held them;
+    `needed` is the whole length, size field included, of the frame that is not complete yet, or
+    0 while its size is unknown.
+    """
+
+    frames: list[memoryview]
+    consumed: int
+    needed: int
+
+
+def encode_frame(*parts: Buffer) -> bytes:
+    """Return one frame around the parts."""
+    return b"".join((INT32.pack(sum(map(len, parts))), *parts))
+
+
+def cut_frames(buffer: Buffer, *, max_frame_bytes: int) -> Cut:
+    """Cut every complete frame off the front of a buffer.
+
+    Args:
+        buffer: bytes as they came from the peer.
+        max_frame_bytes: the largest size field allowed, inclusive.
+
+    Returns:
+        The frames, how many bytes they took, and how large the next one will be.
+
+    Raises:
+        ProtocolError: a size is below 1 or above the limit. Frames before it are lost with the
+            connection, unless the caller cuts again up to `error.position`.
+    """
+    view = memoryview(buffer)
+    size_at = INT32.unpack_from
+    frames: list[memoryview] = []
+    position = 0
+    end = len(view)
+    while end - position >= SIZE_BYTES:
+        (size,) = size_at(view, position)
+        if not 0 < size <= max_frame_bytes:
+            raise FrameSizeError(size, max_frame_bytes, position)
+        start = position + SIZE_BYTES
+        if start + size > end:
+            return Cut(frames, position, SIZE_BYTES + size)
+        position = start + size
+        frames.append(view[start:position])
+    return Cut(frames, position, 0)
+
+
+class FrameSizeError(ProtocolError):
+    """A frame's size field is not a size we take.
+
+    Args:
+        size: what the field holds.
+        max_frame_bytes: the limit it was held against.
+        position: where in the buffer the size field stands; what lies before it is good.
+    """
+
+    def __init__(self, size: int, max_frame_bytes: int, position: int) -> None:
+        super().__init__(f"frame size {size} is not within 1..{max_frame_bytes}")
+        self.position = position
+
+
+class FrameDecoder:
+    """Gives the frames of a stream that arrives in pieces of any size.
+
+    Args:
+        max_frame_bytes: the largest size field allowed, inclusive.
+    """
+
+    def __init__(self, *, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._buffer = bytearray()
+
+    def receive_data(self, data: Buffer) -> None:
+        """Take bytes from the peer."""
+        self._buffer += data
+
+    def next_frame(self) -> bytes | None:
+        """Return the next frame without its size field, or None until more data has come.
+
+        Raises:
+            ProtocolError: the size field is out of range; the stream is then of no further use.
+        """
+        if len(self._buffer) < SIZE_BYTES:
+            return None
+        (size,) = INT32.unpack_from(self._buffer)
+        if not 0 < size <= self._max_frame_bytes:
+            raise FrameSizeError(size, self._max_frame_bytes, 0)
+        if len(self._buffer) < SIZE_BYTES + size:
+            return None
+        frame = bytes(self._buffer[SIZE_BYTES : SIZE_BYTES + size])
+        del self._buffer[: SIZE_BYTES + size]
+        return frame

@@ -1,0 +1,211 @@
+"""Message sets seen in full detail: entries as stored, messages as unfolded.
+
+Hot paths use `codec`; this is the view for inspection, filters and output formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from broker.errors import InvalidFetchSizeError, InvalidMessageError
+from broker.protocol.checksum import crc32
+from broker.protocol.codec import (
+    LENGTH_BYTES,
+    MAGIC0_HEADER_BYTES,
+    MAGIC1_HEADER_BYTES,
+    Fault,
+    Scan,
+    encode,
+    scan,
+    unfold,
+)
+from broker.protocol.compression import Codec, codec_of, compress
+from broker.protocol.primitives import INT32, Buffer
+
+_FAULT_TEXT = {
+    Fault.SIZE: "its length field is impossible",
+    Fault.MAGIC: "its magic byte is unknown",
+    Fault.CODEC: "its codec is unknown",
+    Fault.CRC: "its payload does not match its CRC",
+    Fault.COMPRESSED: "its compressed content cannot be read",
+    Fault.PARTIAL: "it is incomplete",
+}
+
+
+class Entry(NamedTuple):
+    """One outer entry as it is stored.
+
+    `offset` is where it starts, `next_offset` where the next one does; `length` is its length
+    field; `payload` is a view on the buffer; `codec` is None where the attributes name none.
+    """
+
+    offset: int
+    next_offset: int
+    length: int
+    magic: int
+    attributes: int
+    codec: Codec | None
+    crc: int
+    payload: memoryview
+
+    @property
+    def is_valid(self) -> bool:
+        """Return whether the codec is known and the payload has the stored CRC."""
+        return self.codec is not None and crc32(self.payload) == self.crc
+
+
+class Message(NamedTuple):
+    """One message as an application sees it.
+
+    `offset` is the position of its outer entry and `next_offset` the resume point after it, so
+    all messages of one wrapper share the former; `inner` is the index inside the wrapper, 0 for a
+    plain message. `codec` is the outer entry's, `crc` that of the payload.
+    """
+
+    offset: int
+    next_offset: int
+    inner: int
+    magic: int
+    codec: Codec
+    crc: int
+    payload: bytes
+
+
+def describe_fault(fault: Fault, position: int) -> str:
+    """Return a sentence fragment such as `the message at 33 ...: its magic byte is unknown`."""
+    return f"the message at {position} is invalid: {_FAULT_TEXT[fault]}"
+
+
+def raise_fault(fault: Fault, offset: int) -> None:
+    """Raise what a client reports when a set turns out bad at `offset`; nothing for `NONE`.
+
+    Raises:
+        InvalidFetchSizeError: the entry is incomplete (0.7 code 4).
+        InvalidMessageError: anything else is wrong with it (0.7 code 2).
+    """
+    if fault is Fault.PARTIAL:
+        raise InvalidFetchSizeError(
+            f"the message at {offset} is larger than the fetch, or its length is corrupt"
+        )
+    if fault:
+        raise InvalidMessageError(describe_fault(fault, offset))
+
+
+def iter_entries(buffer: Buffer, base_offset: int) -> Iterator[Entry]:
+    """Give the outer entries of a message set, valid or not, as far as the lengths make sense.
+
+    Args:
+        buffer: starts on an entry; a partial entry at its end is left out.
+        base_offset: the log offset of its first byte.
+    """
+    view = memoryview(buffer)
+    position = 0
+    while len(view) - position >= LENGTH_BYTES + MAGIC0_HEADER_BYTES:
+        (length,) = INT32.unpack_from(view, position)
+        end = position + LENGTH_BYTES + length
+        magic = view[position + LENGTH_BYTES]
+        header_bytes = MAGIC1_HEADER_BYTES if magic else MAGIC0_HEADER_BYTES
+        if length < header_bytes or end > len(view) or magic > 1:
+            return
+        start = position + LENGTH_BYTES + header_bytes
+        attributes = view[position + LENGTH_BYTES + 1] if magic else 0
+        crc = int.from_bytes(view[start - 4 : start], "big")
+        yield Entry(
+            offset=base_offset + position,
+            next_offset=base_offset + end,
+            length=length,
+            magic=magic,
+            attributes=attributes,
+            codec=codec_of(attributes),
+            crc=crc,
+            payload=view[start:end],
+        )
+        position = end
+
+
+def iter_messages(buffer: Buffer, base_offset: int) -> Iterator[Message]:
+    """Give the messages of a message set with every detail, compressed ones unfolded.
+
+    Args:
+        buffer: starts on an entry; a partial entry at its end ends the iteration, unless it is
+            the first.
+        base_offset: the log offset of its first byte.
+
+    Raises:
+        InvalidMessageError: at the first bad entry, after all messages before it.
+        InvalidFetchSizeError: the very first entry is incomplete.
+    """
+    end_offset = base_offset
+    for entry in iter_entries(buffer, base_offset):
+        yield from messages_of(entry)
+        end_offset = entry.next_offset
+    rest = memoryview(buffer)[end_offset - base_offset :]
+    found = scan(rest)
+    if found.fault is not Fault.PARTIAL or end_offset == base_offset:
+        raise_fault(found.fault, end_offset)
+
+
+def messages_of(entry: Entry) -> Iterator[Message]:
+    """Give the messages one entry stands for: itself, or what is inside a wrapper.
+
+    Raises:
+        InvalidMessageError: its CRC is wrong, its codec unknown, or its content unreadable.
+    """
+    if entry.codec is None:
+        raise_fault(Fault.CODEC, entry.offset)
+    if crc32(entry.payload) != entry.crc:
+        raise_fault(Fault.CRC, entry.offset)
+    codec = entry.codec or Codec.NONE
+    payloads = unfold(codec, entry.payload) if codec else [bytes(entry.payload)]
+    last = len(payloads) - 1
+    for inner, payload in enumerate(payloads):
+        yield Message(
+            offset=entry.offset,
+            next_offset=entry.next_offset if inner == last else entry.offset,
+            inner=inner,
+            magic=entry.magic,
+            codec=codec,
+            crc=crc32(payload) if codec else entry.crc,
+            payload=payload,
+        )
+
+
+def count_messages(buffer: Buffer, found: Scan) -> int:
+    """Return how many messages the good part of a scanned set holds, wrappers unfolded.
+
+    Args:
+        buffer: the message set.
+        found: what `codec.scan` says of it.
+
+    Raises:
+        InvalidMessageError: a wrapper's content cannot be read.
+    """
+    count = found.entry_count - len(found.wrappers)
+    view = memoryview(buffer)
+    for position in found.wrappers:
+        (entry,) = iter_entries(view[position : _entry_end(view, position)], position)
+        count += len(unfold(entry.codec or Codec.NONE, entry.payload))
+    return count
+
+
+def _entry_end(view: memoryview, position: int) -> int:
+    return position + LENGTH_BYTES + int(INT32.unpack_from(view, position)[0])
+
+
+def build_set(payloads: Iterable[Buffer], codec: Codec = Codec.NONE) -> bytes:
+    """Return the message set of these payloads, in one wrapper if a codec is given.
+
+    An empty list gives an empty set, not an empty wrapper, as in 0.7.
+    """
+    return wrap(encode(payloads), codec)
+
+
+def wrap(message_set: Buffer, codec: Codec) -> bytes:
+    """Return a message set as one wrapper entry; unchanged without a codec or when empty."""
+    if not codec or not len(message_set):
+        return bytes(message_set)
+    payload = compress(codec, message_set)
+    length = len(payload) + MAGIC1_HEADER_BYTES
+    header = INT32.pack(length) + bytes((1, codec)) + crc32(payload).to_bytes(4, "big")
+    return header + payload

@@ -1,0 +1,133 @@
+"""Integers and short strings of the wire, read with bounds checks.
+
+All integers are big-endian and signed. A short string is an int16 byte count and UTF-8.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from broker.errors import ProtocolError
+
+Buffer = bytes | bytearray | memoryview
+
+INT8 = struct.Struct(">b")
+INT16 = struct.Struct(">h")
+INT32 = struct.Struct(">i")
+INT64 = struct.Struct(">q")
+
+MAX_SHORT_STRING_BYTES = 32767
+
+
+def encode_short_string(text: str) -> bytes:
+    """Return a short string's wire form.
+
+    Args:
+        text: at most 32767 bytes in UTF-8.
+
+    Returns:
+        The int16 byte count followed by the bytes. (0.7's own writer counts UTF-16 units, which
+        is why it cannot send a name outside ASCII; its reader counts bytes as this does.)
+
+    Raises:
+        ProtocolError: the text is too long for the length field, or is no valid Unicode.
+    """
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise ProtocolError(f"a short string cannot hold {text[:40]!r}: {error.reason}") from error
+    if len(data) > MAX_SHORT_STRING_BYTES:
+        raise ProtocolError(f"a short string holds at most 32767 bytes, not {len(data)}")
+    return INT16.pack(len(data)) + data
+
+
+class Reader:
+    """Reads fields one after another from a buffer.
+
+    Args:
+        buffer: the bytes to read; slices handed out are views on it.
+    """
+
+    __slots__ = ("_position", "_view")
+
+    def __init__(self, buffer: Buffer) -> None:
+        self._view = memoryview(buffer)
+        self._position = 0
+
+    @property
+    def remaining(self) -> int:
+        """Return how many bytes are left."""
+        return len(self._view) - self._position
+
+    def _integer(self, layout: struct.Struct) -> int:
+        try:
+            (value,) = layout.unpack_from(self._view, self._position)
+        except struct.error as error:
+            raise ProtocolError(
+                f"a {layout.size}-byte integer is due at byte {self._position}, "
+                f"{self.remaining} bytes are left"
+            ) from error
+        self._position += layout.size
+        return int(value)
+
+    def int8(self) -> int:
+        """Read an int8."""
+        return self._integer(INT8)
+
+    def int16(self) -> int:
+        """Read an int16."""
+        return self._integer(INT16)
+
+    def int32(self) -> int:
+        """Read an int32."""
+        return self._integer(INT32)
+
+    def int64(self) -> int:
+        """Read an int64."""
+        return self._integer(INT64)
+
+    def count(self, layout: struct.Struct, item_bytes: int) -> int:
+        """Read the length of an array.
+
+        Args:
+            layout: the integer that holds it, `INT16` or `INT32`.
+            item_bytes: the least number of bytes one item takes, at least 1.
+
+        Returns:
+            A count that the bytes left can hold.
+
+        Raises:
+            ProtocolError: the count is negative, or promises more than is there.
+        """
+        count = self._integer(layout)
+        if count < 0 or count * item_bytes > self.remaining:
+            raise ProtocolError(f"{count} items cannot follow in {self.remaining} bytes")
+        return count
+
+    def data(self, size: int) -> memoryview:
+        """Return the next `size` bytes as a view.
+
+        Raises:
+            ProtocolError: `size` is negative or more than is left.
+        """
+        if size < 0 or size > self.remaining:
+            raise ProtocolError(
+                f"{size} bytes are due at byte {self._position}, {self.remaining} are left"
+            )
+        start = self._position
+        self._position = start + size
+        return self._view[start : self._position]
+
+    def short_string(self) -> str:
+        """Read a short string.
+
+        Raises:
+            ProtocolError: it is null (0.7 writes a negative length), cut off or no UTF-8.
+        """
+        size = self.int16()
+        if size < 0:
+            raise ProtocolError("a short string is null")
+        try:
+            return str(self.data(size), "utf-8")
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"a short string is not UTF-8: {error.reason}") from error

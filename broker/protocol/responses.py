@@ -1,0 +1,366 @@
+"""Answers: to 0.7's fetch, multifetch and offsets requests, and to ours (REQUESTS.md)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.errors import NO_ERROR, ProtocolError, error_for_code
+from broker.protocol.framing import encode_frame
+from broker.protocol.primitives import (
+    INT16,
+    INT32,
+    INT64,
+    MAX_SHORT_STRING_BYTES,
+    Buffer,
+    Reader,
+    encode_short_string,
+)
+from broker.protocol.requests import decode_partition, encode_partition
+from broker.topic import TopicPartition
+
+ERROR_BYTES = 2
+
+
+def encode_fetch_header(error: int, set_bytes: int) -> bytes:
+    """Return what precedes the message set in a fetch answer, and in each part of a multifetch."""
+    return INT32.pack(ERROR_BYTES + set_bytes) + INT16.pack(error)
+
+
+def encode_multifetch_header(part_bytes: int) -> bytes:
+    """Return what precedes the parts of a multifetch answer.
+
+    Args:
+        part_bytes: length of all parts, their headers included.
+    """
+    return encode_fetch_header(NO_ERROR, part_bytes)
+
+
+def encode_offsets_response(offsets: list[int]) -> bytes:
+    """Return the answer to an offsets request, newest offset first."""
+    return encode_frame(
+        INT16.pack(NO_ERROR), INT32.pack(len(offsets)), b"".join(map(INT64.pack, offsets))
+    )
+
+
+def decode_fetch_response(frame: Buffer) -> tuple[int, memoryview]:
+    """Return the error code and the message set of a fetch answer without its size field."""
+    reader = Reader(frame)
+    return reader.int16(), reader.data(reader.remaining)
+
+
+def decode_multifetch_response(frame: Buffer) -> list[tuple[int, memoryview]]:
+    """Return error code and message set of each part of a multifetch answer.
+
+    Raises:
+        ProtocolError: the parts do not fill the answer.
+    """
+    reader = Reader(frame)
+    reader.int16()
+    parts = []
+    while reader.remaining:
+        part = reader.data(reader.int32())
+        parts.append(decode_fetch_response(part))
+    return parts
+
+
+def decode_offsets_response(frame: Buffer) -> list[int]:
+    """Return the offsets of an offsets answer.
+
+    Raises:
+        ServerError: the answer carries an error code.
+    """
+    reader = Reader(frame)
+    code = reader.int16()
+    if code != NO_ERROR:
+        raise error_for_code(code, "the broker refused the offsets request")
+    return [reader.int64() for _ in range(reader.count(INT32, 8))]
+
+
+def encode_extension_header(correlation_id: int, body_bytes: int, error: int = NO_ERROR) -> bytes:
+    """Return the size field, error code and correlation id that start an extension answer."""
+    return INT32.pack(6 + body_bytes) + INT16.pack(error) + INT32.pack(correlation_id)
+
+
+def encode_extension_response(correlation_id: int, body: Buffer) -> bytes:
+    """Return the frame of a good answer to an extension request."""
+    return encode_extension_header(correlation_id, len(body)) + body
+
+
+def encode_extension_error(correlation_id: int, error: int, text: str) -> bytes:
+    """Return the frame that refuses an extension request as a whole."""
+    body = encode_short_string(clip(text))
+    return encode_extension_header(correlation_id, len(body), error) + body
+
+
+def clip(text: str) -> str:
+    """Return the text, cut if a short string could not hold it."""
+    return text if len(text) * 4 <= MAX_SHORT_STRING_BYTES else text[: MAX_SHORT_STRING_BYTES // 4]
+
+
+def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
+    """Return the correlation id and the body of an answer to an extension request.
+
+    Args:
+        frame: without its size field.
+
+    Raises:
+        ServerError: the request was refused as a whole.
+    """
+    reader = Reader(frame)
+    code = reader.int16()
+    correlation_id = reader.int32()
+    if code != NO_ERROR:
+        raise error_for_code(code, reader.short_string())
+    return correlation_id, reader
+
+
+@dataclass(frozen=True, slots=True)
+class HelloResponse:
+    """Who a broker is: `versions` maps a request type to the least and greatest version."""
+
+    broker_id: int
+    cluster_id: str
+    software: str
+    max_message_bytes: int
+    max_request_bytes: int
+    versions: dict[int, tuple[int, int]]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        parts = [
+            INT32.pack(self.broker_id),
+            encode_short_string(self.cluster_id),
+            encode_short_string(self.software),
+            INT32.pack(self.max_message_bytes),
+            INT32.pack(self.max_request_bytes),
+            INT32.pack(len(self.versions)),
+        ]
+        for request_type, (least, greatest) in self.versions.items():
+            parts += (INT16.pack(request_type), INT16.pack(least), INT16.pack(greatest))
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> HelloResponse:
+        """Read the body."""
+        broker_id = reader.int32()
+        cluster_id, software = reader.short_string(), reader.short_string()
+        max_message_bytes, max_request_bytes = reader.int32(), reader.int32()
+        versions = {}
+        for _ in range(reader.count(INT32, 6)):
+            versions[reader.int16()] = (reader.int16(), reader.int16())
+        return cls(broker_id, cluster_id, software, max_message_bytes, max_request_bytes, versions)
+
+
+class Published(NamedTuple):
+    """What became of one message set of a publish; `base_offset` is -1 where `error` is not 0."""
+
+    partition: TopicPartition
+    error: int
+    base_offset: int
+    text: str
+
+
+def encode_publish_response(results: list[Published]) -> bytes:
+    """Return the body of the answer to a publish."""
+    parts = [INT32.pack(len(results))]
+    for partition, error, base_offset, text in results:
+        parts += (
+            encode_partition(partition),
+            INT16.pack(error),
+            INT64.pack(base_offset),
+            encode_short_string(clip(text)),
+        )
+    return b"".join(parts)
+
+
+def decode_publish_response(reader: Reader) -> list[Published]:
+    """Read the body of the answer to a publish."""
+    return [
+        Published(decode_partition(reader), reader.int16(), reader.int64(), reader.short_string())
+        for _ in range(reader.count(INT32, 22))
+    ]
+
+
+class ReadPart(NamedTuple):
+    """What a read found in one partition."""
+
+    partition: TopicPartition
+    error: int
+    high_watermark: int
+    log_start_offset: int
+    message_set: Buffer
+
+
+def encode_read_part_header(part: ReadPart, set_bytes: int) -> bytes:
+    """Return what precedes a partition's message set in the answer to a read."""
+    return b"".join(
+        (
+            encode_partition(part.partition),
+            INT16.pack(part.error),
+            INT64.pack(part.high_watermark),
+            INT64.pack(part.log_start_offset),
+            INT32.pack(set_bytes),
+        )
+    )
+
+
+def decode_read_response(reader: Reader) -> list[ReadPart]:
+    """Read the body of the answer to a read; the message sets are views on it."""
+    return [
+        ReadPart(
+            decode_partition(reader),
+            reader.int16(),
+            reader.int64(),
+            reader.int64(),
+            reader.data(reader.int32()),
+        )
+        for _ in range(reader.count(INT32, 30))
+    ]
+
+
+class BrokerAddress(NamedTuple):
+    """Where a broker listens."""
+
+    id: int
+    host: str
+    port: int
+
+
+class PartitionMetadata(NamedTuple):
+    """A partition's leader, replicas and in-sync replicas, as broker ids."""
+
+    partition: TopicPartition
+    error: int
+    leader: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+
+class TopicMetadata(NamedTuple):
+    """A topic's partitions, or why there are none to tell of."""
+
+    topic: str
+    error: int
+    partitions: tuple[PartitionMetadata, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataResponse:
+    """What a broker knows of itself and the partitions it holds."""
+
+    cluster_id: str
+    brokers: tuple[BrokerAddress, ...]
+    topics: tuple[TopicMetadata, ...]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        parts = [encode_short_string(self.cluster_id), INT32.pack(len(self.brokers))]
+        for broker in self.brokers:
+            parts += (
+                INT32.pack(broker.id),
+                encode_short_string(broker.host),
+                INT32.pack(broker.port),
+            )
+        parts.append(INT32.pack(len(self.topics)))
+        for topic in self.topics:
+            parts += (
+                encode_short_string(topic.topic),
+                INT16.pack(topic.error),
+                INT32.pack(len(topic.partitions)),
+            )
+            parts += map(_encode_partition_metadata, topic.partitions)
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> MetadataResponse:
+        """Read the body."""
+        cluster_id = reader.short_string()
+        brokers = tuple(
+            BrokerAddress(reader.int32(), reader.short_string(), reader.int32())
+            for _ in range(reader.count(INT32, 10))
+        )
+        topics = tuple(_decode_topic_metadata(reader) for _ in range(reader.count(INT32, 8)))
+        return cls(cluster_id, brokers, topics)
+
+
+def _encode_partition_metadata(partition: PartitionMetadata) -> bytes:
+    name, error, leader, replicas, isr = partition
+    parts = [INT32.pack(name.home), INT32.pack(name.index), INT16.pack(error), INT32.pack(leader)]
+    for ids in (replicas, isr):
+        parts.append(INT32.pack(len(ids)))
+        parts += map(INT32.pack, ids)
+    return b"".join(parts)
+
+
+def _decode_topic_metadata(reader: Reader) -> TopicMetadata:
+    topic, error = reader.short_string(), reader.int16()
+    count = reader.count(INT32, 22)
+    partitions = tuple(_decode_partition_metadata(reader, topic) for _ in range(count))
+    return TopicMetadata(topic, error, partitions)
+
+
+def _decode_partition_metadata(reader: Reader, topic: str) -> PartitionMetadata:
+    partition = TopicPartition(topic, reader.int32(), reader.int32())
+    error, leader = reader.int16(), reader.int32()
+    replicas = tuple(reader.int32() for _ in range(reader.count(INT32, 4)))
+    isr = tuple(reader.int32() for _ in range(reader.count(INT32, 4)))
+    return PartitionMetadata(partition, error, leader, replicas, isr)
+
+
+class LookedUp(NamedTuple):
+    """What a lookup found; `offset` is -1 where there is none for the asked time."""
+
+    partition: TopicPartition
+    error: int
+    offset: int
+    log_start_offset: int
+    high_watermark: int
+
+
+def encode_lookup_response(results: list[LookedUp]) -> bytes:
+    """Return the body of the answer to a lookup."""
+    parts = [INT32.pack(len(results))]
+    for partition, error, offset, log_start_offset, high_watermark in results:
+        parts += (
+            encode_partition(partition),
+            INT16.pack(error),
+            INT64.pack(offset),
+            INT64.pack(log_start_offset),
+            INT64.pack(high_watermark),
+        )
+    return b"".join(parts)
+
+
+def decode_lookup_response(reader: Reader) -> list[LookedUp]:
+    """Read the body of the answer to a lookup."""
+    return [
+        LookedUp(
+            decode_partition(reader),
+            reader.int16(),
+            reader.int64(),
+            reader.int64(),
+            reader.int64(),
+        )
+        for _ in range(reader.count(INT32, 36))
+    ]
+
+
+def encode_document(document: bytes) -> bytes:
+    """Return the body of an answer that is one JSON document."""
+    return INT32.pack(len(document)) + document
+
+
+def decode_document(reader: Reader) -> bytes:
+    """Read the body of an answer that is one JSON document."""
+    return bytes(reader.data(reader.int32()))
+
+
+def check_correlation_id(expected: int, found: int) -> None:
+    """Check that an answer belongs to the request that waits for one.
+
+    Raises:
+        ProtocolError: it does not; the connection is out of step.
+    """
+    if expected != found:
+        raise ProtocolError(f"the answer to request {found} came where {expected} was due")

@@ -1,0 +1,58 @@
+"""Topic names and the identity of a partition."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from broker.errors import InvalidTopicError
+
+MAX_TOPIC_NAME_LENGTH = 255
+
+_FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    """One partition: its topic, the id of its home broker and its index there.
+
+    The name `home-index` never changes, whichever broker leads the partition.
+    """
+
+    topic: str
+    home: int
+    index: int
+
+    @property
+    def name(self) -> str:
+        """Return the partition's name within its topic, such as `2-0`."""
+        return f"{self.home}-{self.index}"
+
+    def __str__(self) -> str:
+        return f"{self.topic}[{self.name}]"
+
+
+def check_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> None:
+    """Check that a topic may have this name.
+
+    Args:
+        name: the topic name.
+        max_length: longest name allowed, in UTF-16 units as 0.7 counts them.
+
+    Raises:
+        InvalidTopicError: the name is empty, too long, `.` or `..`, or has a forbidden character.
+
+    Source: Kafka 0.7 `TopicNameValidator`.
+    """
+    if not name:
+        raise InvalidTopicError("invalid topic name '': it is empty")
+    length = len(name.encode("utf-16-le", "surrogatepass")) // 2
+    if length > max_length:
+        raise InvalidTopicError(
+            f"invalid topic name '{name[:40]}...': {length} characters, the limit is {max_length}"
+        )
+    if name in {".", ".."}:
+        raise InvalidTopicError(f"invalid topic name '{name}': reserved by the file system")
+    if found := _FORBIDDEN.search(name):
+        shown = found[0] if found[0] == "/" else f"U+{ord(found[0]):04X}"
+        raise InvalidTopicError(f"invalid topic name {name!r}: '{shown}' is not allowed")
