@@ -1,0 +1,61 @@
+"""Small files that are whole or absent after a crash, and directory entries that last.
+
+Owns the write-fsync-rename dance; knows nothing of what the files mean.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the creation, renaming and removal of entries in a directory durable.
+
+    Args:
+        directory: an existing directory.
+
+    Raises:
+        OSError: the directory cannot be opened or synced.
+    """
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a small file so that a crash leaves either the old or the new content.
+
+    Args:
+        path: the file; its directory must exist.
+        content: everything the file shall hold.
+
+    Raises:
+        OSError: the file cannot be written; the old content, if any, is still there.
+    """
+    temporary = path.with_name(path.name + ".tmp")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    try:
+        write_all(fd, content)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def write_all(fd: int, content: bytes | memoryview) -> None:
+    """Write a whole buffer at the descriptor's position, continuing after short writes.
+
+    Args:
+        fd: a descriptor open for writing.
+        content: the bytes to write.
+
+    Raises:
+        OSError: the disk refused the rest.
+    """
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(fd, rest) :]

@@ -1,0 +1,472 @@
+"""The log of one partition: append, read, roll and flush.
+
+Owns the segments of one directory, the log end offset (written) and the high watermark (flushed,
+and so visible). Does not decide when retention runs, how a log is recovered, or who asks.
+
+Locks: `_lock` guards every change to what is written; `_flush_lock` lets one flush run at a time
+and is taken first. Readers take neither: they read one tuple of segments and two numbers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple, Protocol
+
+from broker.clock import Clock
+from broker.config import LogConfig
+from broker.errors import ShuttingDownError, StorageError
+from broker.log import lookup
+from broker.log.disk import Disk
+from broker.log.durable import sync_directory
+from broker.log.flusher import Flushable
+from broker.log.reader import Boundaries, LogReader
+from broker.log.segment import FileSlice, Segment, SegmentFile, SegmentFiles
+from broker.log.waiters import Waiters
+from broker.protocol.primitives import Buffer
+from broker.topic import TopicPartition
+
+
+class FlushSchedule(Protocol):
+    """Where a log asks to be flushed later; the flusher."""
+
+    def schedule(self, log: Flushable, due_s: float) -> None:
+        """Have the log flushed at a time of the clock's `monotonic_s`."""
+
+
+class _Unflushed(NamedTuple):
+    """What one flush has to make durable, captured under the append lock."""
+
+    end_offset: int
+    message_count: int
+    files: list[SegmentFile]
+    directories: list[Path]
+
+
+class Log:
+    """One partition's log.
+
+    Args:
+        partition: which partition.
+        directory: where its segments are.
+        config: roll and flush settings of its topic.
+        segments: what is on disk, oldest first, contiguous; at least one.
+        clock: for ages and deadlines.
+        files: descriptors shared with other logs.
+        flusher: who calls `flush` when it is due.
+        disk: how message data is written.
+        active_since_ms: when the last segment got its first message, milliseconds since 1970;
+            without it, the segment's own time stands for it.
+        unsynced_directories: directories with entries not yet durable: of a new log, its own and
+            the one above.
+    """
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        directory: Path,
+        config: LogConfig,
+        segments: Sequence[Segment],
+        *,
+        clock: Clock,
+        files: SegmentFiles,
+        flusher: FlushSchedule,
+        disk: Disk | None = None,
+        active_since_ms: int | None = None,
+        unsynced_directories: Sequence[Path] = (),
+    ) -> None:
+        self.partition = partition
+        self.directory = directory
+        self._config = config
+        self._clock = clock
+        self._files = files
+        self._flusher = flusher
+        self._disk = disk or Disk()
+        self._lock = Lock()
+        self._flush_lock = Lock()
+        self._reader = LogReader(partition, files)
+        self._waiters = Waiters()
+        self._segments = tuple(segments)
+        active = self._segments[-1]
+        self._active_since_ms = (active_since_ms or active.modified_ms) if active.size else None
+        self._log_end_offset = active.end_offset
+        self._high_watermark = active.end_offset
+        self._last_append_ms = max(segment.modified_ms for segment in self._segments)
+        self._appended_message_count = 0
+        self._unflushed_message_count = 0
+        self._is_flush_scheduled = False
+        self._rolled_files: list[SegmentFile] = []
+        self._unsynced_directories = list(unsynced_directories)
+        self._failure: StorageError | None = None
+        self._is_closed = False
+
+    @property
+    def log_start_offset(self) -> int:
+        """Return the offset of the first byte kept."""
+        return self._segments[0].base_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """Return the offset the next append gets."""
+        return self._log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """Return the offset up to which the log is flushed and can be read."""
+        return self._high_watermark
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the written bytes kept."""
+        return self._log_end_offset - self._segments[0].base_offset
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Return the segments, oldest first; the last one is the active one."""
+        return self._segments
+
+    @property
+    def segment_count(self) -> int:
+        """Return the number of segments."""
+        return len(self._segments)
+
+    @property
+    def last_append_ms(self) -> int:
+        """Return when the log was last appended to, milliseconds since 1970."""
+        return self._last_append_ms
+
+    @property
+    def active_since_ms(self) -> int | None:
+        """Return when the active segment got its first message; None while it is empty."""
+        return self._active_since_ms
+
+    @property
+    def appended_message_count(self) -> int:
+        """Return how many messages were appended since the log was opened."""
+        return self._appended_message_count
+
+    @property
+    def failure(self) -> StorageError | None:
+        """Return why the log takes no more data, None while it does."""
+        return self._failure
+
+    def append(self, message_set: Buffer, message_count: int) -> int:
+        """Write a message set behind the log's end.
+
+        Args:
+            message_set: whole, valid entries; none appends nothing.
+            message_count: how many messages they hold, those inside wrappers counted singly.
+
+        Returns:
+            The offset of the first entry. It is readable once the high watermark passed it.
+
+        Raises:
+            StorageError: the disk refused the data, which is then not in the log; or it failed to
+                flush or undo earlier, and the log takes no more.
+            ShuttingDownError: the log is closed.
+
+        Source: Kafka 0.7 `Log.append`; a set is never split, and rolling comes before it.
+        """
+        length = len(message_set)
+        if not length:
+            return self._log_end_offset
+        try:
+            with self._lock:
+                offset = self._append(message_set, length, message_count)
+                due_s = self._next_flush_s()
+        except StorageError:
+            if self._failure is not None:
+                self._waiters.notify()
+            raise
+        if due_s is not None:
+            self._flusher.schedule(self, due_s)
+        return offset
+
+    def read(self, offset: int, max_bytes: int) -> FileSlice | None:
+        """Return where the visible bytes from an offset on are.
+
+        Args:
+            offset: from the log start offset to the high watermark; any byte, also inside a
+                message.
+            max_bytes: the most bytes wanted, 0 or more.
+
+        Returns:
+            A slice of one segment, or None at the high watermark.
+
+        Raises:
+            OffsetOutOfRangeError: the offset is outside what can be read.
+            StorageError: the segment cannot be opened.
+
+        Source: Kafka 0.7 `Log.read`: a read never crosses a segment.
+        """
+        # The high watermark first: a segment that it covers is then sure to be in the tuple.
+        visible_end = self._high_watermark
+        return self._reader.read(self._segments, visible_end, offset, max_bytes)
+
+    def request_flush(self) -> None:
+        """Ask for a flush at once; returns at once. The high watermark tells when it is done."""
+        if self._log_end_offset != self._high_watermark:
+            self._flusher.schedule(self, self._clock.monotonic_s())
+
+    def flush(self) -> None:
+        """Make everything appended before this call durable, then visible.
+
+        Raises:
+            StorageError: a sync failed, now or earlier. What was not flushed then may be lost,
+                whatever a later sync says, so the log takes no more data.
+        """
+        with self._flush_lock:
+            with self._lock:
+                if self._failure is not None:
+                    raise self._failure
+                unflushed = self._capture_unflushed()
+            if unflushed is None:
+                return
+            self._sync(unflushed)
+        self._waiters.notify()
+        if self._failure is not None:
+            raise self._failure
+
+    def add_waiter(self, callback: Callable[[], None]) -> None:
+        """Call something after each advance of the high watermark, on failure and on close.
+
+        Args:
+            callback: runs on a flusher thread with no lock held; must be quick. Look at the high
+                watermark after adding it: an advance just before is not told.
+        """
+        self._waiters.add(callback)
+
+    def remove_waiter(self, callback: Callable[[], None]) -> None:
+        """Take back one `add_waiter`.
+
+        Args:
+            callback: what was added; ignored if it is not there.
+        """
+        self._waiters.remove(callback)
+
+    def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
+        """Return offsets written at or before a time, newest first (`lookup.offsets_before`).
+
+        Args:
+            time_ms: -1 latest, -2 earliest, else milliseconds since 1970.
+            max_offsets: how many to return at most.
+        """
+        visible_end = self._high_watermark
+        return lookup.offsets_before(
+            self._segments,
+            visible_end,
+            now_ms=self._clock.time_ms(),
+            time_ms=time_ms,
+            max_offsets=max_offsets,
+        )
+
+    def boundary_at_or_before(self, position: int) -> int:
+        """Return the last offset at or before a position where an entry starts.
+
+        Args:
+            position: from the log start offset to the high watermark.
+
+        Raises:
+            OffsetOutOfRangeError: the position is outside.
+            LogCorruptError: the segment is damaged there.
+            StorageError: the segment cannot be read.
+        """
+        return self._boundaries_around(position).before
+
+    def boundary_at_or_after(self, position: int) -> int:
+        """Return the first offset at or after a position where an entry starts, or the end.
+
+        Args:
+            position: from the log start offset to the high watermark.
+
+        Raises:
+            OffsetOutOfRangeError: the position is outside.
+            LogCorruptError: the segment is damaged there.
+            StorageError: the segment cannot be read.
+        """
+        return self._boundaries_around(position).after
+
+    def prepare_removal(
+        self, choose: Callable[[Sequence[Segment], int], int]
+    ) -> tuple[Segment, ...]:
+        """Name the segments retention may remove, rolling first if it wants them all.
+
+        Args:
+            choose: gets the segments and the time, returns how many of the oldest are to go;
+                called under the append lock, so that no append comes between look and leap.
+
+        Returns:
+            The oldest segments, never the active one. They stay readable until `remove`.
+
+        Raises:
+            StorageError: a new segment was needed and could not be made.
+
+        Source: Kafka 0.7 `Log.markDeletedWhile`; an empty active segment gets a new time instead.
+        """
+        with self._lock:
+            segments = self._segments
+            now_ms = self._clock.time_ms()
+            count = choose(segments, now_ms)
+            if count < len(segments) or self._failure is not None or self._is_closed:
+                return segments[: min(count, len(segments) - 1)]
+            active = segments[-1]
+            if active.size:
+                self._roll(now_ms)
+                return segments
+            active.modified_ms = now_ms
+            os.utime(active.path, (now_ms / 1000, now_ms / 1000))
+            return segments[:-1]
+
+    def remove(self, segments: Sequence[Segment]) -> None:
+        """Drop the oldest segments from the log; deleting the files is up to the caller.
+
+        Args:
+            segments: a prefix of the log's segments, flushed and not active.
+        """
+        with self._lock:
+            self._segments = self._segments[len(segments) :]
+        for segment in segments:
+            self._files.discard(segment)
+
+    def close(self) -> None:
+        """Refuse further appends, flush, and close the active segment.
+
+        Raises:
+            StorageError: the flush failed, now or earlier.
+        """
+        with self._lock:
+            self._is_closed = True
+        try:
+            self.flush()
+        finally:
+            with self._lock:
+                for segment in self._segments:
+                    segment.file = None
+                    self._files.discard(segment)
+            self._waiters.notify()
+
+    def _check_writable(self) -> None:
+        if self._failure is not None:
+            raise StorageError(str(self._failure)) from self._failure
+        if self._is_closed:
+            raise ShuttingDownError(f"{self.partition} is closed")
+
+    def _append(self, message_set: Buffer, length: int, message_count: int) -> int:
+        """Roll if due and write; caller holds `_lock`."""
+        self._check_writable()
+        now_ms = self._clock.time_ms()
+        active = self._segments[-1]
+        if self._is_roll_due(active, now_ms):
+            active = self._roll(now_ms)
+        self._write(active, message_set)
+        active.size += length
+        active.modified_ms = self._last_append_ms = now_ms
+        if self._active_since_ms is None:
+            self._active_since_ms = now_ms
+        offset = self._log_end_offset
+        self._log_end_offset = offset + length
+        self._appended_message_count += message_count
+        self._unflushed_message_count += message_count
+        return offset
+
+    def _next_flush_s(self) -> float | None:
+        """Return when to flush what was just appended, None if that is settled already."""
+        if self._unflushed_message_count >= self._config.flush_interval_messages:
+            due_s = self._clock.monotonic_s()
+        elif self._is_flush_scheduled:
+            return None
+        else:
+            due_s = self._clock.monotonic_s() + self._config.flush_interval_ms / 1000
+        self._is_flush_scheduled = True
+        return due_s
+
+    def _is_roll_due(self, active: Segment, now_ms: int) -> bool:
+        if active.size > self._config.segment_bytes:
+            return True
+        since_ms = self._active_since_ms
+        return since_ms is not None and now_ms - since_ms > self._config.roll_ms
+
+    def _roll(self, now_ms: int) -> Segment:
+        """Start a new segment at the log's end; caller holds `_lock`. Syncs nothing."""
+        previous = self._segments[-1]
+        segment = Segment(self.directory, self._log_end_offset, size=0, modified_ms=now_ms)
+        try:
+            segment.file = SegmentFile(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        except OSError as error:
+            raise self._storage_error("start a segment", error) from error
+        self._unsynced_directories.append(self.directory)
+        if previous.file is not None:
+            if previous.end_offset > self._high_watermark:
+                self._rolled_files.append(previous.file)
+            self._files.put(previous, previous.file)
+            previous.file = None
+        self._active_since_ms = None
+        self._segments = (*self._segments, segment)
+        return segment
+
+    def _write(self, active: Segment, message_set: Buffer) -> None:
+        """Write behind the active segment's end, or leave it as it was; caller holds `_lock`."""
+        position = active.size
+        try:
+            if (file := active.file) is None:
+                file = active.file = SegmentFile(active.path, os.O_RDWR)
+                self._files.discard(active)
+            self._disk.write_all(file.fd, message_set, position)
+        except OSError as error:
+            self._undo_write(active, position)
+            raise self._storage_error("append", error) from error
+        file.boundaries.append(position)
+
+    def _undo_write(self, active: Segment, size: int) -> None:
+        """Cut what a failed write left behind; caller holds `_lock`."""
+        if active.file is None:
+            return
+        try:
+            self._disk.truncate(active.file.fd, size)
+        except OSError as error:
+            self._fail("undo a failed append", error)
+
+    def _capture_unflushed(self) -> _Unflushed | None:
+        """Return what the flush that starts now must cover; caller holds `_lock`."""
+        self._is_flush_scheduled = False
+        if self._log_end_offset == self._high_watermark and not self._unsynced_directories:
+            return None
+        files = self._rolled_files
+        active = self._segments[-1]
+        if active.file is not None and active.end_offset > self._high_watermark:
+            files.append(active.file)
+        directories = list(dict.fromkeys(self._unsynced_directories))
+        self._rolled_files, self._unsynced_directories = [], []
+        return _Unflushed(self._log_end_offset, self._unflushed_message_count, files, directories)
+
+    def _sync(self, unflushed: _Unflushed) -> None:
+        """Sync, then move the high watermark or fail for good; caller holds `_flush_lock`."""
+        try:
+            for directory in unflushed.directories:
+                sync_directory(directory)
+            for file in unflushed.files:
+                self._disk.sync(file.fd)
+        except OSError as error:
+            self._fail("flush", error)
+            return
+        with self._lock:
+            self._unflushed_message_count -= unflushed.message_count
+            self._high_watermark = unflushed.end_offset
+
+    def _fail(self, action: str, error: OSError) -> None:
+        failure = self._storage_error(action, error)
+        failure.__cause__ = error
+        self._failure = failure
+
+    def _storage_error(self, action: str, error: OSError) -> StorageError:
+        path = self._segments[-1].path
+        reason = error.strerror or error
+        return StorageError(
+            f"cannot {action} {self.partition} at offset {self._log_end_offset}: {path}: {reason}"
+        )
+
+    def _boundaries_around(self, position: int) -> Boundaries:
+        visible_end = self._high_watermark
+        return self._reader.boundaries_around(self._segments, visible_end, position)
