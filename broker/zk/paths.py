@@ -1,0 +1,148 @@
+"""Every path of the registry, and the connect string that says where the registry is.
+
+Pure functions. All paths are relative to the chroot; `resolve` puts the chroot in front.
+What the nodes hold is the subject of `values`.
+
+Source: Kafka 0.7 `ZkUtils` and `ZKGroupTopicDirs`; the layout is shared with 0.7 clients.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.errors import ConfigError, CoordinationError
+from broker.topic import TopicPartition
+
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+CONSUMERS = "/consumers"
+
+DEFAULT_PORT = 2181
+
+
+def broker(broker_id: int) -> str:
+    """Return the path of a broker's registration (ephemeral)."""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic(name: str) -> str:
+    """Return the path of a topic (persistent, empty)."""
+    return f"{TOPICS}/{name}"
+
+
+def topic_broker(name: str, broker_id: int) -> str:
+    """Return the path of a broker's partition count for a topic (ephemeral)."""
+    return f"{TOPICS}/{name}/{broker_id}"
+
+
+def group(name: str) -> str:
+    """Return the path of a consumer group."""
+    return f"{CONSUMERS}/{name}"
+
+
+def consumer_ids(group_name: str) -> str:
+    """Return the path whose children are the members of a group."""
+    return f"{CONSUMERS}/{group_name}/ids"
+
+
+def consumer(group_name: str, consumer_id: str) -> str:
+    """Return the path of a member's subscription (ephemeral)."""
+    return f"{CONSUMERS}/{group_name}/ids/{consumer_id}"
+
+
+def owners(group_name: str, topic_name: str) -> str:
+    """Return the path whose children are the owned partitions of a topic."""
+    return f"{CONSUMERS}/{group_name}/owners/{topic_name}"
+
+
+def owner(group_name: str, partition: TopicPartition) -> str:
+    """Return the path that names the consumer thread owning a partition (ephemeral)."""
+    return f"{owners(group_name, partition.topic)}/{partition.name}"
+
+
+def offsets(group_name: str, topic_name: str) -> str:
+    """Return the path whose children are the partitions with a committed offset."""
+    return f"{CONSUMERS}/{group_name}/offsets/{topic_name}"
+
+
+def offset(group_name: str, partition: TopicPartition) -> str:
+    """Return the path of a group's next offset in a partition (persistent)."""
+    return f"{offsets(group_name, partition.topic)}/{partition.name}"
+
+
+class ConnectString(NamedTuple):
+    """Where a registry is: its servers, and the node under which everything lies.
+
+    `chroot` is empty or starts with a slash; `hosts` holds host and port, IPv6 without brackets.
+    """
+
+    hosts: tuple[tuple[str, int], ...]
+    chroot: str
+
+    @property
+    def servers(self) -> str:
+        """Return the servers alone, as `host:port,host:port`."""
+        return ",".join(join_address(host, port) for host, port in self.hosts)
+
+    def __str__(self) -> str:
+        return self.servers + self.chroot
+
+
+def join_address(host: str, port: int) -> str:
+    """Return `host:port`, an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_connect_string(text: str) -> ConnectString:
+    """Parse `host:port,host:port[/chroot]`.
+
+    Args:
+        text: as in 0.7's `zk.connect`; a server without a port means port 2181, IPv6 addresses
+            stand in brackets.
+
+    Returns:
+        The servers and the chroot, which is empty for `/` as for none.
+
+    Raises:
+        ConfigError: no server, a port that is no port, or a chroot with an empty step.
+    """
+    servers, slash, chroot = text.strip().partition("/")
+    try:
+        hosts = tuple(_parse_address(server.strip()) for server in servers.split(","))
+        return ConnectString(hosts, resolve("", slash + chroot.rstrip("/")) if chroot else "")
+    except (ValueError, CoordinationError) as error:
+        raise ConfigError(f"invalid ZooKeeper address '{text}': {error}") from error
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    if text.startswith("["):
+        host, bracket, rest = text[1:].partition("]")
+        if not bracket or (rest and not rest.startswith(":")):
+            raise ValueError(f"'{text}' is not [IPv6]:PORT")
+        port = rest[1:] if rest else str(DEFAULT_PORT)
+    else:
+        host, colon, port = text.partition(":")
+        port = port if colon else str(DEFAULT_PORT)
+    if not host:
+        raise ValueError("a server has no host name")
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        raise ValueError(f"'{port}' is not a port")
+    return host, int(port)
+
+
+def resolve(chroot: str, path: str) -> str:
+    """Return a path as the server knows it, with the chroot in front.
+
+    Args:
+        chroot: empty, or a path.
+        path: absolute path below the chroot; `/` is the chroot itself.
+
+    Raises:
+        CoordinationError: the path is not absolute, or has an empty or dotted step.
+    """
+    if path == "/":
+        return chroot or "/"
+    steps = path.split("/")
+    if not path.startswith("/") or any(step in {"", ".", ".."} for step in steps[1:]):
+        raise CoordinationError(f"invalid path '{path}': steps must be like /a/b")
+    return chroot + path

@@ -1,0 +1,397 @@
+"""A session with ZooKeeper: connecting, reading and writing nodes, states and errors.
+
+The only module that talks to kazoo. Every failure leaves here as one of `broker.errors`; paths are
+relative to the chroot, which comes into being with the first write below it. Knows nothing about
+brokers, topics or groups.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+
+from broker.errors import (
+    CoordinationError,
+    RegistryConflictError,
+    RegistryNodeNotFoundError,
+    RegistryUnreachableError,
+)
+from broker.zk.failures import LOST_REQUEST, translated
+from broker.zk.paths import ConnectString, parse_connect_string, resolve
+
+logger = logging.getLogger(__name__)
+
+# Kazoo logs every failed attempt to connect; changes of state are logged here, once each.
+_kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
+_kazoo_logger.setLevel(logging.ERROR)
+
+DEFAULT_SESSION_TIMEOUT_MS = 6000
+DEFAULT_REQUEST_TIMEOUT_S = 10.0
+
+
+class SessionState(StrEnum):
+    """What is known about the session."""
+
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    LOST = "lost"
+
+
+class NodeStat(NamedTuple):
+    """What ZooKeeper knows about a node, apart from its value.
+
+    Times are milliseconds since 1970; `ephemeral_owner` is a session id, 0 for a persistent node.
+    """
+
+    czxid: int
+    mzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    version: int
+    cversion: int
+    aversion: int
+    ephemeral_owner: int
+    data_length: int
+    children_count: int
+
+
+class Session:
+    """One client session, kept alive and replaced after expiry until it is stopped.
+
+    Methods may be called from any thread but kazoo's own, that is, not from a `watch`.
+
+    Args:
+        connect: `host:port,host:port[/chroot]`.
+        session_timeout_ms: the server ends the session, and deletes its ephemeral nodes, after so
+            long without a sign of life; servers clamp it to 2..20 of their ticks.
+        request_timeout_s: how long a request waits for the connection and the answer.
+
+    Raises:
+        ConfigError: `connect` is malformed.
+    """
+
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
+        request_timeout_s: float = DEFAULT_REQUEST_TIMEOUT_S,
+    ) -> None:
+        self._address: ConnectString = parse_connect_string(connect)
+        self._session_timeout_s = session_timeout_ms / 1000
+        self._request_timeout_s = request_timeout_s
+        self._connected = threading.Event()
+        self._is_stopped = False
+        self._client: Any = KazooClient(
+            hosts=self._address.servers,
+            timeout=self._session_timeout_s,
+            connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=2.0),
+            logger=_kazoo_logger,
+        )
+        self._client.add_listener(self._on_state)
+
+    def __enter__(self) -> Session:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @property
+    def connect(self) -> str:
+        """Return where the registry is, as `host:port,host:port[/chroot]`."""
+        return str(self._address)
+
+    @property
+    def state(self) -> SessionState:
+        """Return what is known about the session now."""
+        return SessionState(str(self._client.state).lower())
+
+    @property
+    def session_id(self) -> int | None:
+        """Return the id of the session, `None` while there is no connection."""
+        client_id = self._client.client_id
+        return client_id[0] if client_id else None
+
+    def start(self, timeout_s: float = 10.0) -> None:
+        """Connect, and wait until the session stands.
+
+        Args:
+            timeout_s: how long to try.
+
+        Raises:
+            RegistryUnreachableError: no server answered in time.
+        """
+        # kazoo's own start() warns about a missing chroot and raises a foreign error.
+        self._client.start_async().wait(timeout_s)
+        if not self._client.connected:
+            self.stop()
+            raise RegistryUnreachableError(
+                f"cannot reach ZooKeeper at {self._address.servers} within {timeout_s:g}s"
+            )
+
+    def stop(self) -> None:
+        """End the session, which deletes its ephemeral nodes; a second call does nothing."""
+        self._client.remove_listener(self._on_state)
+        self._is_stopped = True
+        self._connected.set()  # wakes those that wait for the connection
+        try:
+            self._client.stop()
+        except kazoo_errors.WriterNotClosedException as error:
+            raise CoordinationError("the ZooKeeper session did not close in time") from error
+        finally:
+            self._client.close()
+
+    def get(self, path: str, *, watch: Callable[[], None] | None = None) -> tuple[bytes, NodeStat]:
+        """Return a node's value and what is known about it.
+
+        Args:
+            path: absolute path below the chroot.
+            watch: called once, in kazoo's thread, when the node changes, goes, or the connection
+                is lost; it must return at once and not call the session.
+
+        Raises:
+            RegistryNodeNotFoundError: there is no such node.
+            RegistryUnreachableError: no answer came in time.
+        """
+        full = resolve(self._address.chroot, path)
+        value, stat = self._read(
+            lambda: self._client.get_async(full, watch=_as_watcher(watch)), path
+        )
+        return value, _node_stat(stat)
+
+    def exists(self, path: str, *, watch: Callable[[], None] | None = None) -> NodeStat | None:
+        """Return what is known about a node, `None` if there is none.
+
+        Args:
+            path: absolute path below the chroot.
+            watch: as for `get`; also called when the node comes into being.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time.
+        """
+        full = resolve(self._address.chroot, path)
+        stat = self._read(lambda: self._client.exists_async(full, watch=_as_watcher(watch)), path)
+        return None if stat is None else _node_stat(stat)
+
+    def children(self, path: str, *, watch: Callable[[], None] | None = None) -> list[str]:
+        """Return the names of a node's children, sorted.
+
+        Args:
+            path: absolute path below the chroot.
+            watch: as for `get`, but called when a child comes or goes, or the node itself goes.
+
+        Raises:
+            RegistryNodeNotFoundError: there is no such node.
+            RegistryUnreachableError: no answer came in time.
+        """
+        full = resolve(self._address.chroot, path)
+        names: list[str] = self._read(
+            lambda: self._client.get_children_async(full, watch=_as_watcher(watch)), path
+        )
+        return sorted(names)
+
+    def walk(self, path: str = "/", *, max_depth: int | None = None) -> Iterator[tuple[int, str]]:
+        """Go through a node and everything below it, parents first, children in order of name.
+
+        A node that goes away meanwhile is left out; the first must exist.
+
+        Args:
+            path: absolute path below the chroot.
+            max_depth: levels below `path` to go down; `None` for all.
+
+        Returns:
+            Pairs of depth (0 for `path` itself) and path.
+
+        Raises:
+            RegistryNodeNotFoundError: there is no such node.
+            RegistryUnreachableError: no answer came in time.
+        """
+        names = self.children(path)
+        yield 0, path
+        yield from self._walk_below(path, names, 1, max_depth)
+
+    def _walk_below(
+        self, path: str, names: list[str], depth: int, max_depth: int | None
+    ) -> Iterator[tuple[int, str]]:
+        if max_depth is not None and depth > max_depth:
+            return
+        for name in names:
+            child = f"{path.rstrip('/')}/{name}"
+            try:
+                below = self.children(child)
+            except RegistryNodeNotFoundError:
+                continue
+            yield depth, child
+            yield from self._walk_below(child, below, depth + 1, max_depth)
+
+    def create(self, path: str, value: bytes = b"", *, ephemeral: bool = False) -> None:
+        """Create a node, and its parents (persistent and empty) where they are missing.
+
+        Args:
+            path: absolute path below the chroot.
+            value: at most 1 MB.
+            ephemeral: delete the node when this session ends.
+
+        Raises:
+            RegistryConflictError: the node exists.
+            RegistryUnreachableError: no answer came in time; the node may have been created.
+        """
+        self._write(lambda: self._start_create(path, value, ephemeral), path)
+
+    def create_many(self, nodes: Mapping[str, bytes]) -> list[str]:
+        """Create ephemeral nodes and their parents, with all requests under way at once.
+
+        Args:
+            nodes: absolute path below the chroot, and value, of each.
+
+        Returns:
+            The paths of those that exist already, which are left as they are.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time; any of them may have been created.
+        """
+        deadline_s = self._deadline_s()
+        with self._translated("/"):
+            self._await_connection(deadline_s)
+        pending = [(path, self._start_create(path, value, True)) for path, value in nodes.items()]
+        existing = []
+        for path, result in pending:
+            try:
+                with self._translated(path):
+                    _answer(result, deadline_s)
+            except RegistryConflictError:
+                existing.append(path)
+        return existing
+
+    def _start_create(self, path: str, value: bytes, ephemeral: bool) -> Any:
+        full = resolve(self._address.chroot, path)
+        return self._client.create_async(full, value, ephemeral=ephemeral, makepath=True)
+
+    def set(self, path: str, value: bytes, *, version: int = -1) -> None:
+        """Replace a node's value.
+
+        Args:
+            path: absolute path below the chroot.
+            value: at most 1 MB.
+            version: the version the node must have; -1 for any.
+
+        Raises:
+            RegistryNodeNotFoundError: there is no such node.
+            RegistryConflictError: the node has another version.
+            RegistryUnreachableError: no answer came in time; the value may have been replaced.
+        """
+        full = resolve(self._address.chroot, path)
+        self._write(lambda: self._client.set_async(full, value, version), path)
+
+    def delete(self, path: str, *, version: int = -1) -> None:
+        """Delete a node that has no children.
+
+        Args:
+            path: absolute path below the chroot.
+            version: the version the node must have; -1 for any.
+
+        Raises:
+            RegistryNodeNotFoundError: there is no such node.
+            RegistryConflictError: the node has another version.
+            CoordinationError: the node has children.
+            RegistryUnreachableError: no answer came in time; the node may have been deleted.
+        """
+        full = resolve(self._address.chroot, path)
+        self._write(lambda: self._client.delete_async(full, version), path)
+
+    def replace_ephemeral(self, path: str, value: bytes, *, version: int) -> None:
+        """Replace a node by an ephemeral one of this session, in one step.
+
+        Args:
+            path: absolute path below the chroot.
+            value: of the new node.
+            version: the version the old node must have.
+
+        Raises:
+            RegistryConflictError: the old node is gone or has another version.
+            RegistryUnreachableError: no answer came in time; the node may have been replaced.
+        """
+        full = resolve(self._address.chroot, path)
+        transaction = self._client.transaction()
+        transaction.delete(full, version)
+        transaction.create(full, value, ephemeral=True)
+        for outcome in self._write(transaction.commit_async, path):
+            if isinstance(outcome, Exception):
+                raise RegistryConflictError(f"node {path} was changed by somebody else")
+
+    def _on_state(self, state: str) -> None:
+        """Note a change of state; runs in kazoo's connection thread."""
+        if state == KazooState.CONNECTED:
+            self._connected.set()
+        else:
+            self._connected.clear()
+
+    def _deadline_s(self) -> float:
+        return time.monotonic() + self._request_timeout_s
+
+    def _read(self, start: Callable[[], Any], path: str) -> Any:
+        """Make a request that may be repeated, until it is answered or time is up."""
+        deadline_s = self._deadline_s()
+        with self._translated(path):
+            while True:
+                self._await_connection(deadline_s)
+                try:
+                    return _answer(start(), deadline_s)
+                except LOST_REQUEST:
+                    continue
+
+    def _write(self, start: Callable[[], Any], path: str) -> Any:
+        """Make a request once, as repeating it could mistake its own effect for another's."""
+        deadline_s = self._deadline_s()
+        with self._translated(path):
+            self._await_connection(deadline_s)
+            return _answer(start(), deadline_s)
+
+    def _await_connection(self, deadline_s: float) -> None:
+        """Wait for the connection before a request is made.
+
+        Kazoo keeps requests made without a connection and sends them whenever it is back, long
+        after the caller was told that they failed.
+        """
+        if not self._connected.wait(deadline_s - time.monotonic()):
+            raise KazooTimeoutError("no connection")
+        if self._is_stopped:
+            raise kazoo_errors.ConnectionClosedError("the session was stopped")
+
+    def _translated(self, path: str) -> AbstractContextManager[None]:
+        return translated(self._address.servers, path)
+
+
+def _answer(result: Any, deadline_s: float) -> Any:
+    return result.get(timeout=max(0.0, deadline_s - time.monotonic()))
+
+
+def _node_stat(stat: Any) -> NodeStat:
+    return NodeStat(
+        czxid=stat.czxid,
+        mzxid=stat.mzxid,
+        ctime_ms=stat.ctime,
+        mtime_ms=stat.mtime,
+        version=stat.version,
+        cversion=stat.cversion,
+        aversion=stat.aversion,
+        ephemeral_owner=stat.ephemeralOwner,
+        data_length=stat.dataLength,
+        children_count=stat.numChildren,
+    )
+
+
+def _as_watcher(watch: Callable[[], None] | None) -> Callable[[object], None] | None:
+    return None if watch is None else lambda _event: watch()

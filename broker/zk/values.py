@@ -1,0 +1,222 @@
+"""What the registry's nodes hold, in both directions: values to bytes, bytes to values.
+
+Pure functions; where the nodes are is the subject of `paths`. All values are UTF-8 text without a
+terminator, exactly as Kafka 0.7 writes them, so that its clients and ours read each other.
+A decoder raises `CoordinationError` for anything else, as only a registry can hold it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from broker.errors import CoordinationError
+from broker.zk.paths import join_address
+
+_CREATOR_BEFORE_IPV6 = re.compile(r"(.+?-\d+):(.*:.*)", re.DOTALL)
+_FILTER = re.compile(r"([*!])(\d+)\1(.*)", re.DOTALL)
+
+
+class BrokerInfo(NamedTuple):
+    """A registered broker.
+
+    `creator` is the token `<host>-<milliseconds>` that tells one life of a data directory from
+    another broker that claims the same id.
+    """
+
+    id: int
+    host: str
+    port: int
+    creator: str
+
+    @property
+    def address(self) -> str:
+        """Return `host:port`, an IPv6 address in brackets."""
+        return join_address(self.host, self.port)
+
+
+def encode_broker(info: BrokerInfo) -> bytes:
+    """Return the value of a broker's node: `creator:host:port`.
+
+    An IPv6 address is written in brackets; 0.7's readers cannot parse one in any form.
+
+    Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`.
+    """
+    return f"{info.creator}:{info.address}".encode()
+
+
+def decode_broker(broker_id: int, value: bytes) -> BrokerInfo:
+    """Parse the value of a broker's node from the right, so that IPv6 addresses come through.
+
+    Args:
+        broker_id: the name of the node.
+        value: `creator:host:port`; an IPv6 host with or without brackets.
+
+    Raises:
+        CoordinationError: there are not three parts, or the port is no port.
+    """
+    text = _text(value, f"registration of broker {broker_id}")
+    rest, _, port = text.rpartition(":")
+    creator, host = _split_creator(rest)
+    if not (creator and host and port.isascii() and port.isdigit() and int(port) < 65536):
+        raise CoordinationError(f"registration of broker {broker_id} is malformed: {text!r}")
+    return BrokerInfo(broker_id, host, int(port), creator)
+
+
+def _split_creator(text: str) -> tuple[str, str]:
+    if text.endswith("]"):
+        creator, _, host = text[:-1].rpartition(":[")
+        return creator, host
+    if (found := _CREATOR_BEFORE_IPV6.fullmatch(text)) and _is_ipv6(found[2]):
+        return found[1], found[2]
+    creator, _, host = text.rpartition(":")
+    return creator, host
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def encode_number(number: int) -> bytes:
+    """Return the value of a partition count or an offset node: plain decimal."""
+    return b"%d" % number
+
+
+def decode_number(value: bytes, what: str) -> int:
+    """Parse the value of a partition count or an offset node.
+
+    Args:
+        value: decimal digits; a sign is allowed, as 0.7's tools can write -1 as an offset.
+        what: what the number is, for the error message.
+
+    Raises:
+        CoordinationError: it is not a decimal number.
+    """
+    text = _text(value, what)
+    if not re.fullmatch(r"-?[0-9]+", text):
+        raise CoordinationError(f"{what} is not a number: {text!r}")
+    return int(text)
+
+
+def encode_owner(thread_id: str) -> bytes:
+    """Return the value of an owner node: the id of the owning consumer thread."""
+    return thread_id.encode()
+
+
+def decode_owner(value: bytes) -> str:
+    """Parse the value of an owner node."""
+    return _text(value, "partition owner")
+
+
+def decode_partition_name(name: str) -> tuple[int, int]:
+    """Parse a partition's name, such as `2-0`, into home broker id and index.
+
+    Raises:
+        CoordinationError: the name has another form.
+    """
+    found = re.fullmatch(r"([0-9]+)-([0-9]+)", name)
+    if not found:
+        raise CoordinationError(f"not a partition name: {name!r}")
+    return int(found[1]), int(found[2])
+
+
+@dataclass(frozen=True, slots=True)
+class StaticSubscription:
+    """A consumer that named its topics: stream count of each."""
+
+    stream_counts: Mapping[str, int]
+
+
+class FilterKind(StrEnum):
+    """How a filter's expression chooses topics; the value is its marker in the node."""
+
+    WHITELIST = "*"
+    BLACKLIST = "!"
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSubscription:
+    """A consumer that takes every topic whose whole name matches, or does not match, a regex."""
+
+    kind: FilterKind
+    stream_count: int
+    regex: str
+
+
+Subscription = StaticSubscription | FilterSubscription
+
+
+def encode_subscription(subscription: Subscription) -> bytes:
+    """Return the value of a consumer's node, byte for byte as Kafka 0.7 writes it.
+
+    Unlike 0.7, a quote or backslash in a topic name is escaped, as the group could not read
+    the node otherwise.
+
+    Source: Kafka 0.7 `StaticTopicCount.dbString`, `WildcardTopicCount.dbString`.
+    """
+    if isinstance(subscription, FilterSubscription):
+        kind = subscription.kind
+        return f"{kind}{subscription.stream_count}{kind}{subscription.regex}".encode()
+    entries = (
+        f"{json.dumps(topic, ensure_ascii=False)}: {count}"
+        for topic, count in subscription.stream_counts.items()
+    )
+    return ("{ " + ",".join(entries) + " }").encode()
+
+
+def decode_subscription(value: bytes) -> Subscription:
+    """Parse the value of a consumer's node.
+
+    Args:
+        value: a filter if it starts with `*` or `!`, else a JSON object of integers.
+
+    Raises:
+        CoordinationError: it is neither.
+
+    Source: Kafka 0.7 `TopicCount.constructTopicCount`.
+    """
+    text = _text(value, "consumer subscription")
+    if text.startswith(("*", "!")):
+        found = _FILTER.fullmatch(text)
+        if not found:
+            raise CoordinationError(f"consumer subscription is malformed: {text!r}")
+        return FilterSubscription(FilterKind(found[1]), int(found[2]), found[3])
+    return StaticSubscription(_decode_counts(text))
+
+
+def _decode_counts(text: str) -> dict[str, int]:
+    try:
+        counts = json.loads(text)
+    except ValueError as error:
+        raise CoordinationError(f"consumer subscription is malformed: {text!r}") from error
+    # A JSON true is an int to Python, so the type is compared, not tested with isinstance.
+    if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
+        raise CoordinationError(f"consumer subscription is malformed: {text!r}")
+    return counts
+
+
+def normalize_filter_regex(text: str) -> str:
+    """Return a topic filter as 0.7 stores and applies it.
+
+    Args:
+        text: as the user gave it; a comma means "or", blanks and outer quotes do not count.
+
+    Source: Kafka 0.7 `TopicFilter.regex`.
+    """
+    return text.strip().replace(",", "|").replace(" ", "").strip("\"'")
+
+
+def _text(value: bytes, what: str) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise CoordinationError(f"{what} is not UTF-8 text: {value!r}") from error
