@@ -301,7 +301,7 @@ class Log:
             The oldest segments, never the active one. They stay readable until `remove`.
 
         Raises:
-            StorageError: a new segment was needed and could not be made.
+            StorageError: a new segment was needed and could not be made, or the time not set.
 
         Source: Kafka 0.7 `Log.markDeletedWhile`; an empty active segment gets a new time instead.
         """
@@ -316,18 +316,28 @@ class Log:
                 self._roll(now_ms)
                 return segments
             active.modified_ms = now_ms
-            os.utime(active.path, (now_ms / 1000, now_ms / 1000))
+            try:
+                os.utime(active.path, (now_ms / 1000, now_ms / 1000))
+            except OSError as error:
+                raise self._storage_error("touch", error) from error
             return segments[:-1]
 
-    def remove(self, segments: Sequence[Segment]) -> None:
-        """Drop the oldest segments from the log; deleting the files is up to the caller.
+    def remove(self, segment: Segment) -> None:
+        """Drop the oldest segment and delete its file, whose readers in flight keep it open.
 
         Args:
-            segments: a prefix of the log's segments, flushed and not active.
+            segment: the oldest one `prepare_removal` named, flushed since.
+
+        Raises:
+            StorageError: the file could not be deleted; it is no longer part of the log.
         """
         with self._lock:
-            self._segments = self._segments[len(segments) :]
-        for segment in segments:
+            self._segments = self._segments[1:]
+        try:
+            segment.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise self._storage_error("delete a segment of", error, segment) from error
+        finally:
             self._files.discard(segment)
 
     def close(self) -> None:
@@ -460,8 +470,10 @@ class Log:
         failure.__cause__ = error
         self._failure = failure
 
-    def _storage_error(self, action: str, error: OSError) -> StorageError:
-        path = self._segments[-1].path
+    def _storage_error(
+        self, action: str, error: OSError, segment: Segment | None = None
+    ) -> StorageError:
+        path = (segment or self._segments[-1]).path
         reason = error.strerror or error
         return StorageError(
             f"cannot {action} {self.partition} at offset {self._log_end_offset}: {path}: {reason}"

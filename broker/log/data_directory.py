@@ -1,0 +1,243 @@
+"""The data directory of one broker: who uses it, whose it is, how it was left.
+
+Owns the lock file, the broker id file, the clean-shutdown marker, the explicit partition counts
+and the names of log directories. Does not look into logs.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from broker.errors import ConfigError, InvalidTopicError, LogLockedError, StorageError
+from broker.log.checkpoint import CHECKPOINT_NAME, LogKey
+from broker.log.durable import sync_directory, write_all, write_atomically
+from broker.topic import check_topic_name
+
+LOCK_NAME = ".lock"
+BROKER_ID_NAME = "broker-id"
+CLEAN_SHUTDOWN_NAME = ".pylog_clean_shutdown"
+PARTITION_COUNTS_NAME = "topic-partition-counts"
+
+_OWN_NAMES = frozenset(
+    (LOCK_NAME, BROKER_ID_NAME, CLEAN_SHUTDOWN_NAME, PARTITION_COUNTS_NAME, CHECKPOINT_NAME)
+)
+_COUNTS_FIRST_LINE = "pylogctl-partition-counts 1"
+_LOG_DIRECTORY = re.compile(r"(.+)_(0|[1-9][0-9]{0,9})", re.ASCII | re.DOTALL)
+_NAME_MAX_BYTES = 255
+
+logger = logging.getLogger(__name__)
+
+
+def log_directory_name(topic: str, index: int) -> str:
+    """Return the name of a log's directory.
+
+    Args:
+        topic: a valid topic name.
+        index: the partition's index, 0 or more.
+
+    Raises:
+        InvalidTopicError: the file system takes no name that long.
+    """
+    name = f"{topic}_{index}"
+    if len(os.fsencode(name)) > _NAME_MAX_BYTES:
+        raise InvalidTopicError(
+            f"invalid topic name '{topic[:40]}...': its directory name would exceed "
+            f"{_NAME_MAX_BYTES} bytes"
+        )
+    return name
+
+
+def parse_log_directory_name(name: str) -> LogKey | None:
+    """Return topic and index of a log directory, split at its last `_`.
+
+    Args:
+        name: a directory's name.
+
+    Returns:
+        Topic and index, or None if no log has such a directory.
+    """
+    found = _LOG_DIRECTORY.fullmatch(name)
+    if found is None:
+        return None
+    try:
+        check_topic_name(found[1])
+    except InvalidTopicError:
+        return None
+    return found[1], int(found[2])
+
+
+class DataDirectory:
+    """A data directory held by this process.
+
+    Args:
+        path: the directory; made if it does not exist.
+        broker_id: the broker it must belong to, or will.
+    """
+
+    def __init__(self, path: Path, broker_id: int) -> None:
+        self.path = path
+        self._broker_id = broker_id
+        self._lock_fd: int | None = None
+
+    def lock(self) -> None:
+        """Take the directory for this process, and for this broker if it is new.
+
+        Raises:
+            LogLockedError: another process has it, or it belongs to another broker.
+            ConfigError: it cannot be made or written to.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            self._take_lock(fd)
+            self._check_broker_id()
+        except OSError as error:
+            os.close(fd)
+            raise self._unusable(error) from error
+        except LogLockedError:
+            os.close(fd)
+            raise
+        self._lock_fd = fd
+
+    def unlock(self) -> None:
+        """Give the directory back; nothing if it is not held."""
+        if self._lock_fd is not None:
+            os.close(self._lock_fd)
+            self._lock_fd = None
+
+    def is_clean(self) -> bool:
+        """Return whether the last broker here flushed and closed every log."""
+        return (self.path / CLEAN_SHUTDOWN_NAME).exists()
+
+    def mark_clean(self) -> None:
+        """Say that every log was flushed and closed.
+
+        Raises:
+            OSError: the marker cannot be written.
+        """
+        write_atomically(self.path / CLEAN_SHUTDOWN_NAME, b"")
+
+    def mark_in_use(self) -> None:
+        """Remove the marker, for good before anything else is written.
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        (self.path / CLEAN_SHUTDOWN_NAME).unlink(missing_ok=True)
+        sync_directory(self.path)
+
+    def log_directories(self) -> dict[LogKey, Path]:
+        """Return the directories of all logs; others are left alone, with a warning."""
+        found: dict[LogKey, Path] = {}
+        with os.scandir(self.path) as entries:
+            for entry in entries:
+                key = parse_log_directory_name(entry.name) if entry.is_dir() else None
+                if key is not None:
+                    found[key] = Path(entry.path)
+                elif entry.name not in _OWN_NAMES:
+                    logger.warning("%s is not a log: ignored", entry.path)
+        return found
+
+    def read_partition_counts(self) -> dict[str, int]:
+        """Return the partition counts that topics were explicitly created with.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
+        path = self.path / PARTITION_COUNTS_NAME
+        try:
+            lines = path.read_bytes().decode().split("\n")
+            if lines[0] != _COUNTS_FIRST_LINE or lines[-1] != "":
+                raise ValueError("its first line or its end is wrong")
+            pairs = [line.rsplit(" ", 1) for line in lines[1:-1]]
+            return {topic: int(count) for topic, count in pairs}
+        except FileNotFoundError:
+            return {}
+        except ValueError as error:
+            raise ConfigError(
+                f"cannot read the partition counts {path}: {error}; "
+                "correct it, or remove it to use the configured counts"
+            ) from error
+
+    def write_partition_counts(self, counts: Mapping[str, int]) -> None:
+        """Replace the explicit partition counts.
+
+        Args:
+            counts: partitions by topic.
+
+        Raises:
+            StorageError: they cannot be written; the old ones still hold.
+        """
+        lines = [_COUNTS_FIRST_LINE, *(f"{topic} {counts[topic]}" for topic in sorted(counts)), ""]
+        path = self.path / PARTITION_COUNTS_NAME
+        try:
+            write_atomically(path, "\n".join(lines).encode())
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    def _take_lock(self, fd: int) -> None:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise LogLockedError(
+                f"data directory {self.path} is in use by {_describe_holder(fd)}"
+            ) from error
+        os.ftruncate(fd, 0)
+        os.lseek(fd, 0, os.SEEK_SET)
+        write_all(fd, f"{os.getpid()} {self._broker_id}\n".encode())
+
+    def _check_broker_id(self) -> None:
+        path = self.path / BROKER_ID_NAME
+        if not path.exists():
+            write_atomically(path, f"{self._broker_id}\n".encode())
+            return
+        owner = path.read_text().strip()
+        if owner != str(self._broker_id):
+            raise LogLockedError(
+                f"data directory {self.path} belongs to broker {owner}, not to broker "
+                f"{self._broker_id}: use that id, or another directory"
+            )
+
+    def _unusable(self, error: OSError) -> ConfigError:
+        return ConfigError(
+            f"cannot write to data directory {self.path}: {error.strerror}; "
+            "make it writable for this user, or set log.dir to another directory"
+        )
+
+
+def check_not_in_use(data_dir: Path) -> None:
+    """Check that no broker has a data directory open; for tools that change its files.
+
+    Args:
+        data_dir: a directory, perhaps not a data directory at all.
+
+    Raises:
+        LogLockedError: a broker has it open.
+    """
+    try:
+        fd = os.open(data_dir / LOCK_NAME, os.O_RDONLY)
+    except OSError:
+        return
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise LogLockedError(
+            f"data directory {data_dir} is in use by {_describe_holder(fd)}"
+        ) from error
+    finally:
+        os.close(fd)
+
+
+def _describe_holder(fd: int) -> str:
+    words = os.pread(fd, 64, 0).decode(errors="replace").split()
+    if len(words) != 2:
+        return "another process"
+    return f"process {words[0]} (broker {words[1]})"

@@ -1,0 +1,340 @@
+"""All logs of one data directory: opening, creating, flushing, retention, closing.
+
+Owns the map from topic and index to log, and the threads that work on logs. Knows no requests
+and no registry; who wants to hear of new topics sets `on_new_topic`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.errors import ShuttingDownError, StorageError, TopicExistsError, WrongPartitionError
+from broker.log.checkpoint import LogKey, RecoveryPoint, read_checkpoint, write_checkpoint
+from broker.log.data_directory import DataDirectory, log_directory_name
+from broker.log.disk import Disk
+from broker.log.flusher import Flusher
+from broker.log.log import Log
+from broker.log.periodic import PeriodicTask
+from broker.log.recovery import Recovery, check_contiguity, list_segments, recover
+from broker.log.retention import Retention
+from broker.log.segment import Segment, SegmentFile, SegmentFiles
+from broker.topic import TopicPartition, check_topic_name
+
+CHECKPOINT_INTERVAL_S = 5.0
+FIRST_RETENTION_DELAY_S = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class LogManager:
+    """The logs of one broker.
+
+    Args:
+        config: the broker's settings.
+        clock: for ages and deadlines.
+        disk: how message data is written; the operating system's calls by default.
+    """
+
+    def __init__(self, config: BrokerConfig, clock: Clock, *, disk: Disk | None = None) -> None:
+        self.on_new_topic: Callable[[str], None] = _ignore_topic
+        self.flusher = Flusher(clock)
+        self._config = config
+        self._clock = clock
+        self._disk = disk or Disk()
+        self._directory = DataDirectory(config.data_dir, config.broker_id)
+        self._files = SegmentFiles()
+        self._retention = Retention(
+            config.for_topic,
+            archive_dir=config.archive_dir if config.retention_policy == "archive" else None,
+        )
+        self._tasks: list[PeriodicTask] = []
+        self._create_lock = Lock()
+        self._logs: dict[LogKey, Log] = {}
+        self._explicit_counts: dict[str, int] = {}
+        self._found_counts: defaultdict[str, int] = defaultdict(int)
+        self._checkpointed: dict[LogKey, RecoveryPoint] = {}
+        self._is_open = False
+
+    def open(self) -> list[Recovery]:
+        """Take the data directory and load every log, recovering those not closed cleanly.
+
+        Returns:
+            What recovery cut; nothing after a clean shutdown.
+
+        Raises:
+            LogLockedError: another broker uses the directory, or it belongs to one.
+            LogCorruptError: a log has a gap that no crash explains.
+            ConfigError: the directory cannot be written.
+            StorageError: a log cannot be read or recovered.
+        """
+        self._directory.lock()
+        try:
+            recoveries = self._load_logs()
+            self._directory.mark_in_use()
+            self.write_checkpoint()
+        except OSError as error:
+            self._directory.unlock()
+            raise StorageError(
+                f"cannot open the logs in {self._config.data_dir}: {error}"
+            ) from error
+        except BaseException:
+            self._directory.unlock()
+            raise
+        self._is_open = True
+        return recoveries
+
+    def start(self) -> None:
+        """Start the threads that flush, remove old segments and write the checkpoint."""
+        interval_s = self._config.cleanup_interval_ms / 1000
+        self._tasks = [
+            PeriodicTask(
+                "checkpoint",
+                self._write_checkpoint_or_complain,
+                first_delay_s=CHECKPOINT_INTERVAL_S,
+                interval_s=CHECKPOINT_INTERVAL_S,
+            ),
+            PeriodicTask(
+                "retention",
+                self.apply_retention,
+                first_delay_s=min(FIRST_RETENTION_DELAY_S, interval_s),
+                interval_s=interval_s,
+            ),
+        ]
+        self.flusher.start()
+        for task in self._tasks:
+            task.start()
+
+    def close(self) -> None:
+        """Stop the threads, flush and close every log, and leave the directory marked clean.
+
+        The marker is only written if everything was opened, flushed and checkpointed; a log that
+        failed is recovered at the next start. Does nothing when not open.
+        """
+        if not self._is_open:
+            return
+        self._is_open = False
+        for task in reversed(self._tasks):
+            task.stop()
+        self.flusher.stop()
+        is_clean = self._close_logs()
+        try:
+            self.write_checkpoint()
+            if is_clean:
+                self._directory.mark_clean()
+        except OSError as error:
+            logger.error("cannot mark %s clean: %s", self._config.data_dir, error)
+        finally:
+            self._files.clear()
+            self._directory.unlock()
+
+    def get(self, topic: str, index: int) -> Log | None:
+        """Return a partition's log, None if it has none yet.
+
+        Args:
+            topic: any text.
+            index: any number.
+        """
+        return self._logs.get((topic, index))
+
+    def get_or_create(self, topic: str, index: int) -> Log:
+        """Return a partition's log, making an empty one if there is none.
+
+        Args:
+            topic: the topic.
+            index: the partition's index on this broker.
+
+        Raises:
+            InvalidTopicError: no topic may have that name.
+            WrongPartitionError: the topic has no such partition here.
+            StorageError: the log's directory or first segment cannot be made.
+            ShuttingDownError: the logs are closed.
+        """
+        log = self._logs.get((topic, index))
+        if log is not None:
+            return log
+        check_topic_name(topic, self._config.max_topic_name_length)
+        with self._create_lock:
+            log = self._logs.get((topic, index))
+            if log is not None:
+                return log
+            if not self._is_open:
+                raise ShuttingDownError("the broker takes no new data: its logs are closed")
+            count = self.partition_count(topic)
+            if not 0 <= index < count:
+                raise WrongPartitionError(
+                    f"topic '{topic}' has no partition {index} on broker "
+                    f"{self._config.broker_id}: it has {count}"
+                )
+            is_new_topic = topic not in self._found_counts and topic not in self._explicit_counts
+            log = self._create_log(topic, index)
+            self._add_log(log)
+        if is_new_topic:
+            self.on_new_topic(topic)
+        return log
+
+    def partition_count(self, topic: str) -> int:
+        """Return how many partitions a topic has on this broker, existing or not.
+
+        Args:
+            topic: any text.
+
+        Returns:
+            The count it was created with; else the configured one, or more if more are on disk.
+        """
+        explicit = self._explicit_counts.get(topic)
+        if explicit is not None:
+            return explicit
+        configured = self._config.topic_partition_counts.get(topic, self._config.num_partitions)
+        return max(configured, self._found_counts.get(topic, 0))
+
+    def create_topic(self, topic: str, partition_count: int) -> None:
+        """Give a new topic its number of partitions; their logs appear with the first append.
+
+        Args:
+            topic: the topic.
+            partition_count: at least 1.
+
+        Raises:
+            InvalidTopicError: no topic may have that name.
+            WrongPartitionError: the count is below 1.
+            TopicExistsError: the topic is here already.
+            StorageError: the count cannot be kept.
+        """
+        check_topic_name(topic, self._config.max_topic_name_length)
+        if partition_count < 1:
+            raise WrongPartitionError(f"topic '{topic}' needs at least 1 partition")
+        log_directory_name(topic, partition_count - 1)
+        with self._create_lock:
+            if topic in self._explicit_counts or topic in self._found_counts:
+                raise TopicExistsError(
+                    f"topic '{topic}' exists on broker {self._config.broker_id}, "
+                    f"with {self.partition_count(topic)} partitions"
+                )
+            counts = {**self._explicit_counts, topic: partition_count}
+            self._directory.write_partition_counts(counts)
+            self._explicit_counts = counts
+        self.on_new_topic(topic)
+
+    def topics(self) -> list[str]:
+        """Return the names of all topics on this broker, sorted."""
+        return sorted({*self._explicit_counts, *(topic for topic, _ in list(self._logs))})
+
+    def logs(self) -> list[Log]:
+        """Return all logs."""
+        return list(self._logs.values())
+
+    def apply_retention(self) -> None:
+        """Remove the segments past retention, now."""
+        self._retention.apply(self.logs())
+
+    def write_checkpoint(self) -> None:
+        """Write how far each log is flushed, unless nothing changed.
+
+        Raises:
+            OSError: the checkpoint cannot be written; the old one still holds.
+        """
+        points = {
+            (log.partition.topic, log.partition.index): RecoveryPoint(
+                log.high_watermark, log.active_since_ms
+            )
+            for log in self.logs()
+        }
+        if points != self._checkpointed or not self._is_open:
+            write_checkpoint(self._config.data_dir, points)
+            self._checkpointed = points
+
+    def _write_checkpoint_or_complain(self) -> None:
+        try:
+            self.write_checkpoint()
+        except OSError as error:
+            logger.error("cannot write the checkpoint: %s", error)
+
+    def _load_logs(self) -> list[Recovery]:
+        is_clean = self._directory.is_clean()
+        points = read_checkpoint(self._config.data_dir)
+        self._explicit_counts = self._directory.read_partition_counts()
+        recoveries: list[Recovery] = []
+        for key, directory in sorted(self._directory.log_directories().items()):
+            topic, index = key
+            partition = TopicPartition(topic, self._config.broker_id, index)
+            segments = list_segments(directory)
+            point = points.get(key) if points is not None else None
+            if segments and is_clean:
+                check_contiguity(partition, segments)
+            elif segments:
+                # A log the checkpoint does not know was made after it: nothing of it is flushed.
+                known = 0 if points is not None else None
+                recoveries += recover(
+                    partition,
+                    segments,
+                    recovery_point=point.offset if point is not None else known,
+                    time_ms=self._clock.time_ms(),
+                )
+            self._add_log(self._make_log(partition, directory, segments, point))
+        return recoveries
+
+    def _create_log(self, topic: str, index: int) -> Log:
+        """Make the directory of a new log; its durability is up to the log's first flush."""
+        directory = self._config.data_dir / log_directory_name(topic, index)
+        partition = TopicPartition(topic, self._config.broker_id, index)
+        try:
+            directory.mkdir(exist_ok=True)
+            return self._make_log(partition, directory, [], None)
+        except OSError as error:
+            raise StorageError(
+                f"cannot create {partition}: {directory}: {error.strerror}"
+            ) from error
+
+    def _make_log(
+        self,
+        partition: TopicPartition,
+        directory: Path,
+        segments: list[Segment],
+        point: RecoveryPoint | None,
+    ) -> Log:
+        unsynced = []
+        if not segments:
+            segment = Segment(directory, 0, size=0, modified_ms=self._clock.time_ms())
+            segment.file = SegmentFile(segment.path, os.O_RDWR | os.O_CREAT)
+            segments = [segment]
+            unsynced = [self._config.data_dir, directory]
+        is_same_segment = point is not None and point.offset >= segments[-1].base_offset
+        return Log(
+            partition,
+            directory,
+            self._config.for_topic(partition.topic),
+            segments,
+            clock=self._clock,
+            files=self._files,
+            flusher=self.flusher,
+            disk=self._disk,
+            active_since_ms=point.active_since_ms if point and is_same_segment else None,
+            unsynced_directories=unsynced,
+        )
+
+    def _add_log(self, log: Log) -> None:
+        topic, index = log.partition.topic, log.partition.index
+        self._logs[topic, index] = log
+        self._found_counts[topic] = max(self._found_counts[topic], index + 1)
+
+    def _close_logs(self) -> bool:
+        """Close every log; return whether all of them are flushed."""
+        is_clean = True
+        for log in self.logs():
+            try:
+                log.close()
+            except StorageError as error:
+                logger.error("%s", error)
+                is_clean = False
+        return is_clean
+
+
+def _ignore_topic(_topic: str) -> None:
+    """Stand in until somebody wants to hear of new topics."""

@@ -1,0 +1,253 @@
+"""Loading the segments of a log, and mending a log that was not closed.
+
+Owns the rules of what may be cut: only what was written after the recovery point, only behind
+the first invalid entry, and never without keeping the bytes in a side file next to the segment.
+"""
+
+from __future__ import annotations
+
+import datetime
+import itertools
+import logging
+import os
+from bisect import bisect_right
+from collections.abc import Sequence
+from operator import attrgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.errors import LogCorruptError
+from broker.log.durable import sync_directory, write_all
+from broker.log.lookup import boundaries_around
+from broker.log.segment import Segment, SegmentFile, parse_segment_name
+from broker.log.walk import BLOCK_BYTES, scan_blocks
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class Recovery(NamedTuple):
+    """What recovery took out of one segment file.
+
+    `valid_end` is the offset up to which the log is good, `side_file` where the `cut_bytes`
+    behind it went.
+    """
+
+    partition: TopicPartition
+    file: Path
+    valid_end: int
+    cut_bytes: int
+    side_file: Path
+
+
+def list_segments(directory: Path) -> list[Segment]:
+    """Return the segments found in a log directory, oldest first; other files are ignored.
+
+    Args:
+        directory: the log's directory.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    segments = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            base_offset = parse_segment_name(entry.name)
+            if base_offset is not None:
+                status = entry.stat()
+                modified_ms = status.st_mtime_ns // 1_000_000
+                segment = Segment(
+                    directory, base_offset, size=status.st_size, modified_ms=modified_ms
+                )
+                segments.append(segment)
+    segments.sort(key=attrgetter("base_offset"))
+    return segments
+
+
+def check_contiguity(
+    partition: TopicPartition, segments: Sequence[Segment], *, flushed_to: int | None = None
+) -> None:
+    """Check that each segment ends where the next one starts.
+
+    Args:
+        partition: whose segments, for the error text.
+        segments: oldest first.
+        flushed_to: a gap behind this offset is let pass: a power cut leaves one when a later file
+            reached the disk before an earlier one.
+
+    Raises:
+        LogCorruptError: there is a gap or an overlap.
+
+    Source: Kafka 0.7 `Log.validateSegments`.
+    """
+    for segment, following in itertools.pairwise(segments):
+        end, start = segment.end_offset, following.base_offset
+        if end == start or (flushed_to is not None and flushed_to <= end < start):
+            continue
+        raise LogCorruptError(
+            f"{'a gap' if end < start else 'an overlap'} in {partition}: {segment.path} ends at "
+            f"offset {end}, but {following.path.name} starts at {start}; "
+            f"look with `pylogctl log verify {segment.directory}`"
+        )
+
+
+def recover(
+    partition: TopicPartition,
+    segments: list[Segment],
+    *,
+    recovery_point: int | None,
+    time_ms: int,
+) -> list[Recovery]:
+    """Cut a log that was not closed back to its valid messages, and make them durable.
+
+    Args:
+        partition: whose log.
+        segments: oldest first, at least one; those that go are removed from the list.
+        recovery_point: the offset up to which the log is known to be flushed; None when nothing
+            is known, then all of it is scanned.
+        time_ms: the time, for the names of side files.
+
+    Returns:
+        What was cut: nothing if the log is whole.
+
+    Raises:
+        LogCorruptError: a gap where flushed data must be, or an overlap.
+        OSError: a file cannot be read, cut, or kept aside.
+    """
+    if recovery_point is not None and recovery_point > segments[-1].end_offset:
+        recovery_point = None
+    check_contiguity(partition, segments, flushed_to=recovery_point)
+    point = max(segments[0].base_offset, recovery_point or 0)
+    index = bisect_right(segments, point, key=attrgetter("base_offset")) - 1
+    position = point - segments[index].base_offset
+    found: list[Recovery] = []
+    for at in range(index, len(segments)):
+        segment = segments[at]
+        valid_end = _sync_valid(segment, position)
+        position = 0
+        is_last = at == len(segments) - 1
+        if valid_end == segment.size and (
+            is_last or segment.end_offset == segments[at + 1].base_offset
+        ):
+            continue
+        found = _cut(partition, segments, at, valid_end, time_ms)
+        break
+    sync_directory(segments[0].directory)
+    return found
+
+
+def _sync_valid(segment: Segment, position: int) -> int:
+    """Return where the valid entries of a segment end, and make its data durable."""
+    file = SegmentFile(segment.path)
+    end = find_valid_end(file, min(position, segment.size), segment.size)
+    os.fsync(file.fd)
+    return end
+
+
+def find_valid_end(file: SegmentFile, position: int, size: int) -> int:
+    """Return where the valid entries of a segment file end.
+
+    Args:
+        file: the open file.
+        position: up to where it is known to be good; trusted only if it is a message boundary.
+        size: the file's size.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    end = _scan_to(file.fd, position, size)
+    if end > position or position in (0, size) or _is_boundary(file, position, size):
+        return end
+    return _scan_to(file.fd, 0, size)
+
+
+def _scan_to(fd: int, position: int, size: int) -> int:
+    end = position
+    for block in scan_blocks(fd, position, size):
+        end = block.end
+    return end
+
+
+def _is_boundary(file: SegmentFile, position: int, size: int) -> bool:
+    try:
+        return boundaries_around(file, position, size)[0] == position
+    except LogCorruptError:
+        return False
+
+
+def _cut(
+    partition: TopicPartition, segments: list[Segment], at: int, valid_end: int, time_ms: int
+) -> list[Recovery]:
+    """Cut one segment and put all later ones aside, the newest first so that no gap appears."""
+    stamp = _stamp(time_ms)
+    found = []
+    while len(segments) > at + 1:
+        segment = segments.pop()
+        side_file = _side_name(segment.path, stamp)
+        segment.path.rename(side_file)
+        found.append(
+            Recovery(partition, segment.path, segment.base_offset, segment.size, side_file)
+        )
+    segment = segments[at]
+    offset = segment.base_offset + valid_end
+    if valid_end < segment.size:
+        side_file = cut_file(segment.path, valid_end, time_ms)
+        found.append(Recovery(partition, segment.path, offset, segment.size - valid_end, side_file))
+        segment.size = valid_end
+    found.reverse()
+    for recovery in found:
+        logger.warning(
+            "%s: cut %d bytes at offset %d of %s, kept in %s",
+            *(partition, recovery.cut_bytes, recovery.valid_end),
+            *(recovery.file, recovery.side_file.name),
+        )
+    return found
+
+
+def cut_file(path: Path, valid_end: int, time_ms: int) -> Path:
+    """Cut a segment file, keeping what is cut in a side file.
+
+    Args:
+        path: the segment file.
+        valid_end: the position to cut at.
+        time_ms: the time, for the side file's name.
+
+    Returns:
+        The side file, `<segment>.cut-<UTC time>`.
+
+    Raises:
+        OSError: something could not be written; the segment is then as it was.
+    """
+    side_file = _side_name(path, _stamp(time_ms))
+    source = os.open(path, os.O_RDWR)
+    try:
+        _copy_tail(source, valid_end, side_file)
+        sync_directory(path.parent)
+        os.ftruncate(source, valid_end)
+        os.fsync(source)
+    finally:
+        os.close(source)
+    return side_file
+
+
+def _copy_tail(source: int, position: int, target_path: Path) -> None:
+    target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    try:
+        while block := os.pread(source, BLOCK_BYTES, position):
+            write_all(target, block)
+            position += len(block)
+        os.fsync(target)
+    finally:
+        os.close(target)
+
+
+def _stamp(time_ms: int) -> str:
+    moment = datetime.datetime.fromtimestamp(time_ms / 1000, datetime.UTC)
+    return moment.strftime("%Y%m%dT%H%M%SZ")
+
+
+def _side_name(path: Path, stamp: str) -> Path:
+    """Return a name for a side file that is not taken yet."""
+    names = itertools.chain([stamp], (f"{stamp}.{number}" for number in itertools.count(2)))
+    candidates = (path.with_name(f"{path.name}.cut-{name}") for name in names)
+    return next(candidate for candidate in candidates if not candidate.exists())
