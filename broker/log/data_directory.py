@@ -1,7 +1,7 @@
 """The data directory of one broker: who uses it, whose it is, how it was left.
 
-Owns the lock file, the broker id file, the clean-shutdown marker, the explicit partition counts
-and the names of log directories. Does not look into logs.
+Owns the lock file, the broker id, the creator token, the clean-shutdown marker, the explicit
+partition counts and the names of log directories. Does not look into logs.
 """
 
 from __future__ import annotations
@@ -22,9 +22,17 @@ LOCK_NAME = ".lock"
 BROKER_ID_NAME = "broker-id"
 CLEAN_SHUTDOWN_NAME = ".pylog_clean_shutdown"
 PARTITION_COUNTS_NAME = "topic-partition-counts"
+CREATOR_NAME = "creator"
 
 _OWN_NAMES = frozenset(
-    (LOCK_NAME, BROKER_ID_NAME, CLEAN_SHUTDOWN_NAME, PARTITION_COUNTS_NAME, CHECKPOINT_NAME)
+    (
+        LOCK_NAME,
+        BROKER_ID_NAME,
+        CLEAN_SHUTDOWN_NAME,
+        PARTITION_COUNTS_NAME,
+        CREATOR_NAME,
+        CHECKPOINT_NAME,
+    )
 )
 _COUNTS_FIRST_LINE = "pylogctl-partition-counts 1"
 _LOG_DIRECTORY = re.compile(r"(.+)_(0|[1-9][0-9]{0,9})", re.ASCII | re.DOTALL)
@@ -133,6 +141,28 @@ class DataDirectory:
         """
         (self.path / CLEAN_SHUTDOWN_NAME).unlink(missing_ok=True)
         sync_directory(self.path)
+
+    def creator_token(self, host: str, time_ms: int) -> str:
+        """Return the token that tells the broker of this directory from all others.
+
+        Args:
+            host: the broker's host, for a new token.
+            time_ms: the time, for a new token.
+
+        Returns:
+            The same `<host>-<milliseconds>` at every start, so that a restarted broker knows its
+            own node in the registry.
+
+        Raises:
+            StorageError: a new token cannot be kept.
+        """
+        path = self.path / CREATOR_NAME
+        try:
+            if not path.exists():
+                write_atomically(path, f"{host}-{time_ms}\n".encode())
+            return path.read_text().strip()
+        except OSError as error:
+            raise StorageError(f"cannot keep {path}: {error.strerror}") from error
 
     def log_directories(self) -> dict[LogKey, Path]:
         """Return the directories of all logs; others are left alone, with a warning."""

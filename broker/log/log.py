@@ -26,6 +26,7 @@ from broker.log.reader import Boundaries, LogReader
 from broker.log.segment import FileSlice, Segment, SegmentFile, SegmentFiles
 from broker.log.waiters import Waiters
 from broker.protocol.primitives import Buffer
+from broker.stats import WindowedStats
 from broker.topic import TopicPartition
 
 
@@ -56,6 +57,7 @@ class Log:
         clock: for ages and deadlines.
         files: descriptors shared with other logs.
         flusher: who calls `flush` when it is due.
+        flush_stats: where flushes are counted.
         disk: how message data is written.
         active_since_ms: when the last segment got its first message, milliseconds since 1970;
             without it, the segment's own time stands for it.
@@ -73,6 +75,7 @@ class Log:
         clock: Clock,
         files: SegmentFiles,
         flusher: FlushSchedule,
+        flush_stats: WindowedStats,
         disk: Disk | None = None,
         active_since_ms: int | None = None,
         unsynced_directories: Sequence[Path] = (),
@@ -83,6 +86,7 @@ class Log:
         self._clock = clock
         self._files = files
         self._flusher = flusher
+        self._flush_stats = flush_stats
         self._disk = disk or Disk()
         self._lock = Lock()
         self._flush_lock = Lock()
@@ -94,6 +98,7 @@ class Log:
         self._log_end_offset = active.end_offset
         self._high_watermark = active.end_offset
         self._last_append_ms = max(segment.modified_ms for segment in self._segments)
+        self._last_flush_ms = 0
         self._appended_message_count = 0
         self._unflushed_message_count = 0
         self._is_flush_scheduled = False
@@ -136,6 +141,11 @@ class Log:
     def last_append_ms(self) -> int:
         """Return when the log was last appended to, milliseconds since 1970."""
         return self._last_append_ms
+
+    @property
+    def last_flush_ms(self) -> int:
+        """Return when the log was last flushed since it was opened; 0 for never."""
+        return self._last_flush_ms
 
     @property
     def active_since_ms(self) -> int | None:
@@ -453,6 +463,7 @@ class Log:
 
     def _sync(self, unflushed: _Unflushed) -> None:
         """Sync, then move the high watermark or fail for good; caller holds `_flush_lock`."""
+        started_s = self._clock.monotonic_s()
         try:
             for directory in unflushed.directories:
                 sync_directory(directory)
@@ -464,6 +475,8 @@ class Log:
         with self._lock:
             self._unflushed_message_count -= unflushed.message_count
             self._high_watermark = unflushed.end_offset
+            self._last_flush_ms = self._clock.time_ms()
+        self._flush_stats.record(self._clock.monotonic_s() - started_s)
 
     def _fail(self, action: str, error: OSError) -> None:
         failure = self._storage_error(action, error)

@@ -25,6 +25,7 @@ from broker.log.periodic import PeriodicTask
 from broker.log.recovery import Recovery, check_contiguity, list_segments, recover
 from broker.log.retention import Retention
 from broker.log.segment import Segment, SegmentFile, SegmentFiles
+from broker.stats import WindowedStats
 from broker.topic import TopicPartition, check_topic_name
 
 CHECKPOINT_INTERVAL_S = 5.0
@@ -43,8 +44,11 @@ class LogManager:
     """
 
     def __init__(self, config: BrokerConfig, clock: Clock, *, disk: Disk | None = None) -> None:
-        self.on_new_topic: Callable[[str], None] = _ignore_topic
+        self.on_new_topic: Callable[[str], object] = _ignore_topic
         self.flusher = Flusher(clock)
+        self.flush_stats = WindowedStats(clock, config.monitoring_period_ms / 1000)
+        self.was_recovered = False
+        """Whether the logs there were at `open` had not been closed cleanly."""
         self._config = config
         self._clock = clock
         self._disk = disk or Disk()
@@ -230,6 +234,32 @@ class LogManager:
         """Return all logs."""
         return list(self._logs.values())
 
+    def creator_token(self, host: str) -> str:
+        """Return the token that marks this broker's node in the registry as its own.
+
+        Args:
+            host: the advertised host; part of the token when it is made for the first time.
+
+        Raises:
+            StorageError: a new token cannot be kept.
+        """
+        return self._directory.creator_token(host, self._clock.time_ms())
+
+    def flush_all(self) -> None:
+        """Flush every log, on the calling thread.
+
+        Raises:
+            StorageError: of the first log that failed, after all others were flushed.
+        """
+        failures = []
+        for log in self.logs():
+            try:
+                log.flush()
+            except StorageError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
     def apply_retention(self) -> None:
         """Remove the segments past retention, now."""
         self._retention.apply(self.logs())
@@ -258,10 +288,12 @@ class LogManager:
 
     def _load_logs(self) -> list[Recovery]:
         is_clean = self._directory.is_clean()
+        directories = self._directory.log_directories()
         points = read_checkpoint(self._config.data_dir)
         self._explicit_counts = self._directory.read_partition_counts()
+        self.was_recovered = not is_clean and bool(directories)
         recoveries: list[Recovery] = []
-        for key, directory in sorted(self._directory.log_directories().items()):
+        for key, directory in sorted(directories.items()):
             topic, index = key
             partition = TopicPartition(topic, self._config.broker_id, index)
             segments = list_segments(directory)
@@ -314,6 +346,7 @@ class LogManager:
             clock=self._clock,
             files=self._files,
             flusher=self.flusher,
+            flush_stats=self.flush_stats,
             disk=self._disk,
             active_since_ms=point.active_since_ms if point and is_same_segment else None,
             unsynced_directories=unsynced,

@@ -12,6 +12,7 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.recovery import list_segments
 from broker.log.segment import Segment, SegmentFiles, segment_name
+from broker.stats import WindowedStats
 from broker.topic import TopicPartition
 from tests.broker.log.doubles import FakeClock, FaultyDisk, RecordingSchedule
 
@@ -63,6 +64,7 @@ def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> L
             clock=clock,
             files=SegmentFiles(),
             flusher=schedule,
+            flush_stats=WindowedStats(clock, 60.0),
             disk=disk or FaultyDisk().as_disk(),
             active_since_ms=active_since_ms,
         )
