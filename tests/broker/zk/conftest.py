@@ -1,0 +1,43 @@
+"""A real ZooKeeper, started once for all tests that ask for it; each test gets its own chroot."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.zk.embedded import EmbeddedZooKeeper
+from broker.zk.java import Java, find_java
+from broker.zk.session import Session
+
+
+@pytest.fixture(scope="session")
+def java() -> Java:
+    return find_java()
+
+
+@pytest.fixture(scope="session")
+def zookeeper_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("zookeeper")
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server(java: Java, zookeeper_dir: Path) -> Iterator[EmbeddedZooKeeper]:
+    # A short tick allows short session timeouts.
+    with EmbeddedZooKeeper(zookeeper_dir, java=java, is_durable=False, tick_ms=200) as server:
+        yield server
+
+
+@pytest.fixture
+def zookeeper(zookeeper_server: EmbeddedZooKeeper) -> str:
+    """Return a connect string with a chroot that does not exist yet."""
+    return f"{zookeeper_server.connect}/{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def session(zookeeper: str) -> Iterator[Session]:
+    """Return a second pair of eyes on what the test does."""
+    with Session(zookeeper) as started:
+        yield started

@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from broker.errors import (
+    ConfigError,
+    CoordinationError,
+    RegistryConflictError,
+    RegistryNodeNotFoundError,
+    RegistryUnreachableError,
+)
+from broker.zk.session import Session, SessionState
+
+WATCH_DEADLINE_S = 10
+
+
+@pytest.fixture
+def dead_port() -> Iterator[int]:
+    """Return a port that refuses connections for as long as the test runs."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield bound.getsockname()[1]
+
+
+def test_start_when_nothing_listens_then_error_names_servers_and_time(dead_port: int) -> None:
+    session = Session(f"127.0.0.1:{dead_port}/x")
+
+    with pytest.raises(RegistryUnreachableError) as caught:
+        session.start(timeout_s=0.2)
+
+    assert str(caught.value) == f"cannot reach ZooKeeper at 127.0.0.1:{dead_port} within 0.2s"
+
+
+def test_session_when_connect_string_malformed_then_config_error() -> None:
+    with pytest.raises(ConfigError, match="invalid ZooKeeper address"):
+        Session("host:port")
+
+
+def test_stop_when_never_started_then_does_nothing() -> None:
+    session = Session("127.0.0.1:2181")
+
+    session.stop()
+
+    assert session.state is SessionState.LOST
+
+
+@pytest.mark.zookeeper
+def test_create_when_chroot_and_parents_missing_then_creates_them(
+    zookeeper: str, session: Session
+) -> None:
+    with Session(f"{zookeeper}/deeper/still") as below:
+        below.create("/a/b", b"value")
+
+    assert session.get("/deeper/still/a/b")[0] == b"value"
+
+
+@pytest.mark.zookeeper
+def test_reads_when_chroot_missing_then_do_not_create_it(session: Session) -> None:
+    with pytest.raises(RegistryNodeNotFoundError, match="no node / "):
+        session.children("/")
+
+    assert session.exists("/") is None
+
+
+@pytest.mark.zookeeper
+def test_get_when_node_exists_then_gives_value_and_stat(session: Session) -> None:
+    session.create("/a/child")
+    session.set("/a", b"12345")
+
+    value, stat = session.get("/a")
+
+    assert value == b"12345"
+    assert (stat.version, stat.data_length, stat.children_count) == (1, 5, 1)
+    assert stat.ephemeral_owner == 0
+    assert stat.mtime_ms >= stat.ctime_ms > 0
+    assert session.exists("/a") == stat
+
+
+@pytest.mark.zookeeper
+def test_create_when_ephemeral_then_owner_is_the_session(session: Session) -> None:
+    session.create("/a", ephemeral=True)
+
+    assert session.get("/a")[1].ephemeral_owner == session.session_id
+
+
+@pytest.mark.zookeeper
+def test_stop_when_session_has_ephemeral_nodes_then_they_go(
+    zookeeper: str, session: Session
+) -> None:
+    with Session(zookeeper) as other:
+        other.create("/a/b", ephemeral=True)
+
+    assert session.children("/a") == []
+
+
+@pytest.mark.zookeeper
+def test_create_when_node_exists_then_conflict(session: Session) -> None:
+    session.create("/a")
+
+    with pytest.raises(RegistryConflictError, match="node /a exists already"):
+        session.create("/a")
+
+
+@pytest.mark.zookeeper
+def test_create_when_parent_is_ephemeral_then_coordination_error(session: Session) -> None:
+    session.create("/a", ephemeral=True)
+
+    with pytest.raises(CoordinationError, match="the parent of node /a/b is ephemeral"):
+        session.create("/a/b")
+
+
+@pytest.mark.zookeeper
+def test_create_many_when_some_exist_then_creates_the_others_and_names_those(
+    session: Session,
+) -> None:
+    session.create("/a/1", b"old")
+
+    existing = session.create_many({"/a/1": b"new", "/a/2": b"two", "/b/3": b"three"})
+
+    assert existing == ["/a/1"]
+    assert session.get("/a/1")[0] == b"old"
+    assert session.get("/b/3")[0] == b"three"
+
+
+@pytest.mark.zookeeper
+def test_set_when_version_is_another_then_conflict(session: Session) -> None:
+    session.create("/a")
+
+    with pytest.raises(RegistryConflictError, match="changed by somebody else"):
+        session.set("/a", b"x", version=7)
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize("name", ["get", "children", "delete"])
+def test_request_when_node_missing_then_not_found_error_names_it(
+    session: Session, name: str
+) -> None:
+    with pytest.raises(RegistryNodeNotFoundError, match="no node /gone in ZooKeeper"):
+        getattr(session, name)("/gone")
+
+
+@pytest.mark.zookeeper
+def test_delete_when_node_has_children_then_coordination_error(session: Session) -> None:
+    session.create("/a/b")
+
+    with pytest.raises(CoordinationError, match="node /a has children"):
+        session.delete("/a")
+
+
+@pytest.mark.zookeeper
+def test_replace_ephemeral_when_version_matches_then_this_session_owns_the_node(
+    zookeeper: str, session: Session
+) -> None:
+    with Session(zookeeper) as other:
+        other.create("/a", b"old", ephemeral=True)
+        session.replace_ephemeral("/a", b"new", version=0)
+
+        value, stat = other.get("/a")
+
+    assert (value, stat.ephemeral_owner) == (b"new", session.session_id)
+
+
+@pytest.mark.zookeeper
+def test_replace_ephemeral_when_version_differs_then_conflict_and_old_node_stays(
+    session: Session,
+) -> None:
+    session.create("/a", b"old")
+
+    with pytest.raises(RegistryConflictError, match="changed by somebody else"):
+        session.replace_ephemeral("/a", b"new", version=3)
+
+    assert session.get("/a")[0] == b"old"
+
+
+@pytest.mark.zookeeper
+def test_walk_when_depth_is_limited_then_stops_there(session: Session) -> None:
+    for path in ("/a/x/deep", "/a/y", "/b"):
+        session.create(path)
+
+    assert list(session.walk("/")) == [
+        (0, "/"),
+        (1, "/a"),
+        (2, "/a/x"),
+        (3, "/a/x/deep"),
+        (2, "/a/y"),
+        (1, "/b"),
+    ]
+    assert list(session.walk("/a", max_depth=1)) == [(0, "/a"), (1, "/a/x"), (1, "/a/y")]
+
+
+@pytest.mark.zookeeper
+def test_request_when_session_stopped_then_unreachable(zookeeper: str) -> None:
+    session = Session(zookeeper)
+    session.start()
+    session.stop()
+
+    with pytest.raises(RegistryUnreachableError):
+        session.children("/")
+
+
+@pytest.mark.zookeeper
+def test_watch_when_child_is_created_then_is_called_once(session: Session) -> None:
+    session.create("/a")
+    called = threading.Event()
+    session.children("/a", watch=called.set)
+
+    session.create("/a/b")
+
+    assert called.wait(WATCH_DEADLINE_S)
+
+
+@pytest.mark.zookeeper
+def test_watch_when_missing_node_is_created_then_is_called(session: Session) -> None:
+    called = threading.Event()
+    session.exists("/a", watch=called.set)
+
+    session.create("/a")
+
+    assert called.wait(WATCH_DEADLINE_S)
