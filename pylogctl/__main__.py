@@ -1,0 +1,110 @@
+"""Entry of the program: fast paths, signals, and the one place where errors become text.
+
+Owns everything that must hold for all commands: how signals, broken pipes and full disks end the
+process, the shape of an error, the crash file. Knows no command.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+from typing import NoReturn
+
+PROGRAM = "pylogctl"
+
+
+class Terminated(BaseException):
+    """SIGTERM or SIGHUP arrived: unwinds the stack as KeyboardInterrupt does for SIGINT."""
+
+
+def _raise_terminated(signum: int, frame: FrameType | None) -> NoReturn:
+    raise Terminated
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and exit with its status."""
+    args = sys.argv[1:]
+    if args == ["--version"]:
+        from pylogctl import __version__
+
+        _finish(_print(f"{PROGRAM} {__version__}"))
+    if args[:1] == ["__complete"]:
+        from pylogctl.complete import complete
+
+        complete(args[1:])
+        _finish(0)
+    signal.signal(signal.SIGTERM, _raise_terminated)
+    signal.signal(signal.SIGHUP, _raise_terminated)
+    _finish(run(args))
+
+
+def run(args: list[str]) -> int:
+    """Run a command line and return its exit status; 141 is still to be turned into SIGPIPE.
+
+    Args:
+        args: words after the program's name.
+    """
+    try:
+        status = _run_command(args)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return status
+    except KeyboardInterrupt:
+        return 130
+    except Terminated:
+        return 143
+    except BrokenPipeError:
+        return 141
+    except Exception as error:  # noqa: BLE001 - the one place where anything unexpected ends
+        from pylogctl.report import report
+
+        return report(error, args)
+
+
+def _run_command(args: list[str]) -> int:
+    from pylogctl import tree
+    from pylogctl.app import root
+    from pylogctl.context import Streams
+
+    return tree.run(root(), args, Streams.of_process())
+
+
+def _print(text: str) -> int:
+    """Write a line to standard output; return the exit status."""
+    try:
+        os.write(1, f"{text}\n".encode())
+    except BrokenPipeError:
+        return 141
+    except OSError as error:
+        from pylogctl.report import report
+
+        return report(error, [])
+    return 0
+
+
+def _finish(status: int) -> NoReturn:
+    """End the process: by SIGPIPE after a broken pipe, as every filter does, else with a status."""
+    if status == 141 or not _flushed():
+        # The interpreter flushes again at shutdown and would complain about the same trouble.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        status = status or 1
+    if status == 141:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGPIPE)
+    sys.exit(status)
+
+
+def _flushed() -> bool:
+    """Flush standard output; a failure has been told before, or nobody is left to be told."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""The root of the command tree.
+
+Owns the list of commands with their one-line help, so that `pylogctl --help` loads none of them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+import typer
+
+from pylogctl.tree import CONTEXT_SETTINGS, Entry, RootGroup
+
+
+class Pylogctl(RootGroup):
+    """The commands of pylogctl, and the short names that stand for some of them."""
+
+    entries: ClassVar[dict[str, Entry]] = {
+        "broker": Entry("pylogctl.commands.broker", "Start, stop and look at brokers."),
+        "produce": Entry("pylogctl.commands.produce", "Write messages from stdin or files."),
+        "consume": Entry("pylogctl.commands.consume", "Read messages to stdout."),
+        "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
+        "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
+        "zk": Entry("pylogctl.commands.zk", "Look into the registry (ZooKeeper), or start one."),
+        "perf": Entry("pylogctl.commands.perf", "Measure throughput."),
+        "doctor": Entry("pylogctl.commands.doctor", "Check that everything needed is in place."),
+        "completion": Entry("pylogctl.commands.completion", "Print a shell completion script."),
+        "man": Entry("pylogctl.commands.man", "Show a manual page."),
+        "help": Entry("pylogctl.commands.help", "Explain a command or a topic."),
+        "version": Entry("pylogctl.commands.version", "Show versions of program and libraries."),
+    }
+    shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {
+        "topics": ("topic", "list"),
+        "brokers": ("broker", "list"),
+        "cat": ("consume",),
+    }
+
+
+app = typer.Typer(
+    cls=Pylogctl,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings=CONTEXT_SETTINGS,
+)
+
+
+@app.callback()
+def pylogctl() -> None:
+    """A commit-log broker you can pipe into, and the tools to run it."""
+
+
+def root() -> RootGroup:
+    """Return the root command."""
+    return cast(RootGroup, typer.main.get_command(app))

@@ -1,0 +1,44 @@
+"""`pylogctl version`: program, interpreter, libraries and wire format."""
+
+from __future__ import annotations
+
+import platform
+
+from pylogctl import __version__
+from pylogctl.context import Environment
+from pylogctl.options import OUTPUT, accepts
+from pylogctl.render import Column, Document, render
+from pylogctl.tree import Command, new_app
+
+LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam", "prometheus-client")
+WIRE_FORMAT = "Kafka 0.7 (message magic 0 and 1) with extension requests"
+
+VERSIONS = Document(
+    "version/1",
+    (
+        Column("component", "part of the program"),
+        Column("version", "its version, missing if it is not installed"),
+    ),
+    empty="no versions",
+)
+
+app = new_app()
+
+
+@app.command("version", cls=Command)
+@accepts(*OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
+def version(env: Environment) -> None:
+    """Show versions of program and libraries."""
+    from importlib import metadata
+
+    rows: list[dict[str, object]] = [
+        {"component": "pylogctl", "version": __version__},
+        {"component": "python", "version": platform.python_version()},
+        {"component": "wire-format", "version": WIRE_FORMAT},
+    ]
+    for library in LIBRARIES:
+        try:
+            rows.append({"component": library, "version": metadata.version(library)})
+        except metadata.PackageNotFoundError:
+            rows.append({"component": library, "version": None})
+    render(env, VERSIONS, rows)

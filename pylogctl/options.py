@@ -1,0 +1,399 @@
+"""The options that several commands share, declared once, and the decorator that adds them.
+
+A command names the groups that apply to it with `@accepts(...)` and gets one `Environment`; an
+option of a group it did not name is unknown to it, so nothing is accepted and then ignored.
+`pylogctl.tree` moves options written before the command behind it, with the help of
+`takes_value`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, cast, get_args, get_origin
+
+import typer
+
+from pylogctl.context import Environment, LogFormat, OutputFormat, Settings, Streams, When
+from pylogctl.errors import UsageError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.units import parse_duration_s
+
+CommandFunction = Callable[..., None]
+
+
+class SharedOption(NamedTuple):
+    """One option: the parameter it becomes, and the annotation Typer reads."""
+
+    name: str
+    annotation: Any
+    default: object
+
+
+class Facts(NamedTuple):
+    """What the man pages, completions and tests know of a command beyond its parameters."""
+
+    exits: tuple[ExitStatus, ...] = ()
+    examples: tuple[str, ...] = ()
+    choices: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from pylogctl import __version__
+
+        typer.echo(f"pylogctl {__version__}")
+        raise typer.Exit
+
+
+def _shared(name: str, kind: Any, default: object, *flags: str, **texts: Any) -> SharedOption:
+    panel = texts.pop("panel")
+    option = typer.Option(*flags, rich_help_panel=panel, show_default=False, **texts)
+    return SharedOption(name, Annotated[kind, option], default)
+
+
+GENERAL = (
+    _shared(
+        "quiet",
+        bool,
+        False,
+        "-q",
+        "--quiet",
+        panel="General",
+        help="No notes or summaries on stderr; errors stay.",
+    ),
+    _shared(
+        "verbosity",
+        int,
+        0,
+        "-v",
+        "--verbose",
+        panel="General",
+        count=True,
+        envvar="PYLOGCTL_VERBOSE",
+        help="Say more: -v resolved values, -vv requests, -vvv bytes on the wire.",
+    ),
+    _shared(
+        "log_format",
+        LogFormat,
+        "text",
+        "--log-format",
+        panel="General",
+        help="Form of what is said on stderr.",
+    ),
+    _shared(
+        "color",
+        When,
+        "auto",
+        "--color",
+        panel="General",
+        envvar="PYLOGCTL_COLOR",
+        help="Colour and bold text. Auto: on terminals only.",
+    ),
+    _shared("no_color", bool, False, "--no-color", panel="General", help="Same as --color never."),
+    _shared(
+        "debug",
+        bool,
+        False,
+        "--debug",
+        panel="General",
+        envvar="PYLOGCTL_DEBUG",
+        help="Show the traceback of an error.",
+    ),
+    _shared(
+        "version",
+        bool,
+        False,
+        "--version",
+        panel="General",
+        is_eager=True,
+        hidden=True,
+        callback=_print_version,
+        help="Show the version and exit.",
+    ),
+)
+OUTPUT = (
+    _shared(
+        "output",
+        OutputFormat | None,
+        None,
+        "--output",
+        panel="Output",
+        metavar="FMT",
+        envvar="PYLOGCTL_OUTPUT",
+        help="Document format. Default: table on a terminal, plain in a pipe.",
+    ),
+    _shared(
+        "columns",
+        str,
+        "",
+        "--columns",
+        metavar="A,B",
+        panel="Output",
+        help="Choose and order columns; `help` lists them.",
+    ),
+    _shared(
+        "sort",
+        str,
+        "",
+        "--sort",
+        metavar="[-]COL",
+        panel="Output",
+        help="Sort by a column; - reverses.",
+    ),
+    _shared(
+        "no_header",
+        bool,
+        False,
+        "--no-header",
+        panel="Output",
+        help="Leave out the header line of table, plain, csv and tsv.",
+    ),
+    _shared(
+        "raw_numbers",
+        bool,
+        False,
+        "--raw-numbers",
+        panel="Output",
+        help="No unit scaling in tables.",
+    ),
+)
+SUMMARY = (
+    _shared(
+        "output",
+        OutputFormat | None,
+        None,
+        "--output",
+        panel="Output",
+        metavar="FMT",
+        envvar="PYLOGCTL_OUTPUT",
+        help="Write the result to stdout in this format, instead of a line on stderr.",
+    ),
+)
+REGISTRY = (
+    _shared(
+        "zookeeper",
+        str | None,
+        None,
+        "-Z",
+        "--zookeeper",
+        metavar="HOST:PORT[,..][/CHROOT]",
+        panel="Connection",
+        envvar="PYLOGCTL_ZOOKEEPER",
+        help="Registry. Default: localhost:2181.",
+    ),
+)
+BROKERS = (
+    _shared(
+        "brokers",
+        str | None,
+        None,
+        "-b",
+        "--broker",
+        metavar="HOST:PORT[,..]",
+        panel="Connection",
+        envvar="PYLOGCTL_BROKER",
+        help="Brokers; no registry is needed then. Default: from the registry.",
+    ),
+)
+PROPERTIES = (
+    _shared(
+        "properties",
+        list[str] | None,
+        None,
+        "-X",
+        metavar="KEY=VALUE",
+        panel="Connection",
+        help="Any client property (repeatable); `-X list` shows all, `-X dump` those in "
+        "effect. Environment: PYLOGCTL_X, one a line.",
+    ),
+)
+TIMEOUT = (
+    _shared(
+        "timeout",
+        str | None,
+        None,
+        "--timeout",
+        metavar="DUR",
+        panel="Connection",
+        envvar="PYLOGCTL_TIMEOUT",
+        help="Limit of the whole request. Default: 10s for requests, none for streams.",
+    ),
+)
+PROGRESS = (
+    _shared(
+        "progress",
+        When,
+        "auto",
+        "--progress",
+        panel="General",
+        envvar="PYLOGCTL_PROGRESS",
+        help="Progress on stderr. Auto: on terminals only.",
+    ),
+)
+CONFIRM = (
+    _shared(
+        "assume_yes", bool, False, "-y", "--yes", panel="Safety", help="Answer yes to questions."
+    ),
+    _shared(
+        "no_input",
+        bool,
+        False,
+        "--no-input",
+        panel="Safety",
+        envvar="PYLOGCTL_NO_INPUT",
+        help="Never ask; a needed question becomes exit status 5.",
+    ),
+)
+DRY_RUN = (
+    _shared(
+        "dry_run",
+        bool,
+        False,
+        "--dry-run",
+        panel="Safety",
+        help="Check everything, change nothing, show what would be done.",
+    ),
+)
+PAGER = (
+    _shared("no_pager", bool, False, "--no-pager", panel="Output", help="Never start a pager."),
+)
+CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
+
+EVERY_GROUP = (
+    *GENERAL, *OUTPUT, *CONNECTION, *PROPERTIES, *PROGRESS, *CONFIRM, *DRY_RUN, *PAGER,
+)  # fmt: skip
+
+
+def takes_value() -> dict[str, bool]:
+    """Return every spelling of every shared option, and whether a value follows it."""
+    spellings: dict[str, bool] = {}
+    for option in EVERY_GROUP:
+        kind, info = get_args(option.annotation)
+        is_flag = kind is bool or info.count
+        flags = [text for text in (info.default, *info.param_decls) if isinstance(text, str)]
+        spellings.update(dict.fromkeys(flags, not is_flag))
+    return spellings
+
+
+def accepts(
+    *options: SharedOption,
+    exits: tuple[ExitStatus, ...] = (),
+    examples: tuple[str, ...] = (),
+) -> Callable[[CommandFunction], CommandFunction]:
+    """Give a command the shared options it names, handed to it as one `Environment`.
+
+    The command's first parameter is `env`; its own options follow and keep their annotations.
+    Typer sees one signature with both.
+
+    Args:
+        options: shared options; the `GENERAL` ones are always there.
+        exits: statuses the command can end with beside OK, USAGE, BUG and signals.
+        examples: command lines for help and man page.
+    """
+    shared = (*options, *GENERAL)
+
+    def decorate(function: CommandFunction) -> CommandFunction:
+        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+
+        # Keyword arguments come from the signature built below, never from a caller.
+        @functools.wraps(function)
+        def run(ctx: typer.Context, **values: Any) -> None:
+            chosen = {option.name: values.pop(option.name) for option in shared}
+            streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
+            function(Environment(streams, os.environ, settings_of(chosen)), **values)
+
+        facts = Facts(exits, examples, _choices_of([*own, *map(_parameter, shared)]))
+        run.facts = facts  # type: ignore[attr-defined]  # functions take attributes
+        run.__signature__ = _signature(own, shared)  # type: ignore[attr-defined]  # as above
+        return cast(CommandFunction, run)
+
+    return decorate
+
+
+def _signature(own: list[inspect.Parameter], shared: tuple[SharedOption, ...]) -> inspect.Signature:
+    context = inspect.Parameter(
+        "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
+    keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+    return inspect.Signature([context, *keywords, *map(_parameter, shared)])
+
+
+def _parameter(option: SharedOption) -> inspect.Parameter:
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=option.default,
+        annotation=option.annotation,
+    )
+
+
+def _choices_of(parameters: list[inspect.Parameter]) -> dict[str, tuple[str, ...]]:
+    """Return the allowed words of each `Literal` parameter."""
+    choices = {}
+    for parameter in parameters:
+        kind = parameter.annotation
+        for part in (
+            kind,
+            *get_args(kind),
+            *(get_args(get_args(kind)[0]) if get_args(kind) else ()),
+        ):
+            if get_origin(part) is Literal:
+                choices[parameter.name] = tuple(str(word) for word in get_args(part))
+    return choices
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """Return the shared options as one value.
+
+    Args:
+        values: what Typer parsed, by parameter name; absent for groups a command does not take.
+
+    Raises:
+        UsageError: a duration or property is malformed.
+    """
+    timeout = values.get("timeout")
+    return Settings(
+        zookeeper=values.get("zookeeper"),
+        brokers=tuple(filter(None, (values.get("brokers") or "").split(","))),
+        properties=parse_properties(values["properties"]) if "properties" in values else {},
+        output=values.get("output"),
+        columns=tuple(filter(None, (values.get("columns") or "").split(","))),
+        sort=values.get("sort") or "",
+        header=not values.get("no_header"),
+        raw_numbers=bool(values.get("raw_numbers")),
+        timeout_s=None if timeout is None else parse_duration_s(timeout),
+        color="never" if values.get("no_color") else values.get("color", "auto"),
+        progress=values.get("progress", "auto"),
+        quiet=bool(values.get("quiet")),
+        verbosity=values.get("verbosity", 0),
+        log_format=values.get("log_format", "text"),
+        assume_yes=bool(values.get("assume_yes")),
+        no_input=bool(values.get("no_input")),
+        dry_run=bool(values.get("dry_run")),
+        debug=bool(values.get("debug")),
+        pager=not values.get("no_pager"),
+    )
+
+
+def parse_properties(given: list[str] | None) -> dict[str, str]:
+    """Return `-X` properties by name: the environment's first, then the options in order.
+
+    The words `list` and `dump` are kept under their own name with an empty value.
+
+    Raises:
+        UsageError: an item has no `=`.
+    """
+    items = [line for line in os.environ.get("PYLOGCTL_X", "").splitlines() if line.strip()]
+    properties = {}
+    for item in [*items, *(given or [])]:
+        key, equals, value = item.partition("=")
+        if not equals and item not in {"list", "dump"}:
+            raise UsageError(
+                f"not a property: '{item}'", hints=["valid: -X KEY=VALUE, -X list, -X dump"]
+            )
+        properties[key.strip()] = value
+    return properties

@@ -1,0 +1,47 @@
+"""The partition grammar."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.topic import TopicPartition
+from pylogctl.errors import UsageError
+from pylogctl.partition_list import parse_partition_list
+
+ALL = [TopicPartition("t", home, index) for home in range(3) for index in range(5)]
+
+
+def _selected(text: str) -> set[str]:
+    partitions = parse_partition_list(text)
+    return {partition.name for partition in ALL if partitions.matches(partition)}
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("0", {"0-0", "1-0", "2-0"}),
+        ("2-0", {"2-0"}),
+        ("*-1", {"0-1", "1-1", "2-1"}),
+        ("2-0,2-1", {"2-0", "2-1"}),
+        ("0-3", {"0-3"}),
+        ("1-0..3", {"1-0", "1-1", "1-2", "1-3"}),
+    ],
+)
+def test_partition_list_given_a_valid_text_selects(text: str, names: set[str]) -> None:
+    assert _selected(text) == names
+
+
+@pytest.mark.parametrize("text", ["", "a", "0,", "-1", "0..", "3..1", "0--1", "*", "0-0-0"])
+def test_partition_list_given_anything_else_is_a_usage_error(text: str) -> None:
+    with pytest.raises(UsageError, match="not a partition"):
+        parse_partition_list(text)
+
+
+@given(st.text(alphabet="0123*-.,x ", max_size=12))
+def test_partition_list_given_any_text_returns_or_raises_usage_error(text: str) -> None:
+    try:
+        parse_partition_list(text)
+    except UsageError as error:
+        assert error.hints
