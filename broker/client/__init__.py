@@ -1,0 +1,1 @@
+"""Clients: connections, discovery, producer and consumers."""

@@ -1,0 +1,269 @@
+"""A connection to one broker: frames out, frames in, with real timeouts.
+
+Not safe for several threads at once. Knows requests, but nothing of topics that move, retries of
+a publish, or the registry.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Sequence
+
+from broker.errors import (
+    BrokerUnreachableError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.requests import (
+    EXTENSION_VERSION,
+    BaseRequest,
+    ExtensionRequest,
+    HelloRequest,
+    RequestHeader,
+    encode_extension_request,
+    encode_request,
+)
+from broker.protocol.responses import (
+    BrokerAddress,
+    HelloResponse,
+    check_correlation_id,
+    decode_extension_response,
+)
+
+DEFAULT_TIMEOUT_S = 30.0
+DEFAULT_CONNECT_TIMEOUT_S = 5.0
+MAX_ANSWER_BYTES = 1 << 30
+_CONNECT_WAITS_S = (0.001, 0.01, 0.1, 1.0)
+
+
+class Connection:
+    """A connection to a broker, made when it is first needed.
+
+    Args:
+        address: where the broker listens; its id is only for messages, -1 if unknown.
+        timeout_s: how long an answer, or room to send, is waited for.
+        connect_timeout_s: how long connecting is tried, attempts and waits together.
+        client_id: what extension requests say they come from.
+        send_bytes: SO_SNDBUF; 0 leaves it to the system.
+        receive_bytes: SO_RCVBUF; 0 leaves it to the system.
+    """
+
+    def __init__(
+        self,
+        address: BrokerAddress,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S,
+        client_id: str = "pylogctl",
+        send_bytes: int = 0,
+        receive_bytes: int = 0,
+    ) -> None:
+        self.address = address
+        self.timeout_s = timeout_s
+        self._connect_timeout_s = connect_timeout_s
+        self._client_id = client_id
+        self._send_bytes = send_bytes
+        self._receive_bytes = receive_bytes
+        self._socket: socket.socket | None = None
+        self._correlation_id = 0
+        self._hello: HelloResponse | None = None
+        self._is_asked = False
+
+    @property
+    def name(self) -> str:
+        """Return who is at the other end, for messages."""
+        where = f"{self.address.host}:{self.address.port}"
+        return where if self.address.id < 0 else f"broker {self.address.id} at {where}"
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether there is a socket."""
+        return self._socket is not None
+
+    def connect(self) -> None:
+        """Connect, if that is not done, trying again with growing waits.
+
+        Raises:
+            BrokerUnreachableError: nobody answered within the connect timeout.
+
+        Source: Kafka 0.7 `SyncProducer.connect`.
+        """
+        if self._socket is None:
+            self._socket = self._connect()
+
+    def _connect(self) -> socket.socket:
+        started_s = time.monotonic()
+        attempts = 0
+        while True:
+            elapsed_s = time.monotonic() - started_s
+            try:
+                attempts += 1
+                return self._attempt_connect(max(0.001, self._connect_timeout_s - elapsed_s))
+            except OSError as error:
+                wait_s = _CONNECT_WAITS_S[min(attempts, len(_CONNECT_WAITS_S)) - 1]
+                elapsed_s = time.monotonic() - started_s
+                is_hopeless = isinstance(error, socket.gaierror)
+                if is_hopeless or elapsed_s + wait_s > self._connect_timeout_s:
+                    raise BrokerUnreachableError(
+                        f"cannot reach {self.name}: {_reason(error)} "
+                        f"({attempts} attempts in {elapsed_s:.1f}s)"
+                    ) from error
+            time.sleep(wait_s)
+
+    def _attempt_connect(self, timeout_s: float) -> socket.socket:
+        sock = socket.create_connection((self.address.host, self.address.port), timeout_s)
+        sock.settimeout(self.timeout_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self._send_bytes:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
+        if self._receive_bytes:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_bytes)
+        if sock.getsockname() == sock.getpeername():
+            # a free port in the range of outgoing ones can be connected to itself
+            sock.close()
+            raise ConnectionRefusedError("connection refused")
+        return sock
+
+    def close(self) -> None:
+        """Close the socket, if there is one; the next request connects again."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def hello(self) -> HelloResponse | None:
+        """Return who the broker is, or None for a broker that knows only 0.7's requests.
+
+        The broker is asked once; a true 0.7 broker closes the connection on a request it does not
+        know, and is then connected to again.
+
+        Raises:
+            BrokerUnreachableError: it cannot be connected to.
+            ProtocolError: whatever listens there does not speak this protocol.
+            RequestTimeoutError: it does not answer.
+        """
+        if not self._is_asked:
+            self.connect()
+            try:
+                self._hello = HelloResponse.decode(self.call(HelloRequest()))
+            except BrokerUnreachableError:
+                self._hello = None
+            self._is_asked = True
+        return self._hello
+
+    def call(self, request: ExtensionRequest) -> Reader:
+        """Send an extension request and return the body of its answer.
+
+        Raises:
+            ServerError: the broker refuses the request.
+            BrokerUnreachableError, RequestTimeoutError, ProtocolError: see `receive`.
+        """
+        correlation_id = self.send_extension(request)
+        return self.receive_extension(correlation_id)
+
+    def send_extension(self, request: ExtensionRequest) -> int:
+        """Send an extension request; return the correlation id that its answer will have."""
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
+        header = RequestHeader(EXTENSION_VERSION, self._correlation_id, self._client_id)
+        self.send(encode_extension_request(request, header))
+        return self._correlation_id
+
+    def receive_extension(self, correlation_id: int) -> Reader:
+        """Return the body of the next answer, which must have this correlation id."""
+        found, body = decode_extension_response(self.receive())
+        check_correlation_id(correlation_id, found)
+        return body
+
+    def send_request(self, request: BaseRequest) -> None:
+        """Send one of 0.7's requests."""
+        self.send(encode_request(request))
+
+    def send(self, frame: Buffer) -> None:
+        """Send a whole frame, connecting first if need be.
+
+        Raises:
+            BrokerUnreachableError: no connection, or it broke; it is unknown then what arrived.
+            RequestTimeoutError: the broker takes no bytes.
+        """
+        self.connect()
+        assert self._socket is not None
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise self._lost(error, "while sending") from error
+
+    def receive(self) -> memoryview:
+        """Return the next frame without its size field.
+
+        Raises:
+            BrokerUnreachableError: the broker closed the connection, or it broke.
+            RequestTimeoutError: nothing, or not all, came in time.
+            ProtocolError: what came is no answer of a broker.
+        """
+        head = self._receive_exactly(INT32.size)
+        (size,) = INT32.unpack(head)
+        if not 2 <= size <= MAX_ANSWER_BYTES:
+            self.close()
+            shown = bytes(head).decode("ascii", "backslashreplace")
+            raise ProtocolError(
+                f"{self.name} answered but does not speak the log protocol (first bytes: '{shown}')"
+            )
+        return self._receive_exactly(size)
+
+    def _receive_exactly(self, size: int) -> memoryview:
+        if self._socket is None:
+            raise BrokerUnreachableError(f"the connection to {self.name} is closed")
+        view = memoryview(bytearray(size))
+        filled = 0
+        try:
+            while filled < size:
+                received = self._socket.recv_into(view[filled:])
+                if not received:
+                    raise ConnectionResetError("it closed the connection")
+                filled += received
+        except OSError as error:
+            raise self._lost(error, "while waiting for an answer") from error
+        return view
+
+    def _lost(self, error: OSError, when: str) -> BrokerUnreachableError | RequestTimeoutError:
+        self.close()
+        if isinstance(error, TimeoutError):
+            return RequestTimeoutError(f"{self.name} did nothing for {self.timeout_s:g}s {when}")
+        return BrokerUnreachableError(f"lost {self.name} {when}: {_reason(error)}")
+
+
+def _reason(error: OSError) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    return (error.strerror or str(error)).lower()
+
+
+def parse_broker_list(text: str) -> list[BrokerAddress]:
+    """Return the brokers of a static list.
+
+    Args:
+        text: `HOST:PORT` or 0.7's `ID:HOST:PORT`, separated by commas. Brokers without an id get
+            -1, and tell it themselves when they are asked.
+
+    Raises:
+        ProtocolError: an item is malformed.
+    """
+    return [_parse_broker(item.strip()) for item in text.split(",") if item.strip()]
+
+
+def _parse_broker(item: str) -> BrokerAddress:
+    rest, _, port = item.rpartition(":")
+    broker_id, colon, host = rest.partition(":")
+    if not colon or not broker_id.isdecimal():
+        broker_id, host = "-1", rest
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ProtocolError(f"'{item}' is no broker address; valid: HOST:PORT, ID:HOST:PORT")
+    return BrokerAddress(int(broker_id), host, int(port))
+
+
+def addresses_text(addresses: Sequence[BrokerAddress]) -> str:
+    """Return broker addresses as a static list, for messages."""
+    return ",".join(f"{a.host}:{a.port}" for a in addresses)

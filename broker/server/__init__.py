@@ -1,0 +1,1 @@
+"""The broker process: one acceptor, N processors, and what they do with requests."""

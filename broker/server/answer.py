@@ -1,0 +1,110 @@
+"""Answers on their way to a client: ready ones, and ones that must wait.
+
+A connection answers its requests in the order they came, so every request that is answered gets
+a place in a queue at once. What is not known yet is `Parked`: woken by a flush, by a worker or by
+its deadline, on the thread of the processor that owns the connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+from broker.log.segment import FileSlice
+from broker.protocol.primitives import Buffer
+
+if TYPE_CHECKING:
+    from broker.log.log import Log
+
+Part = Buffer | FileSlice
+"""A piece of an answer: bytes, or a stretch of a file to be sent from the page cache."""
+
+
+class Answer:
+    """A place in a connection's queue of answers.
+
+    `parts` is None until the answer is known. `bytes_in_memory` counts the parts that are no
+    file slices.
+    """
+
+    __slots__ = ("bytes_in_memory", "parts")
+
+    def __init__(self, *parts: Part) -> None:
+        self.bytes_in_memory = 0
+        self.parts: list[Part] | None = None
+        if parts:
+            self.complete(list(parts))
+
+    def complete(self, parts: list[Part]) -> None:
+        """Make the answer known."""
+        self.bytes_in_memory = sum(len(p) for p in parts if not isinstance(p, FileSlice))
+        self.parts = parts
+
+
+class Waker(Protocol):
+    """The processor, as far as a parked request sees it."""
+
+    def wake(self, parked: Parked) -> None:
+        """Have `parked.attempt` called soon on the processor's thread; callable from any."""
+
+
+class Parked:
+    """A request whose answer must wait for logs to move on.
+
+    Args:
+        answer: its place in the queue.
+        attempt: returns the parts of the answer, or None while it has to wait; is told whether
+            the deadline has passed, and must then not return None.
+        deadline_s: monotonic time when it is answered in any case.
+        logs: whose high watermark it waits for.
+        lingers: the client wants its connection kept until the broker is gone.
+    """
+
+    __slots__ = ("_attempt", "_logs", "_wakeup", "answer", "deadline_s", "lingers")
+
+    def __init__(
+        self,
+        answer: Answer,
+        attempt: Callable[[bool], list[Part] | None],
+        deadline_s: float,
+        logs: list[Log],
+        *,
+        lingers: bool = False,
+    ) -> None:
+        self.lingers = lingers
+        self.answer = answer
+        self.deadline_s = deadline_s
+        self._attempt = attempt
+        self._logs = logs
+        self._wakeup: Callable[[], None] | None = None
+
+    def watch(self, waker: Waker) -> None:
+        """Have the processor woken whenever one of the logs moves on."""
+        self._wakeup = lambda: waker.wake(self)
+        for log in self._logs:
+            log.add_waiter(self._wakeup)
+
+    def attempt(self, *, is_last: bool) -> bool:
+        """Try to complete the answer.
+
+        Args:
+            is_last: the deadline has passed, or the broker stops.
+
+        Returns:
+            Whether the answer is complete now (or was before).
+        """
+        if self.answer.parts is not None:
+            return True
+        parts = self._attempt(is_last)
+        if parts is None:
+            return False
+        self.answer.complete(parts)
+        self.forget()
+        return True
+
+    def forget(self) -> None:
+        """Stop watching; for a completed request, and for one whose connection is gone."""
+        if self._wakeup is not None:
+            for log in self._logs:
+                log.remove_waiter(self._wakeup)
+            self._wakeup = None

@@ -1,0 +1,310 @@
+"""Our own requests, but for reading: who the broker is, publish, lookups, administration."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
+
+from broker.clock import Clock
+from broker.errors import (
+    NO_ERROR,
+    RequestTimedOutError,
+    ServerError,
+    ShuttingDownError,
+    UnknownTopicError,
+    WrongPartitionError,
+)
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.protocol.requests import (
+    EXTENSION_REQUESTS,
+    EXTENSION_VERSION,
+    Acks,
+    CreateTopicRequest,
+    Lookup,
+    LookupRequest,
+    MetadataRequest,
+    PartitionLookup,
+    PublishRequest,
+    RequestHeader,
+    RequestType,
+    ShutdownRequest,
+)
+from broker.protocol.responses import (
+    BrokerAddress,
+    HelloResponse,
+    LookedUp,
+    MetadataResponse,
+    PartitionMetadata,
+    Published,
+    TopicMetadata,
+    encode_document,
+    encode_extension_error,
+    encode_extension_response,
+    encode_lookup_response,
+    encode_publish_response,
+)
+from broker.server.answer import Answer, Parked, Part
+from broker.server.produce import Appender
+from broker.topic import TopicPartition, check_topic_name
+
+logger = logging.getLogger(__name__)
+
+LOOKUP_DEADLINE_S = 60.0
+SHUTDOWN_DEADLINE_S = 3600.0
+
+
+class Host(Protocol):
+    """The broker, as far as its handlers see it."""
+
+    def hello(self) -> HelloResponse:
+        """Return who this broker is."""
+
+    def address(self) -> BrokerAddress:
+        """Return where clients reach this broker."""
+
+    def status(self) -> dict[str, Any]:
+        """Return the state and counters as a document."""
+
+    def refuses_appends(self) -> bool:
+        """Return whether the shutdown has come so far that nothing new is taken."""
+
+    def request_shutdown(self, *, force: bool, on_flushed: Callable[[bytes], None]) -> None:
+        """Start the shutdown; call back, from any thread, when all logs are flushed."""
+
+
+class _Waiting(NamedTuple):
+    """A published set that is written but not flushed yet."""
+
+    place: int
+    log: Log
+    end_offset: int
+
+
+class ExtensionHandler:
+    """Answers the requests from type 64 up, but for reads.
+
+    Args:
+        host: the broker.
+        logs: where the logs are.
+        appender: checks and appends message sets.
+        clock: for deadlines.
+        workers: where lookups run that read the disk.
+        wake: makes a processor attempt a parked request again; callable from any thread.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        logs: LogManager,
+        appender: Appender,
+        clock: Clock,
+        workers: ThreadPoolExecutor,
+        wake: Callable[[Parked], None],
+    ) -> None:
+        self._host = host
+        self._logs = logs
+        self._appender = appender
+        self._clock = clock
+        self._workers = workers
+        self._wake = wake
+
+    def publish(self, request: PublishRequest, header: RequestHeader) -> Answer | Parked | None:
+        """Append, and answer when the sets are as safe as asked for; None for acks 0."""
+        results: list[Published] = []
+        waiting: list[_Waiting] = []
+        for place, (partition, message_set) in enumerate(request.sets):
+            result, log = self._publish_one(partition, message_set)
+            results.append(result)
+            if log is not None and request.acks is Acks.COMMITTED:
+                waiting.append(_Waiting(place, log, log.log_end_offset))
+        if request.acks is Acks.NONE:
+            return None
+        for one in waiting:
+            one.log.request_flush()
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            pending = [one for one in waiting if _is_pending(one)]
+            if pending and not is_last:
+                return None
+            for one in waiting:
+                results[one.place] = _committed(results[one.place], one)
+            return [
+                encode_extension_response(header.correlation_id, encode_publish_response(results))
+            ]
+
+        answer = Answer()
+        deadline_s = self._clock.monotonic_s() + max(request.timeout_ms, 0) / 1000
+        return Parked(answer, attempt, deadline_s, [one.log for one in waiting])
+
+    def _publish_one(
+        self, partition: TopicPartition, message_set: Any
+    ) -> tuple[Published, Log | None]:
+        try:
+            self._check_home(partition)
+            if self._host.refuses_appends():
+                raise ShuttingDownError(f"broker {self._host.address().id} is shutting down")
+            log, base_offset = self._appender.append(partition.topic, partition.index, message_set)
+        except ServerError as error:
+            return Published(partition, error.code, -1, str(error)), None
+        return Published(log.partition, NO_ERROR, base_offset, ""), log
+
+    def _check_home(self, partition: TopicPartition) -> None:
+        broker_id = self._host.address().id
+        if partition.home not in (-1, broker_id):
+            raise WrongPartitionError(f"broker {broker_id} does not lead {partition}")
+
+    def lookup(self, request: LookupRequest, header: RequestHeader) -> Parked:
+        """Answer lookups from a worker thread, as they may read a stretch of a segment."""
+        answer = Answer()
+        future = self._workers.submit(self._look_up_all, request.lookups)
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            if future.done():
+                body = encode_lookup_response(future.result())
+                return [encode_extension_response(header.correlation_id, body)]
+            if not is_last:
+                return None
+            text = "the lookup took too long"
+            return [encode_extension_error(header.correlation_id, RequestTimedOutError.code, text)]
+
+        parked = Parked(answer, attempt, self._clock.monotonic_s() + LOOKUP_DEADLINE_S, [])
+        future.add_done_callback(lambda _: self._wake(parked))
+        return parked
+
+    def _look_up_all(self, lookups: tuple[PartitionLookup, ...]) -> list[LookedUp]:
+        return [self._look_up(lookup) for lookup in lookups]
+
+    def _look_up(self, lookup: PartitionLookup) -> LookedUp:
+        partition = lookup.partition
+        try:
+            self._check_home(partition)
+            log = self._logs.get(partition.topic, partition.index)
+            if log is None:
+                return LookedUp(partition, *self._empty_log(partition), 0, 0)
+            offset = _offset_for(log, lookup.kind, lookup.argument)
+        except ServerError as error:
+            return LookedUp(partition, error.code, -1, -1, -1)
+        return LookedUp(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
+
+    def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
+        """Return error and offset for a partition that nothing was appended to yet."""
+        check_topic_name(partition.topic)
+        if partition.topic not in self._logs.topics():
+            return UnknownTopicError.code, -1
+        if not 0 <= partition.index < self._logs.partition_count(partition.topic):
+            return WrongPartitionError.code, -1
+        return NO_ERROR, 0
+
+    def metadata(self, request: MetadataRequest, header: RequestHeader) -> Answer:
+        """Answer with this broker's topics and the partitions it leads."""
+        known = self._logs.topics()
+        asked = known if request.topics is None else request.topics
+        address = self._host.address()
+        response = MetadataResponse(
+            cluster_id=self._host.hello().cluster_id,
+            brokers=(address,),
+            topics=tuple(
+                self._topic_metadata(topic, topic in known, address.id) for topic in asked
+            ),
+        )
+        return Answer(encode_extension_response(header.correlation_id, response.encode()))
+
+    def _topic_metadata(self, topic: str, is_known: bool, broker_id: int) -> TopicMetadata:
+        if not is_known:
+            return TopicMetadata(topic, UnknownTopicError.code, ())
+        only = (broker_id,)
+        return TopicMetadata(
+            topic,
+            NO_ERROR,
+            tuple(
+                PartitionMetadata(
+                    TopicPartition(topic, broker_id, index), NO_ERROR, broker_id, only, only
+                )
+                for index in range(self._logs.partition_count(topic))
+            ),
+        )
+
+    def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Answer:
+        """Create a topic.
+
+        Raises:
+            ServerError: it exists, its name or number of partitions is illegal, or the disk
+                refuses.
+        """
+        self._logs.create_topic(request.topic, request.partition_count)
+        return Answer(encode_extension_response(header.correlation_id, b""))
+
+    def hello(self, header: RequestHeader) -> Answer:
+        """Answer who the broker is."""
+        return Answer(encode_extension_response(header.correlation_id, self._host.hello().encode()))
+
+    def status(self, header: RequestHeader) -> Answer:
+        """Answer with the state and counters as JSON."""
+        document = json.dumps(self._host.status(), separators=(",", ":")).encode()
+        return Answer(encode_extension_response(header.correlation_id, encode_document(document)))
+
+    def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> Parked:
+        """Start the shutdown; answered, with the steps taken, once all logs are flushed."""
+        steps: list[bytes] = []
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            if not steps and not is_last:
+                return None
+            body = encode_document(steps[0] if steps else b"[]")
+            return [encode_extension_response(header.correlation_id, body)]
+
+        deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
+        parked = Parked(Answer(), attempt, deadline_s, [], lingers=True)
+
+        def on_flushed(document: bytes) -> None:
+            steps.append(document)
+            self._wake(parked)
+
+        self._host.request_shutdown(force=request.force, on_flushed=on_flushed)
+        return parked
+
+
+def supported_versions() -> dict[int, tuple[int, int]]:
+    """Return the versions of every extension request this broker answers."""
+    return {int(one): (EXTENSION_VERSION, EXTENSION_VERSION) for one in EXTENSION_REQUESTS}
+
+
+def request_name(request_type: int) -> str:
+    """Return the name of a request type for messages."""
+    if request_type in RequestType.__members__.values():
+        return RequestType(request_type).name.lower()
+    return f"type {request_type}"
+
+
+def _is_pending(one: _Waiting) -> bool:
+    return one.log.high_watermark < one.end_offset and one.log.failure is None
+
+
+def _committed(result: Published, one: _Waiting) -> Published:
+    """Return the final result of a set: committed, failed, or late."""
+    if one.log.high_watermark >= one.end_offset:
+        return result
+    failure = one.log.failure or RequestTimedOutError(
+        f"{one.log.partition} is written up to {one.end_offset}, but not flushed in time"
+    )
+    return result._replace(error=failure.code, base_offset=-1, text=str(failure))
+
+
+def _offset_for(log: Log, kind: Lookup, argument: int) -> int:
+    match kind:
+        case Lookup.EARLIEST:
+            return log.log_start_offset
+        case Lookup.LATEST:
+            return log.high_watermark
+        case Lookup.LOG_END:
+            return log.log_end_offset
+        case Lookup.BEFORE_TIME:
+            return next(iter(log.offsets_before(max(argument, 0), 1)), -1)
+        case Lookup.BOUNDARY_BEFORE:
+            return log.boundary_at_or_before(argument)
+        case Lookup.BOUNDARY_AFTER:
+            return log.boundary_at_or_after(argument)

@@ -1,0 +1,223 @@
+"""Reading: 0.7's fetch, multifetch and offsets requests, and our read that can wait."""
+
+from __future__ import annotations
+
+import time
+
+from broker.clock import Clock
+from broker.errors import (
+    NO_ERROR,
+    BrokerError,
+    ProtocolError,
+    ServerError,
+    UnknownServerError,
+    UnknownTopicError,
+    WrongPartitionError,
+)
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.log.segment import FileSlice
+from broker.protocol.primitives import INT32
+from broker.protocol.requests import (
+    EARLIEST_TIME,
+    LATEST_TIME,
+    FetchRequest,
+    MultiFetchRequest,
+    OffsetsRequest,
+    PartitionPosition,
+    ReadRequest,
+    RequestHeader,
+)
+from broker.protocol.responses import (
+    ReadPart,
+    encode_extension_header,
+    encode_fetch_header,
+    encode_multifetch_header,
+    encode_offsets_response,
+    encode_read_part_header,
+)
+from broker.server.answer import Answer, Parked, Part
+from broker.server.metrics import ProcessorMetrics
+from broker.topic import TopicPartition, check_topic_name
+
+
+class FetchHandler:
+    """Answers reads with slices of segment files.
+
+    Args:
+        logs: where the logs are.
+        metrics: where to count.
+        clock: for deadlines of reads that wait.
+        broker_id: the home of this broker's partitions.
+        max_topic_name_length: the longest topic name taken.
+    """
+
+    def __init__(
+        self,
+        logs: LogManager,
+        metrics: ProcessorMetrics,
+        clock: Clock,
+        *,
+        broker_id: int,
+        max_topic_name_length: int,
+    ) -> None:
+        self._logs = logs
+        self._metrics = metrics
+        self._clock = clock
+        self._broker_id = broker_id
+        self._max_topic_name_length = max_topic_name_length
+
+    def fetch(self, request: FetchRequest) -> Answer:
+        """Answer a fetch at once, with what there is."""
+        started_s = time.perf_counter()
+        answer = Answer(*self._fetch_parts(request))
+        self._metrics.fetch.record(time.perf_counter() - started_s)
+        return answer
+
+    def multifetch(self, request: MultiFetchRequest) -> Answer:
+        """Answer several fetches together; an error of one does not touch the others."""
+        started_s = time.perf_counter()
+        parts: list[Part] = []
+        for one in request.fetches:
+            parts += self._fetch_parts(one)
+        part_bytes = sum(p.length if isinstance(p, FileSlice) else len(p) for p in parts)
+        self._metrics.fetch.record(time.perf_counter() - started_s)
+        return Answer(encode_multifetch_header(part_bytes), *parts)
+
+    def _fetch_parts(self, request: FetchRequest) -> list[Part]:
+        try:
+            found = self._slice(request)
+        except ServerError as error:
+            # 0.7 answers an illegal topic with "unknown"; our other codes mean nothing to it
+            code = error.code if error.code in (1, 3) else UnknownServerError.code
+            if self._logs.get(request.topic, request.index):
+                self._metrics.topics[request.topic].failed_fetch += 1
+            return [encode_fetch_header(code, 0)]
+        if found is None:
+            return [encode_fetch_header(NO_ERROR, 0)]
+        self._metrics.topics[request.topic].bytes_out += found.length
+        return [encode_fetch_header(NO_ERROR, found.length), found]
+
+    def _slice(self, request: FetchRequest) -> FileSlice | None:
+        log = self._logs.get(request.topic, request.index)
+        if log is None:
+            self._check_partition(request.topic, request.index)
+            return None
+        if request.max_bytes <= 0:
+            return None
+        return log.read(request.offset, request.max_bytes)
+
+    def _check_partition(self, topic: str, index: int) -> None:
+        check_topic_name(topic, self._max_topic_name_length)
+        count = self._logs.partition_count(topic)
+        if not 0 <= index < count:
+            raise WrongPartitionError(
+                f"topic '{topic}' has no partition {self._broker_id}-{index}: "
+                f"it has {count} on this broker"
+            )
+
+    def offsets(self, request: OffsetsRequest) -> Answer:
+        """Answer an offsets request.
+
+        Raises:
+            ServerError: there is no such partition; 0.7 closes the connection then.
+            ProtocolError: the number of offsets asked for is negative.
+        """
+        if request.max_offsets < 0:
+            raise ProtocolError(f"{request.max_offsets} offsets were asked for")
+        log = self._logs.get(request.topic, request.index)
+        if log is not None:
+            return Answer(
+                encode_offsets_response(log.offsets_before(request.time_ms, request.max_offsets))
+            )
+        self._check_partition(request.topic, request.index)
+        is_end = request.time_ms in (LATEST_TIME, EARLIEST_TIME)
+        return Answer(encode_offsets_response([0] if is_end else []))
+
+    def read(self, request: ReadRequest, header: RequestHeader) -> Answer | Parked:
+        """Answer a read now, or park it until it has enough or its time is up."""
+        logs, total_bytes, has_error = self._look(request)
+        answer = Answer()
+        deadline_s = self._clock.monotonic_s() + request.max_wait_ms / 1000
+        if has_error or total_bytes >= request.min_bytes or request.max_wait_ms <= 0:
+            answer.complete(self._read_parts(request, header))
+            return answer
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            _, total_bytes, has_error = self._look(request)
+            if is_last or has_error or total_bytes >= request.min_bytes:
+                return self._read_parts(request, header)
+            return None
+
+        return Parked(answer, attempt, deadline_s, logs)
+
+    def _look(self, request: ReadRequest) -> tuple[list[Log], int, bool]:
+        """Return the logs, how much they have for the reader, and whether any part is an error."""
+        logs: list[Log] = []
+        total_bytes = 0
+        for position in request.positions:
+            log = self._local_log(position.partition)
+            if log is None:
+                return logs, 0, True
+            logs.append(log)
+            available = log.high_watermark - position.offset
+            if available < 0 or position.offset < log.log_start_offset or log.failure:
+                return logs, 0, True
+            total_bytes += min(available, position.max_bytes)
+        return logs, total_bytes, False
+
+    def _local_log(self, partition: TopicPartition) -> Log | None:
+        if partition.home not in (-1, self._broker_id):
+            return None
+        return self._logs.get(partition.topic, partition.index)
+
+    def _read_parts(self, request: ReadRequest, header: RequestHeader) -> list[Part]:
+        started_s = time.perf_counter()
+        count = INT32.pack(len(request.positions))
+        parts: list[Part] = []
+        body_bytes = len(count)
+        room_bytes = request.max_bytes
+        for position in request.positions:
+            part, found = self._read_one(position, room_bytes)
+            set_bytes = found.length if found else 0
+            head = encode_read_part_header(part, set_bytes)
+            body_bytes += len(head) + set_bytes
+            room_bytes -= set_bytes
+            parts.append(head)
+            if found:
+                parts.append(found)
+        parts.insert(0, encode_extension_header(header.correlation_id, body_bytes) + count)
+        self._metrics.fetch.record(time.perf_counter() - started_s)
+        return parts
+
+    def _read_one(
+        self, position: PartitionPosition, room_bytes: int
+    ) -> tuple[ReadPart, FileSlice | None]:
+        partition = position.partition
+        log = self._local_log(partition)
+        if log is None:
+            return ReadPart(partition, self._why_no_log(partition), 0, 0, b""), None
+        high_watermark, log_start_offset = log.high_watermark, log.log_start_offset
+        error = NO_ERROR
+        found = None
+        try:
+            max_bytes = min(position.max_bytes, room_bytes)
+            if max_bytes > 0:
+                found = log.read(position.offset, max_bytes)
+        except ServerError as problem:
+            error = problem.code
+            self._metrics.topics[partition.topic].failed_fetch += 1
+        if found:
+            self._metrics.topics[partition.topic].bytes_out += found.length
+        return ReadPart(partition, error, high_watermark, log_start_offset, b""), found
+
+    def _why_no_log(self, partition: TopicPartition) -> int:
+        if partition.home not in (-1, self._broker_id):
+            return WrongPartitionError.code
+        try:
+            self._check_partition(partition.topic, partition.index)
+        except ServerError as error:
+            return error.code
+        except BrokerError:
+            return UnknownServerError.code
+        return UnknownTopicError.code

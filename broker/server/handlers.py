@@ -1,0 +1,174 @@
+"""From frames to answers: which request goes where, and what a bad one costs.
+
+Knows no socket. A `Close` says that the connection must go, as 0.7's only way to say no.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker.errors import (
+    BrokerError,
+    ProtocolError,
+    ServerError,
+    ShuttingDownError,
+    UnsupportedVersionError,
+)
+from broker.protocol.primitives import INT16, Reader
+from broker.protocol.requests import (
+    BASE_REQUESTS,
+    EXTENSION_REQUESTS,
+    EXTENSION_VERSION,
+    FIRST_EXTENSION_TYPE,
+    CreateTopicRequest,
+    ExtensionRequest,
+    FetchRequest,
+    HelloRequest,
+    LookupRequest,
+    MetadataRequest,
+    MultiFetchRequest,
+    MultiProduceRequest,
+    OffsetsRequest,
+    PublishRequest,
+    ReadRequest,
+    RequestHeader,
+    RequestType,
+    ShutdownRequest,
+    StatusRequest,
+    decode_request,
+)
+from broker.protocol.responses import encode_extension_error
+from broker.server.answer import Answer, Parked
+from broker.server.extension import ExtensionHandler, Host, request_name
+from broker.server.fetch import FetchHandler
+from broker.server.produce import ProduceHandler
+
+_PRODUCE = INT16.pack(RequestType.PRODUCE)
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The connection is of no further use.
+
+    `is_bad_frame` tells bytes that are no request from requests that were refused.
+    """
+
+    reason: BrokerError
+    is_bad_frame: bool
+
+
+Outcome = Answer | Parked | Close
+
+
+class RequestHandlers:
+    """Handles the frames of one processor's connections.
+
+    Args:
+        host: the broker.
+        produce: takes runs of produce requests.
+        fetch: answers reads.
+        extension: answers the rest of our own requests.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        produce: ProduceHandler,
+        fetch: FetchHandler,
+        extension: ExtensionHandler,
+    ) -> None:
+        self._host = host
+        self._produce = produce
+        self._fetch = fetch
+        self._extension = extension
+
+    def handle(self, frames: list[memoryview]) -> list[Outcome]:
+        """Handle frames in order.
+
+        Args:
+            frames: without size fields, in the order they came.
+
+        Returns:
+            An answer, known or parked, for each request that is answered; a `Close` is the last
+            item, and stands for the request that caused it and all behind it.
+        """
+        outcomes: list[Outcome] = []
+        place = 0
+        try:
+            while place < len(frames):
+                end = _end_of_produce_run(frames, place)
+                if end > place:
+                    self._check_taking()
+                    self._produce.handle_run(frames[place:end])
+                    place = end
+                    continue
+                outcome = self._handle_one(frames[place])
+                if outcome is not None:
+                    outcomes.append(outcome)
+                place += 1
+        except ProtocolError as error:
+            outcomes.append(Close(error, is_bad_frame=True))
+        except BrokerError as error:
+            outcomes.append(Close(error, is_bad_frame=False))
+        return outcomes
+
+    def _check_taking(self) -> None:
+        if self._host.refuses_appends():
+            raise ShuttingDownError("the broker is shutting down")
+
+    def _handle_one(self, frame: memoryview) -> Answer | Parked | None:
+        reader = Reader(frame)
+        request_type = reader.int16()
+        if request_type >= FIRST_EXTENSION_TYPE:
+            return self._handle_extension(request_type, reader)
+        if request_type not in BASE_REQUESTS:
+            raise ProtocolError(f"request {request_name(request_type)} is unknown")
+        match decode_request(frame):
+            case FetchRequest() as request:
+                return self._fetch.fetch(request)
+            case MultiFetchRequest() as request:
+                return self._fetch.multifetch(request)
+            case OffsetsRequest() as request:
+                return self._fetch.offsets(request)
+            case MultiProduceRequest() as request:
+                self._check_taking()
+                self._produce.handle_multi(request)
+        return None
+
+    def _handle_extension(self, request_type: int, reader: Reader) -> Answer | Parked | None:
+        header = RequestHeader.decode(reader)
+        try:
+            if request_type not in EXTENSION_REQUESTS or header.version != EXTENSION_VERSION:
+                raise UnsupportedVersionError(
+                    f"request {request_name(request_type)} version {header.version} is unknown here"
+                )
+            request = EXTENSION_REQUESTS[request_type].decode(reader)
+            return self._dispatch(request, header)
+        except ServerError as error:
+            return Answer(encode_extension_error(header.correlation_id, error.code, str(error)))
+
+    def _dispatch(self, request: ExtensionRequest, header: RequestHeader) -> Answer | Parked | None:
+        match request:
+            case PublishRequest():
+                return self._extension.publish(request, header)
+            case ReadRequest():
+                return self._fetch.read(request, header)
+            case LookupRequest():
+                return self._extension.lookup(request, header)
+            case MetadataRequest():
+                return self._extension.metadata(request, header)
+            case CreateTopicRequest():
+                return self._extension.create_topic(request, header)
+            case HelloRequest():
+                return self._extension.hello(header)
+            case StatusRequest():
+                return self._extension.status(header)
+            case ShutdownRequest():
+                return self._extension.shutdown(request, header)
+
+
+def _end_of_produce_run(frames: list[memoryview], start: int) -> int:
+    end = start
+    while end < len(frames) and frames[end][:2] == _PRODUCE:
+        end += 1
+    return end

@@ -1,0 +1,356 @@
+"""A broker from start to stop, in straight lines; stopping is starting in reverse."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import resource
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from broker.clock import Clock, SystemClock
+from broker.config import BrokerConfig
+from broker.errors import BrokerError, CoordinationError
+from broker.log.manager import LogManager
+from broker.log.recovery import Recovery
+from broker.protocol.responses import BrokerAddress, HelloResponse
+from broker.server.acceptor import Acceptor, listen
+from broker.server.extension import ExtensionHandler, supported_versions
+from broker.server.fetch import FetchHandler
+from broker.server.handlers import RequestHandlers
+from broker.server.limits import ConnectionCount, PeerLog, QueuedBytes
+from broker.server.metrics import (
+    ProcessorMetrics,
+    socket_server_attributes,
+    stats_attributes,
+    topic_attributes,
+)
+from broker.server.processor import Processor
+from broker.server.produce import Appender, ProduceHandler
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+
+logger = logging.getLogger(__name__)
+
+QUIET_CLIENT_S = 1.0
+"""Clients count as moved on when none has asked for anything for so long."""
+MAX_CLIENT_WAIT_S = 10.0
+
+
+class Broker:
+    """One broker: its logs, its place in the registry, and the threads that serve clients.
+
+    Args:
+        config: its settings.
+        clock: for all deadlines and ages.
+    """
+
+    def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
+        self.config = config
+        self.recoveries: list[Recovery] = []
+        """What the start had to cut off the logs, for the operator to see."""
+        self._clock = clock or SystemClock()
+        self._logs = LogManager(config, self._clock)
+        self._registry: Registry | None = None
+        self._listener: socket.socket | None = None
+        self._port = config.port
+        self._acceptor: Acceptor | None = None
+        self._processors: list[Processor] = []
+        self._connection_count = ConnectionCount(
+            config.max_connections, config.max_connections_per_ip
+        )
+        self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
+        self._started_ms = self._clock.time_ms()
+        self._refuses_appends = False
+        self._phase = "starting"
+        self._steps: list[dict[str, Any]] = []
+        self._shutdown_requested = threading.Event()
+        self._shutdown_lock = threading.Lock()
+        self._force = True
+        self._on_flushed: list[Callable[[bytes], None]] = []
+
+    @property
+    def port(self) -> int:
+        """Return the port listened on, also where the settings asked for any free one."""
+        return self._port
+
+    def start(self) -> None:
+        """Open the data directory, listen, register, and serve.
+
+        Raises:
+            LogLockedError: another broker uses the data directory, or owned it before.
+            LogCorruptError: the logs contradict themselves.
+            ConfigError: the data directory cannot be used.
+            AddressInUseError: the port is taken.
+            RegistryUnreachableError: no session with the registry can be had.
+            RegistryConflictError: another broker holds this id.
+        """
+        _raise_open_files_limit()
+        try:
+            self.recoveries = self._logs.open()
+            self._listener = listen(
+                self.config.host, self.config.port, receive_bytes=self.config.socket_receive_bytes
+            )
+            self._port = self._listener.getsockname()[1]
+            self._logs.start()
+            self._register()
+            self._start_threads(self._listener)
+        except BaseException:
+            self._stop_everything()
+            raise
+        self._phase = "running"
+        logger.info("broker %d serves %s:%d", self.config.broker_id, self.config.host, self._port)
+
+    def _register(self) -> None:
+        if not self.config.zookeeper:
+            return
+        from broker.zk.registry import Registry  # late: kazoo, which a broker may do without
+
+        self._registry = Registry(
+            self.config.zookeeper, session_timeout_ms=self.config.zk_session_timeout_ms
+        )
+        self._registry.start(timeout_s=self.config.zk_connection_timeout_ms / 1000)
+        address = self.address()
+        self._registry.register_broker(
+            address.id, address.host, address.port, creator=self._logs.creator_token(address.host)
+        )
+        for topic in self._logs.topics():
+            self._register_topic(topic)
+        self._logs.on_new_topic = self._on_new_topic
+
+    def _on_new_topic(self, topic: str) -> None:
+        self._workers.submit(self._register_topic, topic)
+
+    def _register_topic(self, topic: str) -> None:
+        if self._registry is None:
+            return
+        try:
+            self._registry.register_topic(
+                topic, self.config.broker_id, self._logs.partition_count(topic)
+            )
+        except CoordinationError as error:
+            # the registry client registers it again as soon as it has a session
+            logger.warning("topic '%s' is not in the registry yet: %s", topic, error)
+
+    def _start_threads(self, listener: socket.socket) -> None:
+        peer_log = PeerLog(self._clock)
+        queued_bytes = QueuedBytes(self.config.max_queued_bytes)
+        for number in range(self.config.num_threads):
+            processor = Processor(
+                f"processor-{number}",
+                clock=self._clock,
+                metrics=ProcessorMetrics(self._clock, self.config.monitoring_period_ms / 1000),
+                peer_log=peer_log,
+                queued_bytes=queued_bytes,
+                max_frame_bytes=self.config.max_request_bytes,
+                max_idle_s=self.config.max_idle_ms / 1000,
+                on_close=self._connection_count.leave,
+            )
+            self._processors.append(processor)
+            processor.start(self._handlers(processor))
+        self._acceptor = Acceptor(
+            listener,
+            self._processors,
+            count=self._connection_count,
+            peer_log=peer_log,
+            send_bytes=self.config.socket_send_bytes,
+        )
+        self._acceptor.start()
+
+    def _handlers(self, processor: Processor) -> RequestHandlers:
+        config, metrics = self.config, processor.metrics
+        appender = Appender(
+            self._logs,
+            metrics,
+            max_message_bytes=config.max_message_bytes,
+            max_topic_name_length=config.max_topic_name_length,
+        )
+        return RequestHandlers(
+            self,
+            ProduceHandler(
+                appender, self._logs, metrics, max_message_bytes=config.max_message_bytes
+            ),
+            FetchHandler(
+                self._logs,
+                metrics,
+                self._clock,
+                broker_id=config.broker_id,
+                max_topic_name_length=config.max_topic_name_length,
+            ),
+            ExtensionHandler(
+                self, self._logs, appender, self._clock, self._workers, processor.wake
+            ),
+        )
+
+    def wait_for_shutdown_request(self, timeout_s: float | None = None) -> bool:
+        """Wait until a client asks for the shutdown; return whether one did."""
+        return self._shutdown_requested.wait(timeout_s)
+
+    def request_shutdown(self, *, force: bool, on_flushed: Callable[[bytes], None]) -> None:
+        """Have `wait_for_shutdown_request` return, so that the owner calls `stop`.
+
+        Args:
+            force: do not wait for clients to move on.
+            on_flushed: called with the steps taken so far, as JSON, when all logs are flushed.
+        """
+        with self._shutdown_lock:
+            self._force = force
+            self._on_flushed.append(on_flushed)
+        self._shutdown_requested.set()
+
+    def stop(self) -> None:
+        """Shut down: deregister, let clients go, flush, write the marker, close.
+
+        A shutdown that a client asked for waits for the other clients to move on, unless it was
+        forced; one by a signal does not. Can be called on a broker that never started.
+        """
+        self._phase = "stopping"
+        self._step("deregister", self._deregister)
+        if self._shutdown_requested.is_set() and not self._force:
+            self._step("wait for clients", self._wait_for_clients)
+        self._step("refuse appends", self._refuse_appends)
+        self._step("flush", self._logs.flush_all)
+        document = json.dumps(self._steps).encode()
+        with self._shutdown_lock:
+            for on_flushed in self._on_flushed:
+                on_flushed(document)
+        self._stop_everything()
+        logger.info("broker %d is down", self.config.broker_id)
+
+    def _step(self, name: str, action: Callable[[], None]) -> None:
+        started_s = self._clock.monotonic_s()
+        try:
+            action()
+        except BrokerError as error:
+            # a shutdown goes on: what it can still make safe, it makes safe
+            logger.error("shutdown step '%s' failed: %s", name, error)
+        seconds = self._clock.monotonic_s() - started_s
+        self._steps.append({"step": name, "seconds": round(seconds, 3)})
+        logger.info("shutdown: %s (%.3f s)", name, seconds)
+
+    def _deregister(self) -> None:
+        if self._registry is not None:
+            self._registry.deregister_broker()
+
+    def _wait_for_clients(self) -> None:
+        give_up_s = self._clock.monotonic_s() + MAX_CLIENT_WAIT_S
+        pause = threading.Event()
+        while (now_s := self._clock.monotonic_s()) < give_up_s:
+            if not any(one.active_since(now_s - QUIET_CLIENT_S) for one in self._processors):
+                return
+            pause.wait(0.05)
+
+    def _refuse_appends(self) -> None:
+        self._refuses_appends = True
+
+    def _stop_everything(self) -> None:
+        lingering: list[socket.socket] = []
+        if self._acceptor is not None:
+            self._acceptor.stop()
+        elif self._listener is not None:
+            self._listener.close()
+        for processor in self._processors:
+            lingering += processor.stop()
+        self._workers.shutdown()
+        self._logs.close()
+        if self._registry is not None:
+            self._registry.stop()
+        for sock in lingering:
+            sock.close()
+
+    def refuses_appends(self) -> bool:
+        """Return whether the shutdown has come so far that nothing new is taken."""
+        return self._refuses_appends
+
+    def address(self) -> BrokerAddress:
+        """Return where clients reach this broker."""
+        host = self.config.hostname or _advertised_host(self.config.host)
+        return BrokerAddress(self.config.broker_id, host, self._port)
+
+    def hello(self) -> HelloResponse:
+        """Return who this broker is; its cluster is named by the registry it belongs to."""
+        return HelloResponse(
+            broker_id=self.config.broker_id,
+            cluster_id=self.config.zookeeper,
+            software=f"pylogctl {metadata.version('pylogctl')}",
+            max_message_bytes=self.config.max_message_bytes,
+            max_request_bytes=self.config.max_request_bytes,
+            versions=supported_versions(),
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Return the state and counters as a document."""
+        logs = self._logs.logs()
+        address = self.address()
+        return {
+            "broker": address.id,
+            "host": address.host,
+            "port": address.port,
+            "pid": os.getpid(),
+            "software": self.hello().software,
+            "phase": self._phase,
+            "started_ms": self._started_ms,
+            "uptime_ms": self._clock.time_ms() - self._started_ms,
+            "data": str(self.config.data_dir.absolute()),
+            "topics": len(self._logs.topics()),
+            "partitions": len(logs),
+            "bytes": sum(log.size_bytes for log in logs),
+            "connections": self._connection_count.total,
+            "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
+            "clean_start": not self._logs.was_recovered,
+            "zookeeper": self.config.zookeeper or None,
+            "session": self._session(),
+            "metrics": self.metrics(),
+        }
+
+    def _session(self) -> dict[str, str] | None:
+        if self._registry is None:
+            return None
+        return {"state": str(self._registry.state), "id": self._registry.session_id}
+
+    def metrics(self) -> dict[str, dict[str, Any]]:
+        """Return the attributes of 0.7's managed objects, by object name (kafka07.md section 9).
+
+        Sizes of a log are absolute: `CurrentOffset` is its high watermark, where 0.7 shows the
+        position inside the last segment.
+        """
+        shards = [processor.metrics for processor in self._processors]
+        logs = {
+            f"logs.{log.partition.topic}-{log.partition.index}": {
+                "Name": log.partition.name,
+                "Size": log.size_bytes,
+                "NumberOfSegments": log.segment_count,
+                "CurrentOffset": log.high_watermark,
+                "NumAppendedMessages": log.appended_message_count,
+            }
+            for log in self._logs.logs()
+        }
+        return {
+            "SocketServerStats": socket_server_attributes(shards),
+            **topic_attributes(shards),
+            "LogFlushStats": stats_attributes(self._logs.flush_stats, "Flush", "Flushes"),
+            **logs,
+        }
+
+
+def _advertised_host(host: str) -> str:
+    """Return an address that clients can use where the broker listens on all of them."""
+    if host in ("", "0.0.0.0", "::"):
+        return socket.gethostname()
+    return host
+
+
+def _raise_open_files_limit() -> None:
+    """Allow as many open files as the system lets us have without asking."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:  # macOS caps it below an "unlimited" hard limit
+            logger.debug("the limit on open files stays at %d: %s", soft, error)

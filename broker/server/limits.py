@@ -1,0 +1,102 @@
+"""Limits that connections share, and the log line that a bad peer gets once a minute."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+
+from broker.clock import Clock
+
+logger = logging.getLogger(__name__)
+
+QUIET_S = 60.0
+_MAX_REMEMBERED_PEERS = 10_000
+
+
+class QueuedBytes:
+    """The budget of bytes that frames larger than a receive buffer are received under.
+
+    Args:
+        limit: bytes in all.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._lock = threading.Lock()
+        self._left = limit
+
+    def take(self, size: int) -> bool:
+        """Reserve `size` bytes; False if they are not to be had."""
+        with self._lock:
+            if size > self._left:
+                return False
+            self._left -= size
+            return True
+
+    def give_back(self, size: int) -> None:
+        """Return what `take` reserved."""
+        with self._lock:
+            self._left += size
+
+
+class ConnectionCount:
+    """How many connections there are, in all and by address.
+
+    Args:
+        limit: connections in all.
+        limit_per_address: connections from one address.
+    """
+
+    def __init__(self, limit: int, limit_per_address: int) -> None:
+        self._lock = threading.Lock()
+        self._limit = limit
+        self._limit_per_address = limit_per_address
+        self._by_address: Counter[str] = Counter()
+        self.total = 0
+
+    def enter(self, address: str) -> str | None:
+        """Count a new connection, or return the name of the limit that forbids it."""
+        with self._lock:
+            if self.total >= self._limit:
+                return "max.connections"
+            if self._by_address[address] >= self._limit_per_address:
+                return "max.connections.per.ip"
+            self._by_address[address] += 1
+            self.total += 1
+            return None
+
+    def leave(self, address: str) -> None:
+        """Uncount a connection that `enter` let in."""
+        with self._lock:
+            self.total -= 1
+            self._by_address[address] -= 1
+            if not self._by_address[address]:
+                del self._by_address[address]
+
+
+class PeerLog:
+    """Logs what a peer did wrong, at most once a minute for one peer.
+
+    Args:
+        clock: tells when the minute is over.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._silent_until_s: dict[str, float] = {}
+
+    def warn(self, address: str, reason: object) -> None:
+        """Log that the connection of a peer is closed or refused, and why."""
+        now_s = self._clock.monotonic_s()
+        with self._lock:
+            if self._silent_until_s.get(address, now_s) > now_s:
+                return
+            if len(self._silent_until_s) >= _MAX_REMEMBERED_PEERS:
+                self._silent_until_s.clear()
+            self._silent_until_s[address] = now_s + QUIET_S
+        logger.warning(
+            "closed a connection of %s: %s (further ones are not logged for a minute)",
+            address,
+            reason,
+        )

@@ -1,0 +1,119 @@
+"""Counters of the broker, under the names that 0.7 shows over JMX (kafka07.md section 9).
+
+Each processor counts into objects of its own, so that counting takes no lock; they are added up
+when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from broker.clock import Clock
+from broker.stats import WindowedStats
+
+
+class TopicCounters:
+    """What went in and out of one topic."""
+
+    __slots__ = ("bytes_in", "bytes_out", "failed_fetch", "failed_produce", "messages_in")
+
+    def __init__(self) -> None:
+        self.messages_in = 0
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.failed_produce = 0
+        self.failed_fetch = 0
+
+    def add(self, other: TopicCounters) -> None:
+        """Add another processor's counts to these."""
+        self.messages_in += other.messages_in
+        self.bytes_in += other.bytes_in
+        self.bytes_out += other.bytes_out
+        self.failed_produce += other.failed_produce
+        self.failed_fetch += other.failed_fetch
+
+    def as_attributes(self) -> dict[str, float]:
+        """Return the counts under 0.7's attribute names."""
+        return {
+            "MessagesIn": self.messages_in,
+            "BytesIn": self.bytes_in,
+            "BytesOut": self.bytes_out,
+            "FailedProduceRequest": self.failed_produce,
+            "FailedFetchRequest": self.failed_fetch,
+        }
+
+
+class ProcessorMetrics:
+    """What one processor counts.
+
+    Args:
+        clock: for the windows.
+        period_s: length of the windows in seconds.
+    """
+
+    def __init__(self, clock: Clock, period_s: float) -> None:
+        self.produce = WindowedStats(clock, period_s)
+        self.fetch = WindowedStats(clock, period_s)
+        self.bytes_read = 0
+        self.bytes_written = 0
+        self.bad_frames = 0
+        self.topics: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
+
+
+def socket_server_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, float]:
+    """Return the attributes of `kafka:type=kafka.SocketServerStats` over all processors.
+
+    `BytesReadPerSecond` and its twin are left out: what 0.7 shows under that name is the average
+    size of a read. `BadFrames` is ours: connections closed for bytes that are no request.
+    """
+    shards = list(metrics)
+    attributes: dict[str, float] = {}
+    for name, stats in (
+        ("Produce", [shard.produce for shard in shards]),
+        ("Fetch", [shard.fetch for shard in shards]),
+    ):
+        windows = [one.window() for one in stats]
+        count = sum(window.event_count for window in windows)
+        total_s = sum(window.total_s for window in windows)
+        attributes |= {
+            f"{name}RequestsPerSecond": sum(window.per_second for window in windows),
+            f"Avg{name}RequestMs": 1000 * total_s / count if count else 0.0,
+            f"Max{name}RequestMs": 1000 * max(window.max_s for window in windows),
+            f"Num{name}Requests": sum(one.count for one in stats),
+            f"Total{name}RequestMs": 1000 * sum(one.total_s for one in stats),
+        }
+    attributes["TotalBytesRead"] = sum(shard.bytes_read for shard in shards)
+    attributes["TotalBytesWritten"] = sum(shard.bytes_written for shard in shards)
+    attributes["BadFrames"] = sum(shard.bad_frames for shard in shards)
+    return attributes
+
+
+def topic_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, dict[str, float]]:
+    """Return `BrokerAllTopicStat` and a `BrokerTopicStat.TOPIC` for each topic seen."""
+    overall = TopicCounters()
+    by_topic: defaultdict[str, TopicCounters] = defaultdict(TopicCounters)
+    for shard in metrics:
+        for topic, counters in list(shard.topics.items()):
+            by_topic[topic].add(counters)
+            overall.add(counters)
+    named = {f"BrokerTopicStat.{topic}": c.as_attributes() for topic, c in by_topic.items()}
+    return {"BrokerAllTopicStat": overall.as_attributes(), **named}
+
+
+def stats_attributes(stats: WindowedStats, noun: str, plural: str) -> dict[str, float]:
+    """Return rate, average, total, maximum and number of one kind of event.
+
+    Args:
+        stats: where they were counted.
+        noun: as in `AvgFlushMs`.
+        plural: as in `NumFlushes`.
+    """
+    window = stats.window()
+    return {
+        f"{plural}PerSecond": window.per_second,
+        f"Avg{noun}Ms": window.average_ms,
+        f"Max{noun}Ms": 1000 * window.max_s,
+        f"Total{noun}Ms": 1000 * stats.total_s,
+        f"Num{plural}": stats.count,
+    }

@@ -1,0 +1,293 @@
+"""A processor: one thread that owns connections, reads their requests and writes the answers.
+
+No handler blocks it. What must wait is parked and comes back through the wake-up descriptor.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import selectors
+import socket
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from broker.clock import Clock
+from broker.errors import BrokerError
+from broker.server.answer import Answer, Parked
+from broker.server.connection import Connection
+from broker.server.handlers import Close, RequestHandlers
+from broker.server.limits import PeerLog, QueuedBytes
+from broker.server.metrics import ProcessorMetrics
+
+logger = logging.getLogger(__name__)
+
+RECEIVE_BYTES = 1 << 20
+_SWEEP_INTERVAL_S = 5.0
+
+
+class Processor:
+    """Serves the connections it is given.
+
+    Args:
+        name: of the thread.
+        clock: for deadlines and idle connections.
+        metrics: where bytes and bad frames are counted.
+        peer_log: tells of bad peers.
+        queued_bytes: the budget for large frames.
+        max_frame_bytes: the largest frame taken.
+        max_idle_s: a connection without a whole request for so long is closed.
+        on_close: called with the address of each connection that is gone.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        clock: Clock,
+        metrics: ProcessorMetrics,
+        peer_log: PeerLog,
+        queued_bytes: QueuedBytes,
+        max_frame_bytes: int,
+        max_idle_s: float,
+        on_close: Callable[[str], None],
+    ) -> None:
+        self.metrics = metrics
+        self._clock = clock
+        self._peer_log = peer_log
+        self._queued_bytes = queued_bytes
+        self._max_frame_bytes = max_frame_bytes
+        self._max_idle_s = max_idle_s
+        self._on_close = on_close
+        self._handlers: RequestHandlers | None = None
+        self._shared = bytearray(RECEIVE_BYTES)
+        self._selector = selectors.DefaultSelector()
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._wake_receiver.setblocking(False)
+        self._wake_sender.setblocking(False)
+        self._selector.register(self._wake_receiver, selectors.EVENT_READ)
+        self._connections: set[Connection] = set()
+        self._arrived: deque[tuple[socket.socket, str]] = deque()
+        self._woken: deque[Parked] = deque()
+        self._connection_of: dict[Parked, Connection] = {}
+        self._deadlines: list[tuple[float, int, Parked]] = []
+        self._order = itertools.count()
+        self._next_sweep_s = clock.monotonic_s() + _SWEEP_INTERVAL_S
+        self._is_stopping = False
+        self._lingering: list[socket.socket] = []
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self, handlers: RequestHandlers) -> None:
+        """Start the thread; requests go to `handlers`."""
+        self._handlers = handlers
+        self._thread.start()
+
+    def stop(self) -> list[socket.socket]:
+        """Answer what is parked, close all connections and join the thread.
+
+        Returns:
+            The sockets of clients that wait for the broker's end; the caller closes them.
+        """
+        self._is_stopping = True
+        self._signal()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for sock, _ in self._arrived:
+            sock.close()
+        self._selector.close()
+        self._wake_receiver.close()
+        self._wake_sender.close()
+        return self._lingering
+
+    def adopt(self, sock: socket.socket, address: str) -> None:
+        """Take over a new connection; callable from any thread."""
+        self._arrived.append((sock, address))
+        self._signal()
+
+    def wake(self, parked: Parked) -> None:
+        """Attempt a parked request again soon; callable from any thread."""
+        self._woken.append(parked)
+        self._signal()
+
+    def active_since(self, since_s: float) -> int:
+        """Return how many connections had a request since a monotonic time.
+
+        Those that wait for the broker's end are left out. Callable from any thread.
+        """
+        return sum(c.last_request_s >= since_s and not c.lingers for c in self._connections.copy())
+
+    def _signal(self) -> None:
+        try:
+            self._wake_sender.send(b"\0")
+        except BlockingIOError:
+            return  # the pipe is full of wake-ups already
+        except OSError:
+            if not self._is_stopping:
+                raise
+
+    def _run(self) -> None:
+        try:
+            while not self._is_stopping:
+                self._turn()
+        except Exception:
+            logger.exception("%s ended by a bug; its connections are closed", self._thread.name)
+        finally:
+            self._close_all()
+
+    def _turn(self) -> None:
+        for key, events in self._selector.select(self._seconds_to_next()):
+            connection: Connection | None = key.data
+            if connection is None:
+                self._drain_signals()
+                continue
+            if events & selectors.EVENT_READ:
+                self._read(connection)
+            if events & selectors.EVENT_WRITE and connection in self._connections:
+                self._write(connection)
+        self._take_arrived()
+        self._attempt_woken()
+        self._expire()
+
+    def _drain_signals(self) -> None:
+        try:
+            while self._wake_receiver.recv(4096):
+                pass
+        except BlockingIOError:
+            pass
+
+    def _seconds_to_next(self) -> float:
+        due_s = self._next_sweep_s
+        if self._deadlines:
+            due_s = min(due_s, self._deadlines[0][0])
+        return max(0.0, due_s - self._clock.monotonic_s())
+
+    def _take_arrived(self) -> None:
+        while self._arrived:
+            sock, address = self._arrived.popleft()
+            connection = Connection(
+                sock,
+                address,
+                max_frame_bytes=self._max_frame_bytes,
+                queued_bytes=self._queued_bytes,
+                now_s=self._clock.monotonic_s(),
+            )
+            self._connections.add(connection)
+            self._selector.register(sock, selectors.EVENT_READ, connection)
+
+    def _read(self, connection: Connection) -> None:
+        frames = connection.receive(self._shared)
+        if frames:
+            connection.last_request_s = self._clock.monotonic_s()
+            self.metrics.bytes_read += sum(map(len, frames)) + 4 * len(frames)
+            self._handle(connection, frames)
+        if connection in self._connections:
+            self._write(connection)
+
+    def _handle(self, connection: Connection, frames: list[memoryview]) -> None:
+        assert self._handlers is not None
+        try:
+            outcomes = self._handlers.handle(frames)
+        except Exception:  # a bug in one handler costs one connection, not the processor
+            logger.exception("a request of %s failed by a bug", connection.peer)
+            self._close(connection)
+            return
+        for outcome in outcomes:
+            if isinstance(outcome, Close):
+                connection.fault = outcome.reason
+                self.metrics.bad_frames += outcome.is_bad_frame
+            elif isinstance(outcome, Answer):
+                connection.queue(outcome)
+            else:
+                self._park(connection, outcome)
+
+    def _park(self, connection: Connection, parked: Parked) -> None:
+        connection.queue(parked.answer)
+        connection.lingers |= parked.lingers
+        if parked.attempt(is_last=False):
+            return
+        connection.parked.add(parked)
+        self._connection_of[parked] = connection
+        heapq.heappush(self._deadlines, (parked.deadline_s, next(self._order), parked))
+        parked.watch(self)
+        # what it waits for may have come between the attempt and the watch
+        self._attempt(parked, is_last=False)
+
+    def _attempt(self, parked: Parked, *, is_last: bool) -> None:
+        connection = self._connection_of.get(parked)
+        if connection is None or not parked.attempt(is_last=is_last):
+            return
+        del self._connection_of[parked]
+        connection.parked.discard(parked)
+        self._write(connection)
+
+    def _attempt_woken(self) -> None:
+        for parked in {self._woken.popleft() for _ in range(len(self._woken))}:
+            self._attempt(parked, is_last=False)
+
+    def _expire(self) -> None:
+        now_s = self._clock.monotonic_s()
+        while self._deadlines and self._deadlines[0][0] <= now_s:
+            self._attempt(heapq.heappop(self._deadlines)[2], is_last=True)
+        if now_s >= self._next_sweep_s:
+            self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
+            self._forget_answered()
+            self._close_idle(now_s)
+
+    def _forget_answered(self) -> None:
+        """Drop deadlines of requests that were answered long before they were due."""
+        if len(self._deadlines) > 2 * len(self._connection_of) + 64:
+            self._deadlines = [one for one in self._deadlines if one[2] in self._connection_of]
+            heapq.heapify(self._deadlines)
+
+    def _close_idle(self, now_s: float) -> None:
+        limit_s = now_s - self._max_idle_s
+        for connection in [c for c in self._connections if c.last_request_s < limit_s]:
+            if not connection.parked:
+                self._peer_log.warn(connection.peer, "no whole request for connections.max.idle.ms")
+                self._close(connection)
+
+    def _write(self, connection: Connection) -> None:
+        self.metrics.bytes_written += connection.send()
+        fault = connection.fault
+        if fault is not None and not (isinstance(fault, BrokerError) and connection.has_unsent):
+            self._drop(connection, fault)
+            return
+        events = 0 if fault or connection.is_backed_up else selectors.EVENT_READ
+        if connection.has_unsent:
+            events |= selectors.EVENT_WRITE
+        self._watch(connection, events)
+
+    def _watch(self, connection: Connection, events: int) -> None:
+        known = self._selector.get_map().get(connection.sock)
+        if known is None:
+            if events:
+                self._selector.register(connection.sock, events, connection)
+        elif not events:
+            self._selector.unregister(connection.sock)
+        elif known.events != events:
+            self._selector.modify(connection.sock, events, connection)
+
+    def _drop(self, connection: Connection, fault: Exception) -> None:
+        """Close a connection for a reason, and tell of it unless the client simply left."""
+        if not isinstance(fault, (EOFError, ConnectionError)):
+            self._peer_log.warn(connection.peer, fault)
+        self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        for parked in connection.parked:
+            self._connection_of.pop(parked, None)
+        if self._selector.get_map().get(connection.sock) is not None:
+            self._selector.unregister(connection.sock)
+        if connection.lingers and connection.fault is None:
+            self._lingering.append(connection.sock.dup())
+        connection.close()
+        self._on_close(connection.peer)
+
+    def _close_all(self) -> None:
+        for parked in list(self._connection_of):
+            self._attempt(parked, is_last=True)
+        for connection in list(self._connections):
+            self._close(connection)

@@ -1,0 +1,225 @@
+"""0.7's produce requests: check, append, and never a word to the client.
+
+Requests that arrived together are appended together, one write for each partition. What cannot
+be taken that way falls back to one request at a time, in order, so that a bad request costs
+exactly what 0.7 makes it cost: itself and the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import struct
+import time
+
+from broker.errors import BrokerError, InvalidMessageError, MessageSizeTooLargeError
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.protocol.codec import Fault, scan
+from broker.protocol.message_set import count_messages, describe_fault
+from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.requests import ANY_PARTITION, MultiProduceRequest, ProduceRequest
+from broker.server.metrics import ProcessorMetrics
+from broker.topic import check_topic_name
+
+logger = logging.getLogger(__name__)
+
+_TYPE_AND_TOPIC_LENGTH = struct.Struct(">hh")
+_PARTITION_AND_SIZE_BYTES = 8
+_FIRST_FAULTS = (Fault.PARTIAL, Fault.NONE)
+
+
+class Appender:
+    """Checks message sets and appends them to logs.
+
+    Args:
+        logs: where the logs are.
+        metrics: where to count.
+        max_message_bytes: the largest outer payload taken.
+        max_topic_name_length: the longest topic name taken.
+    """
+
+    def __init__(
+        self,
+        logs: LogManager,
+        metrics: ProcessorMetrics,
+        *,
+        max_message_bytes: int,
+        max_topic_name_length: int,
+    ) -> None:
+        self._logs = logs
+        self._metrics = metrics
+        self._max_message_bytes = max_message_bytes
+        self._max_topic_name_length = max_topic_name_length
+
+    def append(self, topic: str, index: int, message_set: Buffer) -> tuple[Log, int]:
+        """Check one set and append its whole messages.
+
+        Args:
+            topic: the topic; it is created if this is its first good set.
+            index: the partition, or `ANY_PARTITION`.
+            message_set: as it came; a partial message at its end is left out.
+
+        Returns:
+            The log and the base offset of the set in it.
+
+        Raises:
+            InvalidTopicError, WrongPartitionError: there is no such partition.
+            InvalidMessageError: a message is bad, or the first one incomplete.
+            MessageSizeTooLargeError: a message is too large.
+            StorageError: the disk refuses.
+        """
+        counters = None
+        try:
+            check_topic_name(topic, self._max_topic_name_length)
+            found = scan(message_set)
+            if found.fault not in _FIRST_FAULTS or (found.fault and not found.valid_bytes):
+                raise InvalidMessageError(describe_fault(found.fault, found.valid_bytes))
+            if found.max_payload_bytes > self._max_message_bytes:
+                raise MessageSizeTooLargeError(
+                    f"a message of {found.max_payload_bytes} bytes for topic '{topic}' is above "
+                    f"max.message.size={self._max_message_bytes}"
+                )
+            message_count = count_messages(message_set, found)
+            if index == ANY_PARTITION:
+                index = random.randrange(self._logs.partition_count(topic))
+            log = self._logs.get_or_create(topic, index)
+            counters = self._metrics.topics[topic]
+            base_offset = log.append(memoryview(message_set)[: found.valid_bytes], message_count)
+        except BrokerError:
+            # a name that no log has would make the counters grow with every typing error
+            if counters or self._logs.get(topic, max(index, 0)):
+                self._metrics.topics[topic].failed_produce += 1
+            raise
+        counters.messages_in += message_count
+        counters.bytes_in += len(message_set)
+        return log, base_offset
+
+
+class ProduceHandler:
+    """Handles runs of produce requests as they lie in a receive buffer.
+
+    Args:
+        appender: checks and appends.
+        logs: where the logs are.
+        metrics: where to count.
+        max_message_bytes: the largest outer payload taken.
+    """
+
+    def __init__(
+        self,
+        appender: Appender,
+        logs: LogManager,
+        metrics: ProcessorMetrics,
+        *,
+        max_message_bytes: int,
+    ) -> None:
+        self._appender = appender
+        self._logs = logs
+        self._metrics = metrics
+        self._max_message_bytes = max_message_bytes
+        self._log_of_head: dict[bytes, Log] = {}
+
+    def handle_run(self, frames: list[memoryview]) -> None:
+        """Append the sets of produce requests that arrived one after another.
+
+        Args:
+            frames: produce requests without their size fields.
+
+        Raises:
+            BrokerError: a request is bad in a way that 0.7 answers by closing the connection.
+                What came before it is appended, it and what comes after is not.
+        """
+        started_s = time.perf_counter()
+        try:
+            if not self._append_together(frames):
+                for frame in frames:
+                    self._append_one(frame)
+        finally:
+            self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
+
+    def _append_together(self, frames: list[memoryview]) -> bool:
+        """Append with one write for each partition, or append nothing and return False."""
+        sets_of_head = _group(frames)
+        if sets_of_head is None:
+            return False
+        appends = []
+        for head, sets in sets_of_head.items():
+            log = self._log_of_head.get(head) or self._find_log(head)
+            if log is None:
+                return False
+            message_set = sets[0] if len(sets) == 1 else memoryview(b"".join(sets))
+            found = scan(message_set)
+            if found.fault or found.max_payload_bytes > self._max_message_bytes:
+                return False
+            count = found.entry_count
+            if found.wrappers:
+                try:
+                    count = count_messages(message_set, found)
+                except InvalidMessageError:
+                    return False
+            appends.append((log, message_set, count))
+        for log, message_set, count in appends:
+            log.append(message_set, count)
+            counters = self._metrics.topics[log.partition.topic]
+            counters.messages_in += count
+            counters.bytes_in += len(message_set)
+        return True
+
+    def _find_log(self, head: bytes) -> Log | None:
+        """Return and remember an existing log; None where the slow path has to look closer."""
+        topic = head[4:-4].decode(errors="replace")
+        (index,) = INT32.unpack(head[-4:])
+        log = self._logs.get(topic, index)
+        if log is not None:
+            self._log_of_head[head] = log
+        return log
+
+    def _append_one(self, frame: memoryview) -> None:
+        reader = Reader(frame)
+        reader.int16()
+        request = ProduceRequest.decode(reader)
+        self._append_request(request)
+
+    def _append_request(self, request: ProduceRequest) -> None:
+        try:
+            self._appender.append(request.topic, request.index, request.message_set)
+        except MessageSizeTooLargeError as error:
+            logger.warning("dropped a message set: %s", error)
+
+    def handle_multi(self, request: MultiProduceRequest) -> None:
+        """Append the sets of a multiproduce one after another.
+
+        Raises:
+            BrokerError: an entry is bad; those before it stay appended.
+        """
+        started_s = time.perf_counter()
+        try:
+            for produce in request.produces:
+                self._append_request(produce)
+        finally:
+            self._metrics.produce.record(time.perf_counter() - started_s)
+
+
+def _group(frames: list[memoryview]) -> dict[bytes, list[memoryview]] | None:
+    """Return the message sets by request head (type, topic, partition), or None if one is odd."""
+    heads: dict[bytes, list[memoryview]] = {}
+    unpack = _TYPE_AND_TOPIC_LENGTH.unpack_from
+    unpack_size = INT32.unpack_from
+    for frame in frames:
+        if len(frame) < 12:
+            return None
+        _, topic_bytes = unpack(frame)
+        start = 4 + topic_bytes + _PARTITION_AND_SIZE_BYTES
+        if topic_bytes < 0 or start > len(frame):
+            return None
+        (size,) = unpack_size(frame, start - 4)
+        if size < 0 or start + size > len(frame):
+            return None
+        head = bytes(frame[: start - 4])
+        sets = heads.get(head)
+        if sets is None:
+            heads[head] = [frame[start : start + size]]
+        else:
+            sets.append(frame[start : start + size])
+    return heads
