@@ -199,7 +199,12 @@ class EmbeddedZooKeeper:
             socket.create_connection((self._host, self._port), timeout=1.0).close()
         except OSError:
             return False
-        session = Session(self.connect, request_timeout_s=_SESSION_CHECK_S)
+        # The time-out also bounds the wait for a listener that accepts and says nothing.
+        session = Session(
+            self.connect,
+            session_timeout_ms=int(_SESSION_CHECK_S * 1000),
+            request_timeout_s=_SESSION_CHECK_S,
+        )
         try:
             session.start(_SESSION_CHECK_S)
             session.exists("/")

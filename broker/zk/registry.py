@@ -140,6 +140,7 @@ class Registry(Session):
         Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
         """
         self._registration.register_broker(BrokerInfo(broker_id, host, port, creator))
+        self._events.put(_Wake.TOPIC)  # topics may have been waiting for the broker
 
     def register_topic(self, topic: str, partition_count: int) -> None:
         """Have a topic of this broker registered, now and after each expired session.

@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from broker.errors import (
+    CoordinationError,
+    RegistryConflictError,
+    RegistryNodeNotFoundError,
+    RegistryUnreachableError,
+)
+from broker.zk.embedded import EmbeddedZooKeeper
+from broker.zk.java import Java
+from broker.zk.registry import Registry
+from broker.zk.session import Session, SessionState
+from broker.zk.values import BrokerInfo
+
+pytestmark = pytest.mark.zookeeper
+
+DEADLINE_S = 30
+CREATOR = "10.1.2.3-1315436360737"
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "time is up"
+        time.sleep(0.01)
+
+
+def expire_session(session: Session) -> None:
+    """End a session on the server, as if its client had been silent for too long."""
+    client = KazooClient(session.connect.partition("/")[0], client_id=session._client.client_id)
+    client.start()
+    client.stop()
+    client.close()
+
+
+@pytest.fixture
+def registry(zookeeper: str) -> Iterator[Registry]:
+    started = Registry(zookeeper)
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def other(zookeeper: str) -> Iterator[Registry]:
+    """Return a second registry, with a session time-out short enough to wait for."""
+    started = Registry(zookeeper, session_timeout_ms=800)
+    started.start()
+    yield started
+    started.stop()
+
+
+def test_register_broker_when_done_then_node_has_the_bytes_of_kafka_07(
+    registry: Registry, session: Session
+) -> None:
+    registry.register_broker(3, "10.1.2.3", 9092, creator=CREATOR)
+
+    value, stat = session.get("/brokers/ids/3")
+    assert value == b"10.1.2.3-1315436360737:10.1.2.3:9092"
+    assert stat.ephemeral_owner == registry.session_id
+
+
+def test_register_topic_when_done_then_count_is_ephemeral_and_topic_is_not(
+    registry: Registry, session: Session
+) -> None:
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+
+    registry.register_topic("events", 4)
+    registry.await_registered()
+
+    value, stat = session.get("/brokers/topics/events/3")
+    assert (value, stat.ephemeral_owner) == (b"4", registry.session_id)
+    value, stat = session.get("/brokers/topics/events")
+    assert (value, stat.ephemeral_owner) == (b"", 0)
+
+
+def test_register_topic_when_asked_for_before_the_broker_then_follows_it(
+    registry: Registry,
+) -> None:
+    registry.register_topic("events", 1)
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+
+    registry.await_registered()
+
+    assert registry.topic_partitions("events") == {3: 1}
+
+
+def test_register_topic_when_count_changes_then_node_follows(registry: Registry) -> None:
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+    registry.register_topic("events", 1)
+    registry.await_registered()
+
+    registry.register_topic("events", 8)
+    registry.await_registered()
+
+    assert registry.topic_partitions("events") == {3: 8}
+
+
+def test_register_topic_when_there_are_many_then_all_stand(registry: Registry) -> None:
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+    for number in range(300):
+        registry.register_topic(f"topic-{number:03}", 1)
+
+    registry.await_registered()
+
+    assert registry.topics() == [f"topic-{number:03}" for number in range(300)]
+
+
+def test_register_broker_when_repeated_then_is_no_conflict(registry: Registry) -> None:
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+
+    registry.register_broker(3, "h", 9093, creator=CREATOR)
+
+    assert registry.broker(3).port == 9093
+
+
+def test_register_broker_when_id_is_anothers_then_conflict_names_the_holder(
+    registry: Registry, other: Registry
+) -> None:
+    other.register_broker(3, "first", 9092, creator="first-17")
+
+    with pytest.raises(RegistryConflictError) as caught:
+        registry.register_broker(3, "second", 9092, creator="second-18")
+
+    assert str(caught.value) == (
+        "broker id 3 is already registered by first:9092 (creator first-17)"
+    )
+    assert registry.status.is_registered
+
+
+def test_register_broker_when_same_broker_restarts_then_replaces_its_old_node(
+    registry: Registry, other: Registry, session: Session
+) -> None:
+    other.register_broker(3, "h", 9092, creator=CREATOR)
+    other.register_topic("events", 2)
+    other.await_registered()
+
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+    registry.register_topic("events", 2)
+    registry.await_registered()
+    other.stop()
+
+    assert session.get("/brokers/ids/3")[1].ephemeral_owner == registry.session_id
+    assert session.get("/brokers/topics/events/3")[1].ephemeral_owner == registry.session_id
+
+
+def test_register_broker_when_address_is_the_same_then_waits_for_the_old_session(
+    registry: Registry, other: Registry
+) -> None:
+    other.register_broker(3, "h", 9092, creator="former-17")
+    stopper = threading.Timer(0.3, other.stop)
+    stopper.start()
+
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+    stopper.join()
+
+    assert registry.broker(3).creator == CREATOR
+
+
+def test_register_broker_when_creator_is_the_same_but_holder_stays_then_conflict(
+    registry: Registry, other: Registry
+) -> None:
+    registry.register_broker(3, "original", 9092, creator=CREATOR)
+
+    with pytest.raises(RegistryConflictError, match="already registered by original:9092"):
+        other.register_broker(3, "copy", 9092, creator=CREATOR)
+
+
+def test_register_broker_when_holder_is_unreadable_then_coordination_error(
+    registry: Registry, session: Session
+) -> None:
+    session.create("/brokers/ids/3", b"nonsense", ephemeral=True)
+
+    with pytest.raises(CoordinationError, match="registration of broker 3 is malformed"):
+        registry.register_broker(3, "h", 9092, creator=CREATOR)
+
+
+def test_stop_when_waiting_for_an_old_session_then_ends_the_wait(
+    registry: Registry, zookeeper: str
+) -> None:
+    registry.register_broker(3, "h", 9092, creator="former-17")
+    waiting = Registry(zookeeper, session_timeout_ms=8000)
+    waiting.start()
+    failures: list[CoordinationError] = []
+
+    def register() -> None:
+        try:
+            waiting.register_broker(3, "h", 9092, creator=CREATOR)
+        except CoordinationError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=register)
+    thread.start()
+    waiting.stop()
+    thread.join(DEADLINE_S)
+
+    assert [type(error) for error in failures] == [RegistryUnreachableError]
+
+
+def test_deregister_when_registered_then_nodes_go_and_do_not_come_back(
+    registry: Registry, session: Session
+) -> None:
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+    registry.register_topic("events", 2)
+    registry.await_registered()
+    reconnected = threading.Event()
+    registry.on_reconnected = reconnected.set
+
+    registry.deregister_broker()
+    assert session.children("/brokers/ids") == []
+    assert session.children("/brokers/topics/events") == []
+
+    expire_session(registry)
+    assert reconnected.wait(DEADLINE_S)
+    assert session.children("/brokers/ids") == []
+
+
+def test_deregister_when_nothing_is_registered_then_does_nothing(registry: Registry) -> None:
+    registry.deregister_broker()
+
+    assert registry.brokers() == []
+
+
+def test_session_when_expired_then_broker_and_topics_are_registered_again(
+    registry: Registry, session: Session
+) -> None:
+    calls: list[str] = []
+    reconnected = threading.Event()
+    registry.on_session_expired = lambda: calls.append("expired")
+    registry.on_reconnected = reconnected.set
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+    registry.register_topic("events", 2)
+    registry.await_registered()
+    former = registry.session_id
+
+    expire_session(registry)
+    assert reconnected.wait(DEADLINE_S)
+
+    assert calls == ["expired"]
+    assert registry.session_id != former
+    assert session.get("/brokers/ids/3")[1].ephemeral_owner == registry.session_id
+    assert session.get("/brokers/topics/events/3")[1].ephemeral_owner == registry.session_id
+
+
+def test_session_when_expired_and_id_taken_then_tries_on_until_it_is_free(
+    registry: Registry, session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+    session.delete("/brokers/ids/3")
+    session.create("/brokers/ids/3", b"thief-1:elsewhere:1", ephemeral=True)
+
+    expire_session(registry)
+    wait_until(lambda: registry.status.error is not None)
+    assert "already registered by elsewhere:1" in str(registry.status.error)
+    assert not registry.status.is_registered
+    session.delete("/brokers/ids/3")
+    wait_until(lambda: registry.status.is_registered)
+
+    assert registry.broker(3).host == "h"
+    assert registry.status.error is None
+    assert len([m for m in caplog.messages if "not registered" in m]) == 1
+
+
+def test_callback_when_it_fails_then_is_logged_and_registration_goes_on(
+    registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise ValueError("callback broke")
+
+    registry.on_session_expired = fail
+    registry.register_broker(3, "h", 9092, creator=CREATOR)
+
+    expire_session(registry)
+    wait_until(lambda: "callback broke" in caplog.text)
+    registry.await_registered(DEADLINE_S)
+
+    assert registry.broker(3).host == "h"
+
+
+def test_zookeeper_when_restarted_under_a_registry_then_it_recovers(
+    tmp_path: Path, java: Java, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "broker.zk.registry")
+    with EmbeddedZooKeeper(tmp_path, java=java) as server:
+        port = int(server.connect.rpartition(":")[2])
+        registry = Registry(f"{server.connect}/cluster", request_timeout_s=0.5)
+        registry.start()
+        registry.register_broker(3, "h", 9092, creator=CREATOR)
+        reconnected = threading.Event()
+        registry.on_reconnected = reconnected.set
+
+        server.stop()
+        wait_until(lambda: registry.status.state is SessionState.SUSPENDED)
+        registry.register_topic("events", 2)
+        with pytest.raises(RegistryUnreachableError, match="no answer from ZooKeeper"):
+            registry.brokers()
+        with pytest.raises(RegistryUnreachableError, match="is not complete after"):
+            registry.await_registered(timeout_s=0.01)
+
+        with EmbeddedZooKeeper(tmp_path, port=port, java=java):
+            assert reconnected.wait(DEADLINE_S)
+            registry.await_registered(DEADLINE_S)
+
+            assert registry.brokers() == [BrokerInfo(3, "h", 9092, CREATOR)]
+            assert registry.topic_partitions("events") == {3: 2}
+            registry.stop()
+    lost = [m for m in caplog.messages if m.endswith(" lost")]
+    assert len(lost) == 1
+
+
+def test_stop_when_zookeeper_is_away_then_ends_without_waiting(tmp_path: Path, java: Java) -> None:
+    with EmbeddedZooKeeper(tmp_path, java=java) as server:
+        registry = Registry(server.connect)
+        registry.start()
+        registry.register_broker(3, "h", 9092, creator=CREATOR)
+        server.stop()
+        wait_until(lambda: registry.state is not SessionState.CONNECTED)
+
+        with pytest.raises(RegistryUnreachableError, match="left to expire"):
+            registry.deregister_broker()
+        registry.stop()
+
+    assert registry.status.session_id is None
+
+
+def test_status_when_connected_then_has_the_session_id_in_hex(registry: Registry) -> None:
+    status = registry.status
+
+    assert status.state is SessionState.CONNECTED
+    assert status.session_id == f"{registry.session_id:#x}"
+
+
+def test_brokers_when_several_are_live_then_come_by_number(
+    registry: Registry, session: Session
+) -> None:
+    for broker_id in (10, 9, 2):
+        session.create(f"/brokers/ids/{broker_id}", b"h-1:host:%d" % (9000 + broker_id))
+
+    assert [info.id for info in registry.brokers()] == [2, 9, 10]
+
+
+def test_brokers_when_one_is_malformed_then_others_are_returned(
+    registry: Registry, session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    session.create("/brokers/ids/1", b"nonsense")
+    session.create("/brokers/ids/2", b"h-1:host:9092")
+
+    assert registry.brokers() == [BrokerInfo(2, "host", 9092, "h-1")]
+    assert "broker 1 left out" in caplog.text
+
+
+def test_brokers_when_chroot_is_missing_then_there_are_none(registry: Registry) -> None:
+    assert registry.brokers() == []
+    assert registry.topics() == []
+    assert registry.topic_partitions("events") == {}
+
+
+def test_broker_when_not_registered_then_not_found_error(registry: Registry) -> None:
+    with pytest.raises(RegistryNodeNotFoundError, match="no broker 3 is registered"):
+        registry.broker(3)
+
+
+def test_topic_partitions_when_a_broker_is_not_live_then_leaves_it_out(
+    registry: Registry, session: Session
+) -> None:
+    session.create("/brokers/ids/1", b"h-1:host:9092")
+    session.create("/brokers/topics/events/1", b"4")
+    session.create("/brokers/topics/events/2", b"8")
+
+    assert registry.topic_partitions("events") == {1: 4}
