@@ -1,0 +1,203 @@
+"""Where things are in a partition: ends, segment starts by time, message boundaries.
+
+Asks the broker that serves the partition. A broker that knows only 0.7's requests cannot look up
+message boundaries, so they are found by reading from the start of the segment.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
+from broker.client.fetcher import Fetcher, MessageStream
+from broker.errors import (
+    NO_ERROR,
+    OffsetOutOfRangeError,
+    error_for_code,
+)
+from broker.protocol.codec import Fault, boundaries, scan, unfold
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import iter_entries, raise_fault
+from broker.protocol.requests import (
+    EARLIEST_TIME,
+    LATEST_TIME,
+    Lookup,
+    LookupRequest,
+    OffsetsRequest,
+    PartitionLookup,
+)
+from broker.protocol.responses import decode_lookup_response, decode_offsets_response
+from broker.topic import TopicPartition
+
+_ALL_SEGMENTS = 1 << 20
+_WALK_BYTES = 1 << 20
+
+
+class Positions:
+    """Looks up positions in partitions; keeps a connection to each broker it asked.
+
+    Args:
+        cluster: tells which broker serves a partition.
+        connect: makes connections.
+    """
+
+    def __init__(self, cluster: Cluster, connect: Connect) -> None:
+        self._cluster = cluster
+        self._connect = connect
+        self._connections: dict[int, Connection] = {}
+
+    def __enter__(self) -> Positions:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def earliest(self, partition: TopicPartition) -> int:
+        """Return the log start offset."""
+        return self._offsets(partition, EARLIEST_TIME, 1)[0]
+
+    def latest(self, partition: TopicPartition) -> int:
+        """Return the offset after the last message that can be read."""
+        return self._offsets(partition, LATEST_TIME, 1)[0]
+
+    def log_end(self, partition: TopicPartition) -> int:
+        """Return the offset after the last message written; a 0.7 broker tells only `latest`."""
+        if self._connection(partition).hello() is None:
+            return self.latest(partition)
+        return self._lookup(partition, Lookup.LOG_END, 0)
+
+    def segment_starts(self, partition: TopicPartition) -> list[int]:
+        """Return where segments start, oldest first, and the end of the log as the last item."""
+        return self._offsets(partition, LATEST_TIME, _ALL_SEGMENTS)[::-1]
+
+    def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
+        """Return the start of a segment found by time.
+
+        Args:
+            partition: where to look.
+            time_ms: milliseconds since 1970.
+            rounded_up: the first segment start after the last one not after the time, instead of
+                that one.
+
+        Returns:
+            None when every segment was written later, or, rounded up, none starts later.
+        """
+        found = self._offsets(partition, time_ms, 1)
+        if not rounded_up:
+            return found[0] if found else None
+        starts = self.segment_starts(partition)
+        place = bisect_right(starts, found[0]) if found else 0
+        return starts[place] if place < len(starts) else None
+
+    def boundary_before(self, partition: TopicPartition, position: int) -> int:
+        """Return the message boundary at or before a position.
+
+        Raises:
+            OffsetOutOfRangeError: the position is outside what can be read.
+        """
+        if self._connection(partition).hello() is not None:
+            return self._lookup(partition, Lookup.BOUNDARY_BEFORE, position)
+        return self._walk_to(partition, position)[0]
+
+    def boundary_after(self, partition: TopicPartition, position: int) -> int:
+        """Return the message boundary at or after a position.
+
+        Raises:
+            OffsetOutOfRangeError: the position is outside what can be read.
+        """
+        if self._connection(partition).hello() is not None:
+            return self._lookup(partition, Lookup.BOUNDARY_AFTER, position)
+        return self._walk_to(partition, position)[1]
+
+    def message_counts(
+        self, partition: TopicPartition, start: int, end: int
+    ) -> list[tuple[int, int]]:
+        """Return start offset and number of messages of each entry in a range.
+
+        Args:
+            partition: where to look.
+            start: a message boundary.
+            end: where to stop; an entry that starts before it counts.
+
+        Raises:
+            InvalidMessageError: a message in the range is corrupt.
+        """
+        counts: list[tuple[int, int]] = []
+        for offset, view in self._read(partition, start, end):
+            for entry in iter_entries(view, offset):
+                if entry.offset >= end:
+                    break
+                codec = entry.codec or Codec.NONE
+                counts.append((entry.offset, len(unfold(codec, entry.payload)) if codec else 1))
+        return counts
+
+    def _walk_to(self, partition: TopicPartition, position: int) -> tuple[int, int]:
+        """Return the boundaries around a position, reading from the start of its segment."""
+        starts = self.segment_starts(partition)
+        if not starts[0] <= position <= starts[-1]:
+            raise OffsetOutOfRangeError(
+                f"{position} is not within {starts[0]}..{starts[-1]} of {partition}"
+            )
+        before = starts[bisect_right(starts, position) - 1]
+        for offset, view in self._read(partition, before, starts[-1]):
+            if before == position:
+                break
+            for boundary in boundaries(view):
+                if offset + boundary >= position:
+                    after = offset + boundary
+                    return (after if after == position else before), after
+                before = offset + boundary
+        return before, before
+
+    def _read(
+        self, partition: TopicPartition, start: int, end: int
+    ) -> Iterator[tuple[int, memoryview]]:
+        """Give offset and bytes of stretches of whole entries, from `start` until past `end`."""
+        connection = self._connect(self._cluster.leader(partition))
+        fetcher = Fetcher(connection, {partition: start}, fetch_bytes=_WALK_BYTES, max_wait_ms=0)
+        stream = MessageStream(start)
+        try:
+            while stream.offset < end:
+                for piece in fetcher.poll():
+                    if piece.error != NO_ERROR:
+                        raise error_for_code(
+                            piece.error, f"cannot read {partition} at {piece.offset}"
+                        )
+                    view = stream.add(piece.data)
+                    found = scan(view)
+                    if found.fault not in (Fault.NONE, Fault.PARTIAL):
+                        raise_fault(found.fault, stream.offset + found.valid_bytes)
+                    if found.valid_bytes:
+                        yield stream.offset, view[: found.valid_bytes]
+                        stream.take(found.valid_bytes)
+        finally:
+            fetcher.close()
+
+    def _lookup(self, partition: TopicPartition, kind: Lookup, argument: int) -> int:
+        request = LookupRequest((PartitionLookup(partition, kind, argument),))
+        (found,) = decode_lookup_response(self._connection(partition).call(request))
+        if found.error != NO_ERROR:
+            raise error_for_code(found.error, f"no position {argument} in {partition}")
+        return found.offset
+
+    def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> list[int]:
+        connection = self._connection(partition)
+        connection.send_request(
+            OffsetsRequest(partition.topic, partition.index, time_ms, max_offsets)
+        )
+        return decode_offsets_response(connection.receive())
+
+    def _connection(self, partition: TopicPartition) -> Connection:
+        connection = self._connections.get(partition.home)
+        if connection is None:
+            connection = self._connect(self._cluster.leader(partition))
+            self._connections[partition.home] = connection
+        return connection
