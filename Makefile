@@ -1,0 +1,38 @@
+# Everything a contributor runs. Each target sets up what it needs, from a clean clone on.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: quickstart setup lint types test bench docs clean
+
+quickstart: $(STAMP)
+	PATH="$(CURDIR)/$(BIN):$$PATH" examples/quickstart.sh
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "pylogctl needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 9; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[spark,test]'
+	touch $@
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+test: lint types
+	$(BIN)/python -m pytest
+
+bench: $(STAMP)
+	$(BIN)/python -m tests.bench
+
+docs: $(STAMP)
+	$(BIN)/python -m pylogctl.docgen
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
