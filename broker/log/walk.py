@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, LENGTH_BYTES, Fault, Scan, scan
-from broker.protocol.primitives import INT32
+from broker.protocol import codec
+from broker.protocol.codec import (
+    ENTRY_OVERHEAD_BYTES,
+    LENGTH_BYTES,
+    MAGIC0_HEADER_BYTES,
+    Fault,
+    Scan,
+)
+from broker.protocol.primitives import INT32, Buffer
 
 BLOCK_BYTES = 1 << 20
+CRC_BYTES = 4
 
 
 class ScannedBlock(NamedTuple):
@@ -35,7 +43,12 @@ class ScannedBlock(NamedTuple):
 
 
 def scan_blocks(
-    fd: int, start: int, end: int, *, block_bytes: int = BLOCK_BYTES
+    fd: int,
+    start: int,
+    end: int,
+    *,
+    block_bytes: int = BLOCK_BYTES,
+    scan: Callable[[Buffer], Scan] = codec.scan,
 ) -> Iterator[ScannedBlock]:
     """Scan a range of a file, until its end or the first fault.
 
@@ -44,6 +57,7 @@ def scan_blocks(
         start: an entry start.
         end: where to stop, at most the file's size.
         block_bytes: how much to read at a time, at least 16.
+        scan: what checks a block.
 
     Returns:
         Blocks without a gap between them. Only the last one can have a fault.
@@ -61,7 +75,10 @@ def scan_blocks(
             if found.valid_bytes:
                 found = found._replace(fault=Fault.NONE)
             else:
-                found, block = _scan_large(fd, position, _entry_bytes(block), end)
+                size = _entry_bytes(block)
+                fault = fault_of_large(fd, position, size, end)
+                block = memoryview(b"" if fault else _read(fd, position, size))
+                found = Scan(0, 0, fault, [], 0) if fault else scan(block)
         yield ScannedBlock(position, block[: found.valid_bytes], found)
         if not found.valid_bytes or found.fault:
             return
@@ -84,30 +101,45 @@ def _entry_bytes(block: memoryview) -> int:
     return LENGTH_BYTES + int(INT32.unpack_from(block)[0])
 
 
-def _scan_large(fd: int, position: int, size: int, end: int) -> tuple[Scan, memoryview]:
-    """Scan one entry that is larger than a block.
+def fault_of_large(fd: int, position: int, size: int, end: int) -> Fault:
+    """Check an entry that is larger than a block before it is read as a whole.
 
-    Its CRC is checked piece by piece first: a damaged length must not make us ask for gigabytes.
+    Its CRC is taken piece by piece: a damaged length must not make us ask for gigabytes.
+
+    Args:
+        fd: the file, open for reading.
+        position: where the entry starts; its magic byte is known to be good.
+        size: its size, from its length field.
+        end: the end of the file.
+
+    Returns:
+        `PARTIAL`, `CRC` or `NONE`.
     """
-    fault = Fault.NONE
     if size > end - position:
-        fault = Fault.PARTIAL
-    elif not _has_good_crc(fd, position, size):
-        fault = Fault.CRC
-    if fault:
-        return Scan(0, 0, fault, [], 0), memoryview(b"")
-    block = memoryview(bytearray(size))
-    block = block[: _read_into(fd, block, position)]
-    return scan(block), block
-
-
-def _has_good_crc(fd: int, position: int, size: int) -> bool:
-    end = position + size
+        return Fault.PARTIAL
     header = os.pread(fd, ENTRY_OVERHEAD_BYTES, position)
-    position += ENTRY_OVERHEAD_BYTES if header[LENGTH_BYTES] else ENTRY_OVERHEAD_BYTES - 1
-    stored = int.from_bytes(header[: position - end + size][-4:], "big")
+    header_bytes = LENGTH_BYTES + MAGIC0_HEADER_BYTES + header[LENGTH_BYTES]
+    stored = int.from_bytes(header[:header_bytes][-CRC_BYTES:], "big")
+    found = crc_of_range(fd, position + header_bytes, position + size)
+    return Fault.NONE if found == stored else Fault.CRC
+
+
+def crc_of_range(fd: int, start: int, end: int) -> int:
+    """Return the CRC-32 of a range of a file, as far as the file reaches.
+
+    Args:
+        fd: the file, open for reading.
+        start: the first position.
+        end: the position after the last.
+    """
     crc = 0
-    while position < end and (piece := os.pread(fd, min(BLOCK_BYTES, end - position), position)):
+    while start < end and (piece := os.pread(fd, min(BLOCK_BYTES, end - start), start)):
         crc = zlib.crc32(piece, crc)
-        position += len(piece)
-    return position == end and crc == stored
+        start += len(piece)
+    return crc
+
+
+def _read(fd: int, position: int, size: int) -> bytearray:
+    buffer = bytearray(size)
+    del buffer[_read_into(fd, memoryview(buffer), position) :]
+    return buffer

@@ -1,0 +1,189 @@
+"""Offline tools: segment files looked at, measured and mended without a broker.
+
+The one door for the command line. Everything here works on paths alone; only `recover` changes a
+file, and it stays away from a directory that a broker has open.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from broker.clock import Clock, SystemClock
+from broker.errors import LogCorruptError
+from broker.log.data_directory import check_not_in_use
+from broker.log.lookup import boundaries_around
+from broker.log.recovery import cut_file
+from broker.log.segment import SegmentFile
+from broker.log.segment_paths import base_offset_of, expand_paths, segments_of
+from broker.log.segment_stat import SegmentStat, segment_stat
+from broker.log.verify import Engine, Kind, Problem, VerifyReport, verify_segment
+from broker.log.verify_files import UnreadableFile, VerifySummary, verify_paths
+from broker.log.walk import fault_of_large, scan_blocks
+from broker.protocol.codec import LENGTH_BYTES, Fault, scan
+from broker.protocol.message_set import Entry, describe_fault, iter_entries
+from broker.protocol.primitives import INT32
+
+__all__ = [
+    "Engine",
+    "Kind",
+    "Problem",
+    "RecoveryPlan",
+    "SegmentStat",
+    "UnreadableFile",
+    "VerifyReport",
+    "VerifySummary",
+    "base_offset_of",
+    "expand_paths",
+    "first_entry_at_or_after",
+    "iter_segment_entries",
+    "plan_recovery",
+    "recover",
+    "segment_stat",
+    "segments_of",
+    "verify_paths",
+    "verify_segment",
+]
+
+_BLOCK_BYTES = 1 << 20
+
+
+def iter_segment_entries(path: Path, start: int = 0) -> Iterator[Entry]:
+    """Give the entries of a segment file one by one, also those with a bad CRC.
+
+    Args:
+        path: the file.
+        start: the position of an entry's first byte.
+
+    Returns:
+        Entries whose `offset` is their position in the file.
+
+    Raises:
+        LogCorruptError: behind the last entry there are bytes that are none; the text says where
+            and why.
+        OSError: the file cannot be read.
+    """
+    file = SegmentFile(path)
+    end = os.fstat(file.fd).st_size
+    position = start
+    while position < end:
+        block = os.pread(file.fd, min(_BLOCK_BYTES, end - position), position)
+        block_start = position
+        for entry in iter_entries(block, position):
+            yield entry
+            position = entry.next_offset
+        if position == block_start:
+            entry = _large_entry(file, path, block, position, end)
+            yield entry
+            position = entry.next_offset
+
+
+def _large_entry(file: SegmentFile, path: Path, block: bytes, position: int, end: int) -> Entry:
+    """Return an entry that is larger than the block it starts in, or raise what is wrong there."""
+    fault = scan(block).fault
+    if fault is Fault.PARTIAL and len(block) == _BLOCK_BYTES < end - position:
+        size = LENGTH_BYTES + int(INT32.unpack_from(block)[0])
+        fault = fault_of_large(file.fd, position, size, end)
+        if not fault:
+            return next(iter_entries(os.pread(file.fd, size, position), position))
+    raise LogCorruptError(f"{path}: {describe_fault(fault, position)}")
+
+
+def first_entry_at_or_after(path: Path, position: int) -> int:
+    """Return where the first entry at or after a position of a segment file starts.
+
+    Args:
+        path: the file.
+        position: any position in it; the file's end for one past it.
+
+    Raises:
+        LogCorruptError: the chain of lengths breaks before the position.
+        OSError: the file cannot be read.
+    """
+    file = SegmentFile(path)
+    end = os.fstat(file.fd).st_size
+    if position >= end:
+        return end
+    try:
+        return boundaries_around(file, max(0, position), end)[1]
+    except LogCorruptError as error:
+        raise LogCorruptError(f"{path}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class RecoveryPlan:
+    """What recovery does, or did, to one segment file.
+
+    Attributes:
+        path: the file.
+        size_bytes: its size before.
+        valid_end: the position it is good up to.
+        fault: what is wrong there, `NONE` if nothing is.
+        entry_count: good entries.
+        later_segments: segments of the same log that start behind the cut; a broker does not open
+            a log with such a gap until they are moved away.
+        side_file: where the cut bytes went; None if they were not kept, or not cut yet.
+    """
+
+    path: Path
+    size_bytes: int
+    valid_end: int
+    fault: Fault
+    entry_count: int
+    later_segments: tuple[Path, ...]
+    side_file: Path | None = None
+
+    @property
+    def cut_bytes(self) -> int:
+        """Return how many bytes go."""
+        return self.size_bytes - self.valid_end
+
+
+def plan_recovery(path: Path) -> RecoveryPlan:
+    """Say where a segment file must be cut to hold nothing but valid entries.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    file = SegmentFile(path)
+    size = os.fstat(file.fd).st_size
+    end, fault, count = 0, Fault.NONE, 0
+    for block in scan_blocks(file.fd, 0, size):
+        end, fault = block.end, block.scan.fault
+        count += block.scan.entry_count
+    base_offset = base_offset_of(path)
+    later: tuple[Path, ...] = ()
+    if fault and base_offset is not None:
+        later = tuple(one for one in segments_of(path.parent) if one.name > path.name)
+    return RecoveryPlan(path, size, end, fault, count, later)
+
+
+def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> RecoveryPlan:
+    """Cut a segment file behind its last valid entry.
+
+    Args:
+        path: the file.
+        backup: keep the cut bytes in a side file next to it.
+        clock: the time in the side file's name.
+
+    Returns:
+        What was done.
+
+    Raises:
+        LogLockedError: a broker has the data directory open.
+        OSError: the file cannot be read or cut.
+    """
+    check_not_in_use(path.absolute().parent.parent)
+    plan = plan_recovery(path)
+    if not plan.cut_bytes:
+        return plan
+    if not backup:
+        os.truncate(path, plan.valid_end)
+        return plan
+    side_file = cut_file(path, plan.valid_end, (clock or SystemClock()).time_ms())
+    return replace(plan, side_file=side_file)

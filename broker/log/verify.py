@@ -1,0 +1,230 @@
+"""Checking segment files byte by byte, without a broker.
+
+Owns what counts as damage and how to go on behind it. Changes nothing, and needs memory for a
+block, or for one entry where an entry is larger.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from broker.errors import InvalidMessageError
+from broker.log.resync import EntryHeader, find_entry, looks_like_entry, read_header
+from broker.log.segment import SegmentFile
+from broker.log.walk import ScannedBlock, crc_of_range, scan_blocks
+from broker.protocol import codec
+from broker.protocol.checksum import crc32_crcmod
+from broker.protocol.codec import LENGTH_BYTES, MAGIC0_HEADER_BYTES, Fault, Scan
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import Entry, iter_entries
+from broker.protocol.primitives import Buffer
+
+Engine = Literal["zlib", "crcmod"]
+Kind = Literal["crc", "size", "magic", "codec", "compressed", "partial", "gap", "overlap"]
+
+_BLOCK_BYTES = 4 << 20
+_HEADER_BYTES = LENGTH_BYTES + MAGIC0_HEADER_BYTES
+
+
+class Problem(NamedTuple):
+    """One piece of damage.
+
+    `position` is a byte position in the file; `skipped_bytes` lie between it and the next entry
+    that could be checked, `bytes_after` between it and the end of the file.
+    """
+
+    file: Path
+    position: int
+    kind: Kind
+    expected: str
+    found: str
+    skipped_bytes: int
+    bytes_after: int
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What was found in one file.
+
+    Attributes:
+        path: the file.
+        size_bytes: bytes looked at.
+        entry_count: good outer entries.
+        message_count: good messages; those inside wrappers count singly if they were unfolded.
+        problems: in the order of their positions.
+        is_complete: false if the check ended early because there were too many problems.
+    """
+
+    path: Path
+    size_bytes: int
+    entry_count: int
+    message_count: int
+    problems: tuple[Problem, ...]
+    is_complete: bool
+
+
+def verify_segment(
+    path: Path,
+    *,
+    deep: bool = True,
+    max_problems: int = 100,
+    engine: Engine = "zlib",
+    progress: Callable[[int], None] | None = None,
+) -> VerifyReport:
+    """Check every entry of a segment file.
+
+    Args:
+        path: the file; it may be growing.
+        deep: also unfold wrappers and check what is inside.
+        max_problems: stop after so many, at least 1.
+        engine: what computes the CRCs: zlib, or the independent and much slower crcmod.
+        progress: called now and then with the bytes done since the last call.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return _Verification(path, deep, max_problems, engine, progress or _ignore).run()
+
+
+class _Verification:
+    """One run over one file."""
+
+    def __init__(
+        self,
+        path: Path,
+        deep: bool,
+        max_problems: int,
+        engine: Engine,
+        progress: Callable[[int], None],
+    ) -> None:
+        self._path = path
+        self._deep = deep
+        self._max_problems = max_problems
+        self._scan = codec.scan if engine == "zlib" else _scan_with_crcmod
+        self._progress = progress
+        self._file = SegmentFile(path)
+        self._end = os.fstat(self._file.fd).st_size
+        self._entry_count = 0
+        self._message_count = 0
+        self._problems: list[Problem] = []
+
+    def run(self) -> VerifyReport:
+        position = 0
+        while position < self._end and len(self._problems) < self._max_problems:
+            bad_position, fault = self._check_good_part(position)
+            if not fault or (fault is Fault.PARTIAL and self._has_grown(bad_position)):
+                position = bad_position
+            else:
+                position = self._report(bad_position, fault)
+                self._progress(position - bad_position)
+        return VerifyReport(
+            path=self._path,
+            size_bytes=self._end,
+            entry_count=self._entry_count,
+            message_count=self._message_count,
+            problems=tuple(self._problems),
+            is_complete=position >= self._end,
+        )
+
+    def _check_good_part(self, position: int) -> tuple[int, Fault]:
+        """Check up to the first fault or the end, and say where that is."""
+        fault = Fault.NONE
+        fd = self._file.fd
+        blocks = scan_blocks(fd, position, self._end, block_bytes=_BLOCK_BYTES, scan=self._scan)
+        for block in blocks:
+            self._count(block)
+            position, fault = block.end, block.scan.fault
+            self._progress(block.scan.valid_bytes)
+            if len(self._problems) >= self._max_problems:
+                break
+        return position, fault
+
+    def _count(self, block: ScannedBlock) -> None:
+        self._entry_count += block.scan.entry_count
+        self._message_count += block.scan.entry_count
+        if not self._deep:
+            return
+        for position in block.scan.wrappers:
+            entry = next(iter_entries(block.data[position:], block.position + position))
+            try:
+                payloads = codec.unfold(entry.codec or Codec.NONE, entry.payload)
+            except InvalidMessageError as error:
+                self._message_count -= 1
+                self._add(entry.offset, "compressed", f"{_codec_name(entry)} data", str(error), 0)
+            else:
+                self._message_count += len(payloads) - 1
+
+    def _has_grown(self, position: int) -> bool:
+        """Return whether the entry that was cut off by the end has been written meanwhile."""
+        header = read_header(self._file.fd, position)
+        size = os.fstat(self._file.fd).st_size
+        if header is None or not self._end < header.end <= size:
+            return False
+        self._end = header.end
+        return True
+
+    def _report(self, position: int, fault: Fault) -> int:
+        """Note a problem, and return where to go on."""
+        fd, end = self._file.fd, self._end
+        header = read_header(fd, position)
+        is_chained = fault in (Fault.CRC, Fault.CODEC, Fault.MAGIC)
+        if header and is_chained and looks_like_entry(fd, header.end, end):
+            resumed = header.end
+        else:
+            resumed = find_entry(fd, position + 1, end) or end
+        kind, expected, found = self._describe(fault, header, position, is_tail=resumed == end)
+        self._add(position, kind, expected, found, resumed - position)
+        return resumed
+
+    def _describe(
+        self, fault: Fault, header: EntryHeader | None, position: int, *, is_tail: bool
+    ) -> tuple[Kind, str, str]:
+        rest = self._end - position
+        if header is None:
+            return "partial", f"at least {_HEADER_BYTES} bytes", f"{rest} bytes"
+        if fault is Fault.CRC:
+            crc = crc_of_range(self._file.fd, header.payload_position, header.end)
+            return "crc", f"{header.crc:08x}", f"{crc:08x}"
+        if fault is Fault.CODEC:
+            return "codec", "a known codec", f"attributes {header.attributes:#04x}"
+        if fault is Fault.MAGIC:
+            return "magic", "0 or 1", str(header.magic)
+        if fault is Fault.PARTIAL and is_tail:
+            return "partial", f"{LENGTH_BYTES + header.length} bytes", f"{rest} bytes"
+        low = MAGIC0_HEADER_BYTES + header.magic
+        return "size", f"{low} to {rest - LENGTH_BYTES}", str(header.length)
+
+    def _add(self, position: int, kind: Kind, expected: str, found: str, skipped: int) -> None:
+        rest = self._end - position
+        problem = Problem(self._path, position, kind, expected, found, skipped, rest)
+        self._problems.append(problem)
+
+
+def _codec_name(entry: Entry) -> str:
+    return entry.codec.name.lower() if entry.codec is not None else "unknown"
+
+
+def _scan_with_crcmod(buffer: Buffer) -> Scan:
+    """Do what `codec.scan` does with the second CRC engine."""
+    position = count = largest = 0
+    wrappers: list[int] = []
+    for entry in iter_entries(buffer, 0):
+        if entry.codec is None:
+            return Scan(position, count, Fault.CODEC, wrappers, largest)
+        if crc32_crcmod(entry.payload) != entry.crc:
+            return Scan(position, count, Fault.CRC, wrappers, largest)
+        if entry.codec:
+            wrappers.append(position)
+        position = entry.next_offset
+        count += 1
+        largest = max(largest, len(entry.payload))
+    fault = codec.scan(memoryview(buffer)[position:]).fault
+    return Scan(position, count, fault, wrappers, largest)
+
+
+def _ignore(_bytes: int) -> None:
+    """Stand in where nobody wants progress."""
