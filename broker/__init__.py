@@ -1,1 +1,59 @@
-"""A commit-log broker that keeps Kafka 0.7's promises, and the clients to use it."""
+"""A commit-log broker that keeps Kafka 0.7's promises, and the clients to use it.
+
+The names in `__all__` are the public ones. They are imported when first used: a program that only
+produces must not wait for the server's modules to load, which take longer than its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from broker.client.cluster import RegistryCluster, StaticCluster
+    from broker.client.connection import Connection
+    from broker.client.producer import Producer
+    from broker.client.simple_consumer import SimpleConsumer
+    from broker.config import BrokerConfig
+    from broker.errors import BrokerError
+    from broker.protocol.compression import Codec
+    from broker.protocol.requests import Acks
+    from broker.server.lifecycle import Broker
+    from broker.topic import TopicPartition
+    from broker.zk.registry import Registry
+
+__all__ = [
+    "Acks",
+    "Broker",
+    "BrokerConfig",
+    "BrokerError",
+    "Codec",
+    "Connection",
+    "Producer",
+    "Registry",
+    "RegistryCluster",
+    "SimpleConsumer",
+    "StaticCluster",
+    "TopicPartition",
+]
+
+_MODULE_OF = {
+    "Acks": "broker.protocol.requests",
+    "Broker": "broker.server.lifecycle",
+    "BrokerConfig": "broker.config",
+    "BrokerError": "broker.errors",
+    "Codec": "broker.protocol.compression",
+    "Connection": "broker.client.connection",
+    "Producer": "broker.client.producer",
+    "Registry": "broker.zk.registry",
+    "RegistryCluster": "broker.client.cluster",
+    "SimpleConsumer": "broker.client.simple_consumer",
+    "StaticCluster": "broker.client.cluster",
+    "TopicPartition": "broker.topic",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'broker' has no attribute '{name}'")
+    return getattr(importlib.import_module(_MODULE_OF[name]), name)

@@ -109,6 +109,7 @@ class Producer:
         self._retries = retries
         self._timeout_s = timeout_s
         self._partitions: dict[str, list[TopicPartition]] = {}
+        self._new_topics: set[str] = set()
         self._channels: dict[int, Channel] = {}
 
     def __enter__(self) -> Producer:
@@ -158,7 +159,10 @@ class Producer:
         partitions = self._partitions.get(topic)
         if partitions is None:
             check_topic_name(topic)
-            partitions = self._cluster.partitions(topic) or self._partitions_of_new_topic(topic)
+            partitions = self._cluster.partitions(topic)
+            if not partitions:
+                partitions = self._partitions_of_new_topic(topic)
+                self._new_topics.add(topic)
             self._partitions[topic] = partitions
         return partitions[self._partitioner(key, len(partitions))]
 
@@ -194,7 +198,7 @@ class Producer:
             channel.drain()
 
     def barrier(self) -> None:
-        """Wait until consumers can read all that was sent, whatever the acknowledgements.
+        """Wait until consumers can find and read all that was sent, whatever the acknowledgements.
 
         Raises:
             RequestTimeoutError: it takes longer than the timeout; the text says what is missing.
@@ -203,6 +207,19 @@ class Producer:
         self.flush()
         for channel in self._channels.values():
             channel.barrier()
+        for topic in self._new_topics:
+            self._wait_until_known(topic)
+        self._new_topics.clear()
+
+    def _wait_until_known(self, topic: str) -> None:
+        """Wait until a topic that came into being with our messages is there for others."""
+        give_up_s = time.monotonic() + self._timeout_s
+        while not self._cluster.partitions(topic):
+            if time.monotonic() >= give_up_s:
+                raise RequestTimeoutError(
+                    f"topic '{topic}' is written but not registered after {self._timeout_s:g}s"
+                )
+            time.sleep(_BARRIER_PAUSE_S)
 
     def close(self) -> None:
         """Close all connections; deliveries that are not done stay undone. `flush` comes first."""

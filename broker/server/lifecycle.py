@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
-from broker.errors import BrokerError, CoordinationError
+from broker.errors import BrokerError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.responses import BrokerAddress, HelloResponse
@@ -122,21 +122,12 @@ class Broker:
         )
         for topic in self._logs.topics():
             self._register_topic(topic)
-        self._logs.on_new_topic = self._on_new_topic
-
-    def _on_new_topic(self, topic: str) -> None:
-        self._workers.submit(self._register_topic, topic)
+        self._logs.on_new_topic = self._register_topic
+        self._registry.await_registered(self.config.zk_connection_timeout_ms / 1000)
 
     def _register_topic(self, topic: str) -> None:
-        if self._registry is None:
-            return
-        try:
-            self._registry.register_topic(
-                topic, self.config.broker_id, self._logs.partition_count(topic)
-            )
-        except CoordinationError as error:
-            # the registry client registers it again as soon as it has a session
-            logger.warning("topic '%s' is not in the registry yet: %s", topic, error)
+        assert self._registry is not None
+        self._registry.register_topic(topic, self._logs.partition_count(topic))
 
     def _start_threads(self, listener: socket.socket) -> None:
         peer_log = PeerLog(self._clock)
@@ -309,10 +300,16 @@ class Broker:
             "metrics": self.metrics(),
         }
 
-    def _session(self) -> dict[str, str] | None:
+    def _session(self) -> dict[str, Any] | None:
         if self._registry is None:
             return None
-        return {"state": str(self._registry.state), "id": self._registry.session_id}
+        status = self._registry.status
+        return {
+            "state": status.state,
+            "id": status.session_id,
+            "is_registered": status.is_registered,
+            "error": status.error,
+        }
 
     def metrics(self) -> dict[str, dict[str, Any]]:
         """Return the attributes of 0.7's managed objects, by object name (kafka07.md section 9).
