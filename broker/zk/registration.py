@@ -134,19 +134,18 @@ class Registration:
             CoordinationError: some node may be left; it goes with the session.
         """
         with self._changed:
-            broker, topics = self._broker, list(self._standing_topics)
-            self._broker = None
+            broker, self._broker = self._broker, None
             self._topics = {}
-            self._standing_topics = {}
-            self._standing_session = None
         if broker is None:
             return
         # Not worth waiting for: without a connection the session ends soon, and the nodes with it.
         if self._session.state is not SessionState.CONNECTED:
             raise RegistryUnreachableError("no connection to ZooKeeper: nodes left to expire")
         with self._work:
-            self._session.delete_many([paths.topic_broker(topic, broker.id) for topic in topics])
+            nodes = [paths.topic_broker(topic, broker.id) for topic in self._standing_topics]
+            self._session.delete_many(nodes)
             self._delete_own(paths.broker(broker.id))
+            self.forget_session()
 
     def close(self) -> None:
         """End any wait, and register nothing from now on."""

@@ -33,8 +33,8 @@ class RegistryStatus(NamedTuple):
     """How things stand between this process and the registry.
 
     `session_id` is hexadecimal as ZooKeeper's own tools write it, `None` without a connection;
-    `is_registered` is true if all that should be registered is, also if that is nothing; `error`
-    says why the last attempt to register failed.
+    `is_registered` is true if a broker and all its topics are; `error` says why the last attempt
+    to register them failed.
     """
 
     state: SessionState
@@ -117,7 +117,7 @@ class Registry(Session):
         return RegistryStatus(
             state=self.state,
             session_id=None if session_id is None else f"0x{session_id & (1 << 64) - 1:x}",
-            is_registered=self._registration.is_complete,
+            is_registered=self._registration.broker is not None and self._registration.is_complete,
             error=None if error is None else str(error),
         )
 

@@ -134,7 +134,7 @@ def test_register_broker_when_id_is_anothers_then_conflict_names_the_holder(
     assert str(caught.value) == (
         "broker id 3 is already registered by first:9092 (creator first-17)"
     )
-    assert registry.status.is_registered
+    assert not registry.status.is_registered
 
 
 def test_register_broker_when_same_broker_restarts_then_replaces_its_old_node(
@@ -215,7 +215,11 @@ def test_deregister_when_registered_then_nodes_go_and_do_not_come_back(
     reconnected = threading.Event()
     registry.on_reconnected = reconnected.set
 
+    was_registered = registry.status.is_registered
     registry.deregister_broker()
+
+    assert was_registered
+    assert not registry.status.is_registered
     assert session.children("/brokers/ids") == []
     assert session.children("/brokers/topics/events") == []
 
