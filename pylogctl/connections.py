@@ -1,0 +1,106 @@
+"""Ways to registry and brokers for commands, made from the shared options.
+
+Imports the client libraries only when a connection is asked for, so that help and the commands on
+files stay fast. Whoever opens a connection here closes it by leaving the block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from pylogctl.context import Environment
+from pylogctl.errors import UsageError
+from pylogctl.progress import announced_wait
+
+if TYPE_CHECKING:
+    from broker.client.cluster import Cluster, Connect
+    from broker.client.connection import Connection
+    from broker.protocol.responses import BrokerAddress
+    from broker.zk.session import Session
+
+REQUEST_TIMEOUT_S = 10.0
+CONNECT_TIMEOUT_S = 5.0
+
+
+@contextmanager
+def registry_session(env: Environment) -> Iterator[Session]:
+    """Open a session with the registry.
+
+    Raises:
+        RegistryUnreachableError: no server answered within `--timeout`.
+        ConfigError: the address is malformed.
+    """
+    from broker.zk.session import Session
+
+    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    session = Session(env.zookeeper, request_timeout_s=timeout_s)
+    with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
+        session.start(timeout_s)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+@contextmanager
+def open_cluster(env: Environment, connect: Connect | None = None) -> Iterator[Cluster]:
+    """Open the way to brokers and topics: the static brokers if any are given, else the registry.
+
+    Args:
+        env: says which.
+        connect: makes connections to brokers; `connector(env)` unless given.
+
+    Raises:
+        RegistryUnreachableError: the registry did not answer within `--timeout`.
+        UsageError: a broker's address is malformed.
+    """
+    if env.settings.brokers:
+        from broker.client.cluster import StaticCluster
+        from broker.client.connection import parse_broker_list
+        from broker.errors import ProtocolError
+
+        try:
+            addresses = parse_broker_list(",".join(env.settings.brokers))
+        except ProtocolError as error:
+            raise UsageError(str(error)) from error
+        static = StaticCluster(addresses, connect or connector(env))
+        try:
+            yield static
+        finally:
+            static.close()
+        return
+    from broker.client.cluster import RegistryCluster
+    from broker.zk.registry import Registry
+
+    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    registry = Registry(env.zookeeper, request_timeout_s=timeout_s)
+    with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
+        registry.start(timeout_s)
+    try:
+        yield RegistryCluster(registry)
+    finally:
+        registry.stop()
+
+
+def connector(env: Environment, *, timeout_s: float = 30.0, receive_bytes: int = 0) -> Connect:
+    """Return what makes connections to brokers, with the limits the user asked for.
+
+    Args:
+        env: `--timeout` bounds connecting and every answer.
+        timeout_s: how long an answer is waited for without `--timeout`.
+        receive_bytes: SO_RCVBUF; 0 leaves it to the system.
+    """
+
+    def connect(address: BrokerAddress) -> Connection:
+        from broker.client.connection import Connection
+
+        return Connection(
+            address,
+            timeout_s=env.timeout_s(timeout_s),
+            connect_timeout_s=min(env.timeout_s(CONNECT_TIMEOUT_S), CONNECT_TIMEOUT_S),
+            receive_bytes=receive_bytes,
+        )
+
+    return connect
