@@ -186,9 +186,9 @@ class Log:
             with self._lock:
                 offset = self._append(message_set, length, message_count)
                 due_s = self._next_flush_s()
-        except StorageError:
-            if self._failure is not None:
-                self._waiters.notify()
+        except StorageError as error:
+            if self._failure is not None and error.__cause__ is not self._failure:
+                self._waiters.notify()  # it failed just now
             raise
         if due_s is not None:
             self._flusher.schedule(self, due_s)

@@ -14,7 +14,8 @@ from broker.log.recovery import list_segments
 from broker.log.segment import Segment, SegmentFiles, segment_name
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
-from tests.broker.log.doubles import FakeClock, FaultyDisk, RecordingSchedule
+from tests.broker.log.doubles import FaultyDisk, RecordingSchedule
+from tests.doubles import FakeClock
 
 LogFactory = Callable[..., Log]
 ManagerFactory = Callable[..., LogManager]

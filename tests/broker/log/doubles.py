@@ -1,4 +1,4 @@
-"""Stand-ins for time, disk and flusher."""
+"""Stand-ins for disk and flusher."""
 
 from __future__ import annotations
 
@@ -9,24 +9,6 @@ from dataclasses import dataclass, field
 from broker.log.disk import Disk
 from broker.log.flusher import Flushable
 from broker.protocol.primitives import Buffer
-
-START_MS = 1_700_000_000_000
-
-
-class FakeClock:
-    """A clock that moves when told to."""
-
-    def __init__(self) -> None:
-        self._now_ms = START_MS
-
-    def time_ms(self) -> int:
-        return self._now_ms
-
-    def monotonic_s(self) -> float:
-        return self._now_ms / 1000
-
-    def advance_ms(self, duration_ms: int) -> None:
-        self._now_ms += duration_ms
 
 
 class RecordingSchedule:

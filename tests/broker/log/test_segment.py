@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+
+import pytest
+
+from broker.log.segment import (
+    Segment,
+    SegmentFile,
+    SegmentFiles,
+    parse_segment_name,
+    segment_name,
+)
+
+
+def make_segments(directory: Path, count: int) -> list[Segment]:
+    segments = [Segment(directory, base, size=1, modified_ms=0) for base in range(count)]
+    for segment in segments:
+        segment.path.write_bytes(b"x")
+    return segments
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def test_segment_name_when_parsed_then_offset_is_back() -> None:
+    assert segment_name(108) == "00000000000000000108.pylog"
+    assert parse_segment_name("00000000000000000108.pylog") == 108
+
+
+@pytest.mark.parametrize(
+    "name", ["0.pylog", "00000000000000000108.kafka", "00000000000000000108.pylog.cut-1", "x"]
+)
+def test_parse_segment_name_when_foreign_then_none(name: str) -> None:
+    assert parse_segment_name(name) is None
+
+
+def test_segment_file_when_last_reference_goes_then_descriptor_closes(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.touch()
+    file = SegmentFile(path)
+    fd, second = file.fd, file
+    del file
+    assert is_open(fd)
+    del second
+    gc.collect()
+    assert not is_open(fd)
+
+
+def test_segment_files_when_over_capacity_then_least_recently_read_closes(tmp_path: Path) -> None:
+    files = SegmentFiles(capacity=2)
+    first, second, third = make_segments(tmp_path, 3)
+    first_fd, second_fd = files.get(first).fd, files.get(second).fd
+    files.get(first)
+    files.get(third)
+    assert len(files) == 2
+    assert is_open(first_fd)
+    assert not is_open(second_fd)
+
+
+def test_segment_files_when_reader_holds_evicted_file_then_it_stays_open(tmp_path: Path) -> None:
+    files = SegmentFiles(capacity=1)
+    first, second = make_segments(tmp_path, 2)
+    held = files.get(first)
+    files.get(second)
+    assert os.pread(held.fd, 1, 0) == b"x"
+
+
+def test_segment_files_when_active_then_the_writers_file_is_read(tmp_path: Path) -> None:
+    files = SegmentFiles()
+    (segment,) = make_segments(tmp_path, 1)
+    segment.file = SegmentFile(segment.path, os.O_RDWR)
+    assert files.get(segment) is segment.file
+    assert len(files) == 0
