@@ -1,0 +1,79 @@
+"""The client library between a file of lines and a broker, without the command line.
+
+The loops are those of `pylogctl produce` and `pylogctl consume` on plain lines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from broker.client.cluster import StaticCluster
+from broker.client.connection import Connection
+from broker.client.fetcher import Fetcher, MessageStream
+from broker.client.producer import Producer
+from broker.protocol import codec
+from broker.protocol.requests import Acks
+from broker.topic import TopicPartition
+from tests.bench.broker_process import BrokerProcess, running_broker, temporary_directory
+from tests.bench.measure import Goal, Measurement, Plan, repeat_rate
+from tests.bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
+
+_PARTITION = TopicPartition("lines", 0, 0)
+_CHUNK_BYTES = 1 << 20
+_MB = 1e6
+
+
+def run(plan: Plan) -> Iterator[Measurement]:
+    """Measure a file of lines into a broker, for each kind of acknowledgement, and out of it."""
+    with temporary_directory(plan.directory) as directory:
+        source = directory / "lines"
+        total = write_lines(source, plan.size(1 << 30, 128 << 20))
+        for acks in (Acks.NONE, Acks.WRITTEN, Acks.COMMITTED):
+            rates = repeat_rate(plan, total / _MB, partial(_produce_fresh, plan, source, acks))
+            name = f"library produce, acks {acks.name.lower()}"
+            yield Measurement(name, "MB/s", rates, Goal(60))
+        with running_broker(plan.directory) as broker:
+            _produce(broker, source, Acks.WRITTEN)
+            end = total // LINE_BYTES * ENTRY_BYTES
+            rates = repeat_rate(plan, total / _MB, partial(_consume, broker, end))
+            yield Measurement("library consume", "MB/s", rates, Goal(60))
+
+
+def _produce_fresh(plan: Plan, source: Path, acks: Acks) -> float:
+    with running_broker(plan.directory) as broker:
+        return _produce(broker, source, acks)
+
+
+def _produce(broker: BrokerProcess, source: Path, acks: Acks) -> float:
+    """Return the seconds from the first line read until all can be consumed."""
+    started_s = time.perf_counter()
+    cluster = StaticCluster([broker.address], Connection)
+    with Producer(cluster, Connection, acks=acks) as producer, source.open("rb") as file:
+        partition = producer.choose_partition(_PARTITION.topic)
+        rest = b""
+        while data := file.read(_CHUNK_BYTES):
+            text = rest + data
+            made = codec.encode_delimited(text, b"\n", max_payload_bytes=1_000_000, batch_count=200)
+            rest = text[made.consumed :]
+            producer.send_set(partition, made.message_set)
+        producer.barrier()
+    cluster.close()
+    return time.perf_counter() - started_s
+
+
+def _consume(broker: BrokerProcess, end: int) -> float:
+    """Return the seconds to read all and write it to /dev/null as lines."""
+    started_s = time.perf_counter()
+    fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0})
+    stream = MessageStream(0)
+    with Path("/dev/null").open("wb", buffering=0) as output:
+        while stream.offset < end:
+            for piece in fetcher.poll():
+                decoded = codec.decode_delimited(stream.add(piece.data), b"\n")
+                output.write(decoded.text)
+                stream.take(decoded.valid_bytes)
+    fetcher.close()
+    return time.perf_counter() - started_s
