@@ -12,7 +12,17 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.bench import codec_loops, fetch, library, machine, produce, report
+from tests.bench import (
+    codec_loops,
+    fetch,
+    library,
+    machine,
+    memory,
+    produce,
+    report,
+    start,
+    verify,
+)
 from tests.bench.broker_process import REPOSITORY
 from tests.bench.measure import Measurement, Plan
 
@@ -23,6 +33,9 @@ BENCHMARKS: dict[str, Benchmark] = {
     "produce": produce.run,
     "fetch": fetch.run,
     "library": library.run,
+    "verify": verify.run,
+    "memory": memory.run,
+    "start": start.run,
 }
 
 

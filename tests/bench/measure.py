@@ -76,10 +76,3 @@ def repeat(plan: Plan, run: Callable[[], float]) -> list[float]:
 def repeat_rate(plan: Plan, amount: float, run: Callable[[], float]) -> list[float]:
     """Return what is done a second: `amount` over the seconds that `run` returns."""
     return [amount / elapsed_s for elapsed_s in repeat(plan, run)]
-
-
-def seconds(action: Callable[[], object]) -> float:
-    """Return how long an action takes."""
-    started_s = time.perf_counter()
-    action()
-    return time.perf_counter() - started_s
