@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker.log.checkpoint import (
+    CHECKPOINT_NAME,
+    RecoveryPoint,
+    read_checkpoint,
+    write_checkpoint,
+)
+
+
+def test_checkpoint_when_written_then_read_back(tmp_path: Path) -> None:
+    points = {
+        ("access log", 0): RecoveryPoint(108, 1_700_000_000_000),
+        ("größe_1", 12): RecoveryPoint(0, None),
+    }
+    write_checkpoint(tmp_path, points)
+    assert read_checkpoint(tmp_path) == points
+    assert [path.name for path in tmp_path.iterdir()] == [CHECKPOINT_NAME]
+
+
+def test_checkpoint_when_missing_then_none(tmp_path: Path) -> None:
+    assert read_checkpoint(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"other format 1\n",
+        b"pylogctl-recovery-points 2\n",
+        b"pylogctl-recovery-points 1\nevents 0 12",
+        b"pylogctl-recovery-points 1\nevents 0 12 x\n",
+        b"pylogctl-recovery-points 1\nevents 0\n",
+        b"\xff\xfe",
+    ],
+)
+def test_checkpoint_when_damaged_then_none_with_a_warning(
+    tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / CHECKPOINT_NAME).write_bytes(content)
+    assert read_checkpoint(tmp_path) is None
+    assert "ignoring checkpoint" in caplog.text

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.log.segment import SegmentFile
+from broker.log.walk import scan_blocks
+from broker.protocol.codec import Fault, encode
+
+
+def walk(path: Path, block_bytes: int) -> tuple[int, int, Fault]:
+    file = SegmentFile(path)
+    end, count, fault = 0, 0, Fault.NONE
+    for block in scan_blocks(file.fd, 0, path.stat().st_size, block_bytes=block_bytes):
+        assert block.position == end
+        end, fault = block.end, block.scan.fault
+        count += block.scan.entry_count
+    return end, count, fault
+
+
+@given(
+    sizes=st.lists(st.integers(0, 300), max_size=20),
+    tail=st.binary(max_size=3),
+    block_bytes=st.integers(16, 400),
+)
+def test_scan_blocks_when_any_block_size_then_same_result(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], tail: bytes, block_bytes: int
+) -> None:
+    path = tmp_path_factory.mktemp("walk") / "segment"
+    content = encode([b"x" * size for size in sizes])
+    path.write_bytes(content + tail)
+    fault = Fault.PARTIAL if tail else Fault.NONE
+    assert walk(path, block_bytes) == (len(content), len(sizes), fault)
+
+
+def test_scan_blocks_when_large_entry_has_bad_crc_then_fault_without_reading_it_whole(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "segment"
+    good, large = encode([b"a"]), bytearray(encode([b"b" * 1000]))
+    large[500] ^= 1
+    path.write_bytes(good + large + good)
+    assert walk(path, 64) == (len(good), 1, Fault.CRC)
+
+
+def test_scan_blocks_when_length_points_past_the_file_then_partial(tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    good = encode([b"a" * 30])
+    broken = struct.pack(">iBBI", 0x7FFFFFF0, 1, 0, 0) + bytes(200)
+    path.write_bytes(good + broken)
+    assert walk(path, 64) == (len(good), 1, Fault.PARTIAL)
+
+
+def test_scan_blocks_when_large_magic0_entry_then_whole(tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    payload = b"x" * 500
+    crc = int.from_bytes(encode([payload])[6:10], "big")
+    path.write_bytes(struct.pack(">iBI", 505, 0, crc) + payload)
+    assert walk(path, 64) == (509, 1, Fault.NONE)
