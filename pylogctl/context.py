@@ -138,6 +138,10 @@ class Environment:
         if not self.settings.quiet:
             self._diagnose("warning", message, prefix="warning: ")
 
+    def tell(self, message: str) -> None:
+        """Tell what was asked for, on standard error, even with `--quiet`."""
+        self._diagnose("note", message, prefix="")
+
     def complain(self, message: str) -> None:
         """Tell an error of one of several targets on standard error, always."""
         self._diagnose("error", message, prefix="error: ")

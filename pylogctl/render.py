@@ -10,17 +10,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from itertools import chain, islice
 from typing import Any, NamedTuple
 
+from broker.errors import BrokerError
 from pylogctl.context import Environment
-from pylogctl.errors import UsageError, did_you_mean
+from pylogctl.errors import CliError, UsageError, did_you_mean
 from pylogctl.units import format_duration, format_size, format_time
 
 Record = Mapping[str, Any]
-CHUNK_RECORDS = 1000
+BLOCK_RECORDS = 1000
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 _CONTROLS.update({9: "\\t", 10: "\\n", 13: "\\r"})
 
@@ -80,22 +80,12 @@ def render(env: Environment, document: Document, records: Iterable[Record]) -> N
     columns = chosen_columns(document, env.settings.columns)
     if env.settings.sort and env.settings.columns != ("help",):
         records = _sorted(records, document, env.settings.sort)
-    remaining = iter(records)
-    first = list(islice(remaining, CHUNK_RECORDS))
-    if not first and env.output in ("table", "plain", "markdown", "name"):
-        env.note(document.empty)
-        return
-    everything = chain(first, remaining)
-    # The bulk of a document leaves in blocks, so that memory stays bounded however long it is.
     if env.output in ("json", "jsonl"):
-        _write_json(env, document, everything)
+        _write_json(env, document, records)
     elif env.output in ("csv", "tsv"):
-        _write_separated(env, columns, everything)
-    elif env.output == "name":
-        for record in everything:
-            env.write_line(_text(record.get(columns[0].name), columns[0]))
-    else:
-        _write_tables(env, columns, everything)
+        _write_separated(env, columns, records)
+    elif not _write_for_people(env, columns, records) and document.empty:
+        env.note(document.empty)
 
 
 def chosen_columns(document: Document, names: Sequence[str]) -> list[Column]:
@@ -192,12 +182,14 @@ def _plain_value(value: Any, column: Column) -> str:
         return format_time(value)
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
+    if isinstance(value, dict):
+        return ",".join(f"{key}:{count}" for key, count in value.items())
     return str(value)
 
 
 def _text(value: Any, column: Column, *, scaled: bool = False) -> str:
     """Return a value for people: one line without control characters, `-` when unknown."""
-    if value is None:
+    if value is None or value in ([], {}):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
@@ -208,26 +200,53 @@ def _text(value: Any, column: Column, *, scaled: bool = False) -> str:
     return _plain_value(value, column).translate(_CONTROLS)
 
 
-def _write_tables(env: Environment, columns: Sequence[Column], records: Iterable[Record]) -> None:
-    remaining = iter(records)
+def _write_for_people(
+    env: Environment, columns: Sequence[Column], records: Iterable[Record]
+) -> bool:
+    """Write rows in blocks, so that memory stays bounded; return whether there were any."""
     header = env.settings.header
-    while block := list(islice(remaining, CHUNK_RECORDS)):
-        scaled = env.output == "table" and not env.settings.raw_numbers
+    scaled = env.output == "table" and not env.settings.raw_numbers
+    has_rows = False
+    for block in _blocks(records):
+        has_rows = True
         rows = [[_text(record.get(c.name), c, scaled=scaled) for c in columns] for record in block]
-        if env.output == "table" and env.streams.stdout_is_tty:
+        if env.output == "name":
+            env.write_line("\n".join(row[0] for row in rows))
+        elif env.output == "table" and env.streams.stdout_is_tty:
             env.write_line(_rich_table(env, columns, rows, header=header))
         else:
             env.write_line(_tabulated(env, columns, rows, header=header))
         header = False
+    return has_rows
+
+
+def _blocks(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield records in lists; a failure half way comes after the records before it."""
+    block: list[Record] = []
+    failure: Exception | None = None
+    try:
+        for record in records:
+            block.append(record)
+            if len(block) == BLOCK_RECORDS:
+                yield block
+                block = []
+    except (CliError, BrokerError, OSError) as error:
+        failure = error
+    if block:
+        yield block
+    if failure is not None:
+        raise failure
 
 
 def _tabulated(
     env: Environment, columns: Sequence[Column], rows: list[list[str]], *, header: bool
 ) -> str:
-    from tabulate import tabulate
+    import tabulate
 
+    # Its default gives every number two columns more than it needs.
+    tabulate.MIN_PADDING = 0
     formats = {"table": "simple", "plain": "plain", "markdown": "github"}
-    text = tabulate(
+    text = tabulate.tabulate(
         rows,
         headers=[column.heading for column in columns] if header else (),
         tablefmt=formats[env.output],

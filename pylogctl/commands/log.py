@@ -1,0 +1,472 @@
+"""`pylogctl log`: segment files looked at, verified, measured and mended, without a broker."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from pylogctl.confirmation import confirm_name
+from pylogctl.context import Environment
+from pylogctl.errors import CliError, UsageError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.options import CONFIRM, DRY_RUN, OUTPUT, PAGER, PROGRESS, accepts
+from pylogctl.pager import paged
+from pylogctl.progress import progress
+from pylogctl.render import Column, Document, Kind, render
+from pylogctl.tree import Command, new_app
+from pylogctl.units import format_size
+
+if TYPE_CHECKING:
+    from broker.log.inspect import RecoveryPlan, SegmentStat, VerifySummary
+    from pylogctl.segment_dump import Dumped
+
+app = new_app("Dump, verify and recover segment files.")
+
+PARALLEL_FROM_BYTES = 64 << 20
+READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
+
+DUMP = Document(
+    "log.dump/1",
+    (
+        Column("file", "segment file", shown=False),
+        Column("pos", "position in the file", Kind.INTEGER),
+        Column("offset", "offset in the log, by the file's name", Kind.INTEGER, shown=False),
+        Column("size", "bytes of payload", Kind.INTEGER),
+        Column("magic", "version of the message format", Kind.INTEGER),
+        Column("codec", "compression of the entry"),
+        Column("crc", "CRC-32 of the payload"),
+        Column("valid", "whether the entry is undamaged", Kind.BOOLEAN),
+        Column("inner", "index inside a compressed entry", Kind.INTEGER),
+        Column("payload", "the payload as text"),
+    ),
+    empty="no messages",
+)
+VERIFY = Document(
+    "log.verify/1",
+    (
+        Column("file", "segment file"),
+        Column("pos", "position of the damage", Kind.INTEGER),
+        Column("kind", "crc, size, magic, codec, compressed, partial, gap or overlap"),
+        Column("expected", "what should be there"),
+        Column("found", "what is there"),
+        Column("bytes_after", "bytes from there to the end of the file", Kind.BYTES),
+        Column("skipped_bytes", "bytes up to the next good entry", Kind.BYTES, shown=False),
+    ),
+    empty="",
+)
+STAT = Document(
+    "log.stat/1",
+    (
+        Column("file", "segment file"),
+        Column("bytes", "size of the file", Kind.BYTES),
+        Column("entries", "outer entries", Kind.INTEGER),
+        Column("messages", "messages, unfolded", Kind.INTEGER),
+        Column("min", "smallest payload", Kind.BYTES),
+        Column("avg", "mean payload", Kind.BYTES),
+        Column("max", "largest payload", Kind.BYTES),
+        Column("codecs", "entries by codec"),
+        Column("ratio", "bytes of payload for a compressed byte", Kind.NUMBER),
+        Column("fault", "what ended the good part"),
+        Column("magics", "entries by version of the format", shown=False),
+        Column("sizes", "messages by payload size, below each power of two", shown=False),
+        Column("payload_bytes", "bytes of all payloads", Kind.BYTES, shown=False),
+        Column("valid_bytes", "how far the file is good", Kind.BYTES, shown=False),
+    ),
+    empty="no files",
+)
+RECOVER = Document(
+    "log.recover/1",
+    (
+        Column("file", "segment file"),
+        Column("bytes", "size of the file before", Kind.BYTES),
+        Column("cut_at", "position to cut at", Kind.INTEGER),
+        Column("cut_bytes", "bytes that go", Kind.BYTES),
+        Column("fault", "what is wrong there"),
+        Column("messages_kept", "good entries before it", Kind.INTEGER),
+        Column("later_segments", "segments behind the cut, to be moved away"),
+        Column("backup", "where the cut bytes went"),
+        Column("done", "whether it was cut", Kind.BOOLEAN),
+    ),
+    empty="nothing to recover",
+)
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE|DIR...", help="Segment files, directories of them, or - for stdin."
+    ),
+]
+FilesOnDisk = Annotated[
+    list[Path], typer.Argument(metavar="FILE|DIR...", help="Segment files, directories of them.")
+]
+
+
+@app.command("dump", cls=Command)
+@accepts(
+    *OUTPUT,
+    *PAGER,
+    exits=(*READS, ExitStatus.UNSUPPORTED),
+    examples=(
+        "pylogctl log dump data/orders_0 -n 10",
+        "pylogctl log dump segment.kafka --output jsonl",
+        "pylogctl log dump data/orders_0 -o -5 -F '%o %s\\n'",
+    ),
+)
+def dump(
+    env: Environment,
+    files: Files,
+    offset: Annotated[
+        str | None,
+        typer.Option(
+            "-o",
+            "--offset",
+            metavar="SPEC",
+            help="Part to show. Default: all.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    max_messages: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--max-messages",
+            metavar="N",
+            min=0,
+            help="Stop after so many.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    shallow: Annotated[
+        bool,
+        typer.Option(
+            "--shallow",
+            help="Show compressed entries as one, not what is inside.",
+            rich_help_panel="Selection",
+        ),
+    ] = False,
+    no_payload: Annotated[
+        bool, typer.Option("--no-payload", help="Leave payloads out.", rich_help_panel="Output")
+    ] = False,
+    payload: Annotated[
+        Literal["utf8", "hex", "base64", "escape"],
+        typer.Option("--payload", help="How payloads are shown.", rich_help_panel="Output"),
+    ] = "utf8",
+    message_format: Annotated[
+        str | None,
+        typer.Option(
+            "-F",
+            "--format",
+            metavar="STR",
+            help="Write messages in this format instead.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+) -> None:
+    """Show the messages of segment files.
+
+    Ends with exit status 8 when a message or the end of a file is damaged.
+    """
+    from pylogctl.segment_dump import PAYLOAD_TEXTS, record_of
+
+    show = None if no_payload else PAYLOAD_TEXTS[payload]
+    invalid = _InvalidCount()
+    with _segment_paths(env, files) as paths, paged(env) as out:
+        found = islice(invalid.watch(_dumped_messages(env, paths, offset, shallow)), max_messages)
+        if message_format is not None:
+            _write_formatted(out, message_format, found)
+        else:
+            document = _with_file_column(DUMP) if len(paths) > 1 else DUMP
+            render(out, document, (record_of(path, dumped, show) for path, dumped in found))
+        out.flush()
+    if invalid.count:
+        raise CliError(ExitStatus.CORRUPT, f"{invalid.count} damaged messages were shown")
+
+
+def _dumped_messages(
+    env: Environment, paths: list[Path], offset: str | None, shallow: bool
+) -> Iterator[tuple[Path, Dumped]]:
+    from pylogctl.offset_spec import NO_RANGE, parse_offset_spec
+    from pylogctl.segment_dump import dump_file, partition_of
+
+    texts = [] if offset is None else [offset]
+    spec = parse_offset_spec(texts, now_ms=env.clock.time_ms())
+    for path in paths:
+        offsets = spec.range_for(partition_of(path)) if texts else NO_RANGE
+        for dumped in dump_file(path, offsets, shallow=shallow):
+            yield path, dumped
+
+
+class _InvalidCount:
+    """Counts the damaged messages that pass."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def watch(self, found: Iterator[tuple[Path, Dumped]]) -> Iterator[tuple[Path, Dumped]]:
+        for path, dumped in found:
+            self.count += not dumped.is_valid
+            yield path, dumped
+
+
+def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Dumped]]) -> None:
+    from pylogctl.message_format import Received, compile_format
+    from pylogctl.segment_dump import facts_of
+
+    write_message = compile_format(text)
+    for number, (path, dumped) in enumerate(found, start=1):
+        facts = facts_of(path, dumped)
+        env.write(write_message(Received(facts, number, env.clock.time_ms(), group="")))
+
+
+def _with_file_column(document: Document) -> Document:
+    columns = tuple(c._replace(shown=c.shown or c.name == "file") for c in document.columns)
+    return document._replace(columns=columns)
+
+
+@contextmanager
+def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
+    """Give the segment files that paths stand for; standard input becomes a file of its own."""
+    from broker.log.inspect import expand_paths
+
+    if Path("-") not in given:
+        yield expand_paths(given)
+        return
+    if env.streams.stdin is None:
+        raise UsageError("standard input is closed")
+    with tempfile.NamedTemporaryFile(prefix="pylogctl-", suffix=".segment") as copy:
+        while chunk := env.streams.stdin.read(1 << 20):
+            copy.write(chunk)
+        copy.flush()
+        yield expand_paths([Path(copy.name) if path == Path("-") else path for path in given])
+
+
+@app.command("verify", cls=Command)
+@accepts(
+    *OUTPUT,
+    *PROGRESS,
+    exits=READS,
+    examples=(
+        "pylogctl log verify data/orders_0",
+        "pylogctl log verify data --jobs 4 --output jsonl | jq -r .file | sort -u",
+    ),
+)
+def verify(
+    env: Environment,
+    files: Files,
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep/--shallow", help="Unfold compressed entries too (--deep, the default)."
+        ),
+    ] = True,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            min=1,
+            rich_help_panel="Limits",
+            help="Processes. Default: one for each processor, one for little data.",
+        ),
+    ] = None,
+    max_errors: Annotated[
+        int,
+        typer.Option(
+            "--max-errors",
+            metavar="N",
+            min=1,
+            help="Stop in a file after so many.",
+            rich_help_panel="Limits",
+        ),
+    ] = 100,
+    engine: Annotated[
+        Literal["zlib", "crcmod"],
+        typer.Option("--engine", help="What computes CRCs; crcmod is independent and slow."),
+    ] = "zlib",
+) -> None:
+    """Check every byte of segment files, and how files of one log join up.
+
+    One row for each problem. Exit status 8 means damage, 3 a missing file, 6 that some of the
+    files could not be read.
+    """
+    from broker.log.inspect import verify_paths
+
+    started_s = env.clock.monotonic_s()
+    with _segment_paths(env, files) as paths:
+        total = sum(path.stat().st_size for path in paths if path.is_file())
+        job_count = jobs or (os.cpu_count() or 1 if total >= PARALLEL_FROM_BYTES else 1)
+        with progress(env, "verify", total) as meter:
+            summary = verify_paths(
+                paths,
+                jobs=job_count,
+                deep=deep,
+                max_problems=max_errors,
+                engine=engine,
+                progress=meter.advance,
+            )
+    render(env, VERIFY, [_problem_record(problem) for problem in summary.problems])
+    env.flush()
+    for unreadable in summary.unreadable:
+        env.complain(f"'{unreadable.path}': {unreadable.reason.lower()}")
+    env.note(_summary_line(summary, env.clock.monotonic_s() - started_s))
+    raise typer.Exit(_verify_status(summary))
+
+
+def _problem_record(problem: Any) -> dict[str, Any]:
+    return {
+        "file": str(problem.file),
+        "pos": problem.position,
+        "kind": problem.kind,
+        "expected": problem.expected,
+        "found": problem.found,
+        "bytes_after": problem.bytes_after,
+        "skipped_bytes": problem.skipped_bytes,
+    }
+
+
+def _summary_line(summary: VerifySummary, elapsed_s: float) -> str:
+    files, problems = len(summary.reports), len(summary.problems)
+    size = summary.size_bytes
+    return (
+        f"{files} file{'' if files == 1 else 's'}, {format_size(size)}, "
+        f"{summary.message_count:,} messages, {problems} problem{'' if problems == 1 else 's'}, "
+        f"{format_size(size / max(elapsed_s, 1e-9))}/s"
+    )
+
+
+def _verify_status(summary: VerifySummary) -> ExitStatus:
+    if summary.problems:
+        return ExitStatus.CORRUPT
+    if not summary.unreadable:
+        return ExitStatus.OK
+    if summary.reports:
+        return ExitStatus.PARTIAL
+    all_missing = all(unreadable.is_missing for unreadable in summary.unreadable)
+    return ExitStatus.NOT_FOUND if all_missing else ExitStatus.FAILED
+
+
+@app.command("stat", cls=Command)
+@accepts(
+    *OUTPUT,
+    *PROGRESS,
+    exits=READS,
+    examples=("pylogctl log stat data/orders_0", "pylogctl log stat data --columns file,sizes"),
+)
+def stat(env: Environment, files: Files) -> None:
+    """Measure segment files: sizes, codecs and compression."""
+    from broker.log.inspect import segment_stat
+
+    with _segment_paths(env, files) as paths:
+        total = sum(path.stat().st_size for path in paths if path.is_file())
+        stats = []
+        with progress(env, "stat", total) as meter:
+            for path in paths:
+                stats.append(segment_stat(path))
+                meter.advance(stats[-1].size_bytes)
+    render(env, STAT, [_stat_record(one) for one in stats])
+    damaged = [str(one.path) for one in stats if one.fault]
+    if damaged:
+        raise CliError(
+            ExitStatus.CORRUPT,
+            f"{len(damaged)} files are damaged; their figures end there",
+            hints=[f"try: pylogctl log verify {damaged[0]}"],
+        )
+
+
+def _stat_record(one: SegmentStat) -> dict[str, Any]:
+    ratio = one.compression_ratio
+    return {
+        "file": str(one.path),
+        "bytes": one.size_bytes,
+        "entries": one.entry_count,
+        "messages": one.message_count,
+        "min": one.min_payload_bytes,
+        "avg": round(one.average_payload_bytes, 1),
+        "max": one.max_payload_bytes,
+        "codecs": dict(one.codec_counts),
+        "ratio": None if ratio is None else round(ratio, 3),
+        "fault": one.fault.name.lower() if one.fault else None,
+        "magics": dict(one.magic_counts),
+        "sizes": {str(size): count for size, count in one.payload_size_counts.items()},
+        "payload_bytes": one.payload_bytes,
+        "valid_bytes": one.valid_bytes,
+    }
+
+
+@app.command("recover", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.DECLINED),
+    examples=(
+        "pylogctl log recover data/orders_0",
+        "pylogctl log recover data/orders_0 --execute --yes --confirm 00000000000000000000.pylog",
+    ),
+)
+def recover(
+    env: Environment,
+    files: FilesOnDisk,
+    execute: Annotated[
+        bool,
+        typer.Option(
+            "--execute", help="Do it; without it only the plan is shown.", rich_help_panel="Safety"
+        ),
+    ] = False,
+    no_backup: Annotated[
+        bool,
+        typer.Option(
+            "--no-backup",
+            help="Do not keep the cut bytes in a side file.",
+            rich_help_panel="Safety",
+        ),
+    ] = False,
+    confirm: Annotated[
+        str | None,
+        typer.Option(
+            "--confirm",
+            metavar="NAME",
+            rich_help_panel="Safety",
+            help="With --yes: the file's name, or `all` for several files.",
+        ),
+    ] = None,
+) -> None:
+    """Cut segment files behind their last valid message.
+
+    Shows the plan and changes nothing without --execute. The broker does the same by itself when
+    it starts after a crash.
+    """
+    from broker.log.inspect import expand_paths, plan_recovery
+    from broker.log.inspect import recover as recover_file
+
+    plans = [plan for plan in map(plan_recovery, expand_paths(files)) if plan.cut_bytes]
+    if not execute or env.settings.dry_run or not plans:
+        render(env, RECOVER, [_plan_record(plan, done=False) for plan in plans])
+        if plans:
+            env.note("nothing changed; add --execute")
+        return
+    name = plans[0].path.name if len(plans) == 1 else "all"
+    confirm_name(env, "log recover", name, confirm)
+    done = [recover_file(plan.path, backup=not no_backup, clock=env.clock) for plan in plans]
+    render(env, RECOVER, [_plan_record(plan, done=True) for plan in done])
+
+
+def _plan_record(plan: RecoveryPlan, *, done: bool) -> dict[str, Any]:
+    return {
+        "file": str(plan.path),
+        "bytes": plan.size_bytes,
+        "cut_at": plan.valid_end,
+        "cut_bytes": plan.cut_bytes,
+        "fault": plan.fault.name.lower(),
+        "messages_kept": plan.entry_count,
+        "later_segments": [path.name for path in plan.later_segments],
+        "backup": None if plan.side_file is None else str(plan.side_file),
+        "done": done,
+    }

@@ -1,0 +1,302 @@
+"""From stretches of a log to bytes on standard output, and when that ends.
+
+Plain text takes a short way: whole stretches become delimited text in one step of the codec.
+Everything else is looked at message by message.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from broker.errors import InvalidMessageError
+from broker.protocol.codec import Fault, decode_delimited, scan
+from broker.protocol.message_set import Entry, iter_entries, messages_of
+from pylogctl.context import Environment
+from pylogctl.envelope import MessageFacts
+from pylogctl.errors import CliError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.filters import Filter
+from pylogctl.message_format import Received, Render
+from pylogctl.reading import Reading, Stretch
+from pylogctl.signals import StopRequest
+
+_BUFFER_BYTES = 1 << 16
+
+
+class OnCorrupt(Enum):
+    """What to do about a corrupt message; the words of `--on-corrupt`."""
+
+    STOP = "stop"
+    SKIP = "skip"
+    RAW = "raw"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to write and when to end.
+
+    Args:
+        render: a message's bytes, whatever follows it included.
+        delimiter: if messages are nothing but payload and this, it allows the short way.
+        filters: a message must pass all.
+        max_messages: how many to write, None for all.
+        on_corrupt: what to do about a corrupt message.
+        unbuffered: flush after each message.
+        final_delimiter: whether the last message is followed by what separates the others.
+        strict_framing: a payload that holds the delimiter is an error.
+        idle_timeout_s: end when nothing comes for so long.
+        timeout_s: end after so long.
+    """
+
+    render: Render
+    delimiter: bytes | None
+    filters: Sequence[Filter] = ()
+    max_messages: int | None = None
+    on_corrupt: OnCorrupt = OnCorrupt.STOP
+    unbuffered: bool = False
+    final_delimiter: bool = True
+    strict_framing: bool = False
+    idle_timeout_s: float | None = None
+    timeout_s: float | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Say whether stretches may become text without a look at each message."""
+        return self.delimiter is not None and not self.filters and not self.unbuffered
+
+
+class Consumption:
+    """Writes what a reading gives to standard output.
+
+    Args:
+        env: where to.
+        plan: what, and until when.
+        stop: set by a signal.
+    """
+
+    def __init__(self, env: Environment, plan: Plan, stop: StopRequest) -> None:
+        self._env = env
+        self._plan = plan
+        self._stop = stop
+        self._parts: list[bytes] = []
+        self._buffered_bytes = 0
+        self._has_warned = False
+        self.message_count = 0
+        """Messages written so far."""
+        self.corrupt_count = 0
+        """Corrupt messages that were left out or written raw."""
+        self.end_reason = ""
+
+    def run(self, reading: Reading) -> ExitStatus:
+        """Write messages until the plan, the reading or a signal says to end.
+
+        Returns:
+            How the command ends.
+
+        Raises:
+            CliError: a corrupt message, unless those are to be skipped.
+            BrokerError: a broker is gone for good.
+            OSError: standard output cannot be written.
+        """
+        status = self._run(reading)
+        self._write_out()
+        self._env.flush()
+        if status is ExitStatus.OK and self.corrupt_count:
+            return ExitStatus.PARTIAL
+        return status
+
+    def _run(self, reading: Reading) -> ExitStatus:
+        started_s = last_s = time.monotonic()
+        if self._is_full:
+            self.end_reason = "no message was asked for"
+            return ExitStatus.OK
+        for stretches in reading.polls():
+            for stretch in stretches:
+                self._handle(stretch)
+                if self._is_full:
+                    self.end_reason = "as many as asked for"
+                    return ExitStatus.OK
+            self._write_out()
+            self._env.flush()
+            if self._stop.is_set:
+                self.end_reason = "interrupted"
+                return self._stop.status
+            now_s = time.monotonic()
+            last_s = now_s if stretches else last_s
+            if (status := self._time_is_up(now_s - started_s, now_s - last_s)) is not None:
+                return status
+        count = len(reading.cursors)
+        self.end_reason = f"end of {count} partition{'s' * (count != 1)} reached"
+        return ExitStatus.OK
+
+    def _time_is_up(self, elapsed_s: float, idle_s: float) -> ExitStatus | None:
+        plan = self._plan
+        if plan.timeout_s is not None and elapsed_s >= plan.timeout_s:
+            self.end_reason = f"time limit of {plan.timeout_s:g}s"
+            return ExitStatus.TIMEOUT
+        if plan.idle_timeout_s is not None and idle_s >= plan.idle_timeout_s:
+            self.end_reason = f"nothing came for {plan.idle_timeout_s:g}s"
+            return ExitStatus.OK if plan.max_messages is None else ExitStatus.TIMEOUT
+        return None
+
+    @property
+    def _is_full(self) -> bool:
+        return self._plan.max_messages is not None and self.message_count >= self._plan.max_messages
+
+    def _handle(self, stretch: Stretch) -> None:
+        plan = self._plan
+        end = stretch.cursor.end
+        if plan.delimiter is None or not plan.is_plain or stretch.skip or (end and end.inner):
+            self._handle_each(stretch)
+            return
+        limit = -1 if plan.max_messages is None else plan.max_messages - self.message_count
+        found = decode_delimited(stretch.view, plan.delimiter, limit)
+        if plan.delimiter and found.text.count(plan.delimiter) != found.message_count:
+            self._tell_delimiter_inside(stretch, plan.delimiter)
+        self._write_text(found.text, plan.delimiter)
+        self.message_count += found.message_count
+        stretch.cursor.take(found.valid_bytes)
+        if found.fault is not Fault.NONE and not self._is_full:
+            offset = stretch.offset + found.valid_bytes
+            rest = stretch.view[found.valid_bytes :]
+            self._handle_each(stretch._replace(offset=offset, view=rest))
+
+    def _write_text(self, text: bytes, delimiter: bytes) -> None:
+        if not text or self._plan.final_delimiter or not delimiter:
+            self._env.write(text)
+            return
+        if self.message_count:
+            self._env.write(delimiter)
+        self._env.write(text[: -len(delimiter)])
+
+    def _handle_each(self, stretch: Stretch) -> None:
+        """Write the messages of a stretch one by one, and deal with what is corrupt in it."""
+        consumed = 0
+        for entry in iter_entries(stretch.view, stretch.offset):
+            skip = stretch.skip if entry.offset == stretch.offset else 0
+            for message in self._messages(entry, stretch):
+                if message.inner >= skip and self._is_before_end(message, stretch):
+                    self._write_message(message)
+                if self._is_full:
+                    return
+            consumed = entry.next_offset - stretch.offset
+        stretch.cursor.take(consumed)
+        rest = stretch.view[consumed:]
+        fault = scan(rest).fault
+        is_damage = fault not in (Fault.NONE, Fault.PARTIAL)
+        if is_damage or (fault and stretch.cursor.is_cut_for_good(rest)):
+            raise CliError(
+                ExitStatus.CORRUPT,
+                f"{stretch.cursor.partition}: the message at {stretch.cursor.offset} has an "
+                "impossible length or magic byte; what follows cannot be read",
+                hints=["try: pylogctl log verify on the broker's segment files"],
+            )
+
+    def _is_before_end(self, message: MessageFacts, stretch: Stretch) -> bool:
+        end = stretch.cursor.end
+        return end is None or (message.offset, message.inner) < (end.offset, end.inner)
+
+    def _messages(self, entry: Entry, stretch: Stretch) -> Iterator[MessageFacts]:
+        partition = stretch.cursor.partition
+        try:
+            messages = list(messages_of(entry))
+        except InvalidMessageError as error:
+            yield from self._corrupt(entry, stretch, error)
+            return
+        for one in messages:
+            yield MessageFacts(
+                partition,
+                one.offset,
+                one.next_offset,
+                one.inner,
+                one.crc,
+                one.codec.name.lower(),
+                one.magic,
+                one.payload,
+            )
+
+    def _corrupt(
+        self, entry: Entry, stretch: Stretch, error: InvalidMessageError
+    ) -> Iterator[MessageFacts]:
+        partition = stretch.cursor.partition
+        if self._plan.on_corrupt is OnCorrupt.STOP:
+            self._write_out()
+            self._env.flush()
+            raise CliError(
+                ExitStatus.CORRUPT,
+                f"{partition}: {error}",
+                hints=[
+                    f"--on-corrupt skip goes on at {entry.next_offset}",
+                    "try: pylogctl log verify on the broker's segment files",
+                ],
+                details={"partition": partition.name, "offset": entry.offset},
+            )
+        self.corrupt_count += 1
+        self._env.warn(f"{partition}: {error}")
+        if self._plan.on_corrupt is OnCorrupt.RAW:
+            codec = entry.codec.name.lower() if entry.codec is not None else "unknown"
+            payload = bytes(entry.payload)
+            yield MessageFacts(
+                partition,
+                entry.offset,
+                entry.next_offset,
+                0,
+                entry.crc,
+                codec,
+                entry.magic,
+                payload,
+            )
+
+    def _write_message(self, message: MessageFacts) -> None:
+        if not all(passes(message) for passes in self._plan.filters):
+            return
+        delimiter = self._plan.delimiter
+        if delimiter and delimiter in message.payload:
+            self._tell_delimiter(message.offset)
+        number = self.message_count + 1
+        now_ms = self._env.clock.time_ms()
+        data = self._plan.render(Received(message, number, now_ms, group=""))
+        if delimiter and not self._plan.final_delimiter:
+            data = (delimiter if self.message_count else b"") + data.removesuffix(delimiter)
+        self.message_count = number
+        self._parts.append(data)
+        self._buffered_bytes += len(data)
+        if self._plan.unbuffered:
+            self._write_out()
+            self._env.flush()
+        elif self._buffered_bytes >= _BUFFER_BYTES:
+            self._write_out()
+
+    def _write_out(self) -> None:
+        if self._parts:
+            parts, self._parts, self._buffered_bytes = self._parts, [], 0
+            self._env.write(b"".join(parts))
+
+    def _tell_delimiter_inside(self, stretch: Stretch, delimiter: bytes) -> None:
+        """Find the payload that holds the delimiter, and tell of it, if that is still to be done."""
+        if self._has_warned:
+            return
+        for entry in iter_entries(stretch.view, stretch.offset):
+            if any(delimiter in message.payload for message in messages_of(entry)):
+                self._tell_delimiter(entry.offset)
+                return
+
+    def _tell_delimiter(self, offset: int) -> None:
+        problem = f"payload at offset {offset} contains the delimiter"
+        if self._plan.strict_framing:
+            raise CliError(ExitStatus.CORRUPT, problem, hints=["use -L, --base64 or --jsonl"])
+        if not self._has_warned:
+            self._has_warned = True
+            self._env.warn(f"{problem}; use -L, --base64 or --jsonl")
+
+
+def summary(consumption: Consumption) -> str:
+    """Return why reading ended and how much was written, as the note on standard error."""
+    count = consumption.message_count
+    text = f"stopped: {consumption.end_reason}, {count} message{'s' * (count != 1)}"
+    if consumption.corrupt_count:
+        text += f", {consumption.corrupt_count} corrupt"
+    return text

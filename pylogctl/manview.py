@@ -1,0 +1,134 @@
+r"""Showing man pages without `man`: the macros that `pylogctl.roff` writes, laid out as text.
+
+Pure text in, text out. It knows only what our own pages use; for anything else there is groff.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+_FONT = re.compile(r"\\f([BIR])")
+_UNICODE = re.compile(r"\\\[u([0-9A-F]{4,6})\]")
+_PLAIN = {r"\(aq": "'", r"\(ga": "`", r"\(ha": "^", r"\(ti": "~", r"\(dq": '"', r"\(bu": "*",
+          r"\-": "-", r"\&": "", r"\e": "\\"}  # fmt: skip
+_STYLES = {"B": "\x1b[1m", "I": "\x1b[4m", "R": "\x1b[0m"}
+_INDENT = 7
+
+
+def render_page(source: str, *, width: int, styled: bool) -> str:
+    """Return a page as text.
+
+    Args:
+        source: troff source of one of our pages.
+        width: columns to fill, at least 40.
+        styled: mark bold and italic with terminal codes.
+    """
+    layout = _Layout(max(width, 40), styled=styled)
+    for line in source.splitlines():
+        layout.feed(line)
+    layout.flush()
+    return "\n".join(layout.out).strip("\n") + "\n"
+
+
+class _Layout:
+    """Fills paragraphs line by line; knows indentation and whether text keeps its layout."""
+
+    def __init__(self, width: int, *, styled: bool) -> None:
+        self.out: list[str] = []
+        self._width = width
+        self._styled = styled
+        self._words: list[str] = []
+        self._indent = _INDENT
+        self._hanging: str | None = None
+        self._awaits_term = False
+        self._keeps_lines = False
+
+    def feed(self, line: str) -> None:
+        macro, _, argument = line.partition(" ")
+        if not line.startswith("."):
+            self._text(line)
+        elif macro in (".SH", ".SS"):
+            self._heading(argument.strip('"'), is_section=macro == ".SH")
+        elif macro in (".PP", ".TP", ".IP", ".sp"):
+            self._paragraph(macro, argument)
+        elif macro in (".nf", ".fi"):
+            self.flush()
+            self._keeps_lines = macro == ".nf"
+        elif macro == ".RS":
+            self.flush()
+            self._indent += int(argument)
+        elif macro == ".RE":
+            self.flush()
+            self._indent = _INDENT
+
+    def flush(self) -> None:
+        """Write the paragraph that was collected."""
+        if self._hanging is not None:
+            self._write_hanging(self._hanging)
+        elif self._words:
+            self._fill(" ".join(self._words), self._indent)
+        self._words = []
+        self._hanging = None
+
+    def _text(self, line: str) -> None:
+        if self._keeps_lines:
+            self.out.append(" " * self._indent + self._decode(line))
+        elif self._awaits_term:
+            self._hanging = line
+            self._awaits_term = False
+        else:
+            self._words.append(line)
+
+    def _heading(self, text: str, *, is_section: bool) -> None:
+        self.flush()
+        self._indent = _INDENT
+        shown = self._decode(f"\\fB{text}\\fR")
+        self.out += ["", shown if is_section else f"   {shown}"]
+
+    def _paragraph(self, macro: str, argument: str) -> None:
+        was_hanging = self._hanging is not None
+        self.flush()
+        if macro == ".sp":
+            self._indent = _INDENT * 2 if was_hanging else self._indent
+        elif macro != ".PP" or self.out[-1:] != [""]:
+            self.out.append("")
+        if macro != ".sp" and self._indent == _INDENT * 2:
+            self._indent = _INDENT
+        if macro == ".TP":
+            self._awaits_term = True
+        elif macro == ".IP":
+            self._hanging = argument.split(" ")[0]
+
+    def _write_hanging(self, term: str) -> None:
+        """Write a term and its text: beside each other for a bullet, else below each other."""
+        text = " ".join(self._words)
+        if term == r"\(bu":
+            self.out.pop()
+            self._fill(text, self._indent + 2, first=" " * self._indent + "* ")
+            return
+        self.out.append(" " * self._indent + self._decode(term))
+        if text:
+            self._fill(text, self._indent + _INDENT)
+
+    def _fill(self, text: str, indent: int, *, first: str = "") -> None:
+        # Fonts are put in after filling, as their codes take no room on the screen.
+        marked = _FONT.sub(lambda m: f"\x01{m[1]}", text)
+        margin = " " * indent
+        lines = textwrap.wrap(
+            self._decode(marked),
+            self._width,
+            initial_indent=first or margin,
+            subsequent_indent=margin,
+            break_on_hyphens=False,
+        )
+        for line in lines:
+            self.out.append(re.sub("\x01([BIR])", self._style, line))
+
+    def _style(self, match: re.Match[str]) -> str:
+        return _STYLES[match[1]] if self._styled else ""
+
+    def _decode(self, text: str) -> str:
+        text = _UNICODE.sub(lambda m: chr(int(m[1], 16)), text)
+        text = _FONT.sub(self._style, text)
+        return re.sub(r"\\\(..|\\[-&e]", lambda m: _PLAIN.get(m[0], m[0]), text)

@@ -1,0 +1,220 @@
+"""Reading partitions from a start to an end, or for ever, as stretches of whole messages.
+
+Knows brokers and offsets; what becomes of the messages is for others. One broker is read on the
+calling thread; several are read by a thread each, with a bounded queue between.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.fetcher import Fetcher, MessageStream, Piece
+from broker.errors import NO_ERROR, BrokerError, OffsetOutOfRangeError, error_for_code
+from broker.protocol.codec import LENGTH_BYTES
+from broker.protocol.primitives import INT32
+from broker.topic import TopicPartition
+from pylogctl.errors import CliError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.offset_resolution import ResolvedRange
+
+_QUEUED_POLLS = 4
+_QUEUE_WAIT_S = 0.1
+
+
+class Stretch(NamedTuple):
+    """Bytes of one partition that start on a message and may end inside one.
+
+    `view` does not reach past the end that was asked for, unless that lies inside a compressed
+    set. `skip` is how many messages of the first entry come before the start that was asked for.
+    """
+
+    cursor: Cursor
+    offset: int
+    view: memoryview
+    skip: int
+
+
+class Cursor:
+    """How far one partition has been read.
+
+    Args:
+        partition: which.
+        wanted: where to start and to end.
+    """
+
+    def __init__(self, partition: TopicPartition, wanted: ResolvedRange) -> None:
+        self.partition = partition
+        self.end = wanted.end
+        self._skip = wanted.start.inner
+        self._stream = MessageStream(wanted.start.offset)
+        self._high_watermark = -1
+
+    @property
+    def offset(self) -> int:
+        """Return where the next message starts."""
+        return self._stream.offset
+
+    @property
+    def is_done(self) -> bool:
+        """Say whether the end is reached."""
+        if self.end is None:
+            return False
+        return self.offset > self.end.offset - (not self.end.inner)
+
+    def add(self, piece: Piece) -> Stretch | None:
+        """Put new bytes behind those left; None if they do not reach past the end of a message."""
+        self._high_watermark = max(self._high_watermark, piece.high_watermark)
+        if not len(piece.data) or self.is_done:
+            return None
+        view = self._stream.add(piece.data)
+        if self.end is not None and not self.end.inner:
+            view = view[: self.end.offset - self.offset]
+        return Stretch(self, self.offset, view, self._skip)
+
+    def take(self, valid_bytes: int) -> None:
+        """Note that entries of so many bytes have been dealt with."""
+        self._stream.take(valid_bytes)
+        if valid_bytes:
+            self._skip = 0
+
+    def is_cut_for_good(self, rest: memoryview) -> bool:
+        """Say whether an entry that seems to go on cannot: its end is past all there is.
+
+        A broker shows whole messages only, so such a length is damage and not a message under way.
+        """
+        if len(rest) < LENGTH_BYTES or self._high_watermark < 0:
+            return False
+        (length,) = INT32.unpack_from(rest)
+        end = self.offset + LENGTH_BYTES + length
+        return self.offset + len(rest) >= self._high_watermark and end > self._high_watermark
+
+
+class Reading:
+    """Reads partitions until all have reached their end; ends with its block.
+
+    Args:
+        cluster: tells which broker has which partition.
+        connect: makes connections.
+        ranges: what to read of each partition.
+        fetch_bytes: per partition and request.
+        max_wait_ms: how long a broker may wait for new messages.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        ranges: Mapping[TopicPartition, ResolvedRange],
+        *,
+        fetch_bytes: int,
+        max_wait_ms: int,
+    ) -> None:
+        self.cursors = {one: Cursor(one, wanted) for one, wanted in ranges.items()}
+        self._max_wait_ms = max_wait_ms
+        self._fetchers = []
+        for positions in _by_home(self.cursors):
+            self._fetchers.append(
+                Fetcher(
+                    connect(cluster.leader(next(iter(positions)))),
+                    positions,
+                    fetch_bytes=fetch_bytes,
+                    max_wait_ms=max_wait_ms,
+                )
+            )
+        self._queue: queue.Queue[list[Piece] | Exception] = queue.Queue(_QUEUED_POLLS)
+        self._stopped = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Reading:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join()
+        for fetcher in self._fetchers:
+            fetcher.close()
+
+    @property
+    def is_done(self) -> bool:
+        """Say whether every partition has reached its end."""
+        return all(cursor.is_done for cursor in self.cursors.values())
+
+    def polls(self) -> Iterator[list[Stretch]]:
+        """Give what has come, an empty list after a wait for nothing, until all is read.
+
+        Every stretch must be dealt with, and `take` called on its cursor, before the next poll.
+
+        Raises:
+            BrokerError: a broker is gone for good or answers with an error.
+            CliError: retention was faster than we are.
+        """
+        while not self.is_done:
+            stretches = [self._stretch(piece) for piece in self._next_pieces()]
+            yield [one for one in stretches if one is not None]
+            for fetcher in self._fetchers:
+                for partition in fetcher.partitions:
+                    if self.cursors[partition].is_done:
+                        fetcher.forget(partition)
+
+    def _next_pieces(self) -> list[Piece]:
+        if len(self._fetchers) == 1:
+            return self._fetchers[0].poll()
+        if not self._threads:
+            self._start_threads()
+        try:
+            found = self._queue.get(timeout=max(self._max_wait_ms / 1000, _QUEUE_WAIT_S))
+        except queue.Empty:
+            return []
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def _start_threads(self) -> None:
+        for number, fetcher in enumerate(self._fetchers):
+            thread = threading.Thread(
+                target=self._fetch, args=(fetcher,), name=f"fetcher-{number}", daemon=True
+            )
+            thread.start()
+            self._threads.append(thread)
+
+    def _fetch(self, fetcher: Fetcher) -> None:
+        while not self._stopped.is_set() and fetcher.partitions:
+            try:
+                found: list[Piece] | Exception = fetcher.poll()
+            except BrokerError as error:
+                found = error
+            while not self._stopped.is_set():
+                try:
+                    self._queue.put(found, timeout=_QUEUE_WAIT_S)
+                    break
+                except queue.Full:
+                    continue
+            if isinstance(found, Exception):
+                return
+
+    def _stretch(self, piece: Piece) -> Stretch | None:
+        if piece.error == OffsetOutOfRangeError.code:
+            raise CliError(
+                ExitStatus.NOT_FOUND,
+                f"{piece.partition}: {piece.offset} is out of range: the log now starts at "
+                f"{piece.log_start_offset}; retention removed what was to be read",
+                hints=["try: -o start, or a longer retention"],
+                code="OFFSET_OUT_OF_RANGE",
+            )
+        if piece.error != NO_ERROR:
+            raise error_for_code(piece.error, f"cannot read {piece.partition} at {piece.offset}")
+        return self.cursors[piece.partition].add(piece)
+
+
+def _by_home(cursors: Mapping[TopicPartition, Cursor]) -> Sequence[dict[TopicPartition, int]]:
+    """Return the starting offsets, grouped by home broker, without what is done already."""
+    homes: dict[int, dict[TopicPartition, int]] = {}
+    for partition, cursor in cursors.items():
+        if not cursor.is_done:
+            homes.setdefault(partition.home, {})[partition] = cursor.offset
+    return list(homes.values())
