@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, NamedTuple, cast, get_args, get_origin
@@ -33,12 +34,40 @@ class SharedOption(NamedTuple):
     default: object
 
 
+class OptionalValue(NamedTuple):
+    """What an option may be followed by, as a pattern, and what stands for nothing there."""
+
+    pattern: str
+    default: str
+
+
 class Facts(NamedTuple):
-    """What the man pages, completions and tests know of a command beyond its parameters."""
+    """What the man pages, completions and tests know of a command beyond its parameters.
+
+    `optional` names, by spelling, the options whose value may be left out.
+    """
 
     exits: tuple[ExitStatus, ...] = ()
     examples: tuple[str, ...] = ()
     choices: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    optional: Mapping[str, OptionalValue] = MappingProxyType({})
+
+
+LENGTH_PREFIXED = OptionalValue("u32be|u32le|u64be|varint", "u32be")
+
+
+def fill_optional(args: list[str], optional: Mapping[str, OptionalValue]) -> list[str]:
+    """Return the words with a value behind each option whose value was left out."""
+    filled: list[str] = []
+    for place, word in enumerate(args):
+        if word == "--":
+            return [*filled, *args[place:]]
+        filled.append(word)
+        if word in optional:
+            following = args[place + 1] if place + 1 < len(args) else ""
+            if not re.fullmatch(optional[word].pattern, following):
+                filled.append(optional[word].default)
+    return filled
 
 
 def _print_version(wanted: bool) -> None:
@@ -283,6 +312,7 @@ def accepts(
     *options: SharedOption,
     exits: tuple[ExitStatus, ...] = (),
     examples: tuple[str, ...] = (),
+    optional: Mapping[str, OptionalValue] | None = None,
 ) -> Callable[[CommandFunction], CommandFunction]:
     """Give a command the shared options it names, handed to it as one `Environment`.
 
@@ -293,6 +323,7 @@ def accepts(
         options: shared options; the `GENERAL` ones are always there.
         exits: statuses the command can end with beside OK, USAGE, BUG and signals.
         examples: command lines for help and man page.
+        optional: the options whose value may be left out, by each of their spellings.
     """
     shared = (*options, *GENERAL)
 
@@ -306,7 +337,8 @@ def accepts(
             streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
             function(Environment(streams, os.environ, settings_of(chosen)), **values)
 
-        facts = Facts(exits, examples, _choices_of([*own, *map(_parameter, shared)]))
+        choices = _choices_of([*own, *map(_parameter, shared)])
+        facts = Facts(exits, examples, choices, optional or {})
         run.facts = facts  # type: ignore[attr-defined]  # functions take attributes
         run.__signature__ = _signature(own, shared)  # type: ignore[attr-defined]  # as above
         return cast(CommandFunction, run)

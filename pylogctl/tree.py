@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from pylogctl.context import Streams
 from pylogctl.errors import CliError, MissingCommandError, UsageError, did_you_mean
-from pylogctl.options import Facts, takes_value
+from pylogctl.options import Facts, fill_optional, takes_value
 
 PANELS = ("Options", "Input", "Selection", "Limits", "Output", "Connection", "Safety", "General")
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -97,6 +97,10 @@ class CommandNode(NamedTuple):
 
 class Command(TyperCommand):
     """A command whose help groups the options by panel and shows examples."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words, some of whose options may have been given without their value."""
+        return super().parse_args(ctx, fill_optional(args, facts_of(self).optional))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options in the order of the panels."""
