@@ -6,6 +6,7 @@ file there holds the whole segment. Does not delete segments.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import zlib
@@ -52,7 +53,8 @@ def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) ->
         sync_directory(directory)
         sync_directory(archive_dir)
     except (OSError, EOFError, zlib.error) as error:
-        temporary.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise StorageError(f"cannot archive {path} to {target}: {error}") from error
     return target
 
