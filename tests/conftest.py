@@ -6,11 +6,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from broker.config import BrokerConfig
 from broker.server.lifecycle import Broker
 
 REPOSITORY = Path(__file__).parents[1]
+
+settings.register_profile("repository", deadline=None)  # a busy machine must not fail a test
+settings.load_profile("repository")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.protocol.checksum import crc32, crc32_crcmod
+from broker.protocol.primitives import Buffer
+
+ENGINES: list[Callable[[Buffer], int]] = [crc32, crc32_crcmod]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("data", "crc"),
+    [
+        (b"", 0),
+        (b"123456789", 0xCBF43926),  # the check value that catalogues give for CRC-32
+        (b"hello", 0x3610A686),
+        (b"ale", 1120192889),  # this and the next stand in the tests of 0.7's Ruby client
+        (b"alejandro", 2865078607),
+    ],
+)
+def test_crc_when_data_is_known_then_is_the_published_value(
+    engine: Callable[[Buffer], int], data: bytes, crc: int
+) -> None:
+    assert engine(data) == crc
+
+
+@given(st.binary(max_size=300))
+def test_engines_when_data_is_random_then_agree(data: bytes) -> None:
+    assert crc32(data) == crc32_crcmod(data)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_engine_when_given_any_buffer_then_reads_it(
+    engine: Callable[[Buffer], int], kind: Callable[[bytes], Buffer]
+) -> None:
+    assert engine(kind(b"hello")) == 0x3610A686
