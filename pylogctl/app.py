@@ -16,14 +16,9 @@ class Pylogctl(RootGroup):
     """The commands of pylogctl, and the short names that stand for some of them."""
 
     entries: ClassVar[dict[str, Entry]] = {
-        "broker": Entry("pylogctl.commands.broker", "Start, stop and look at brokers."),
-        "produce": Entry("pylogctl.commands.produce", "Write messages from stdin or files."),
         "consume": Entry("pylogctl.commands.consume", "Read messages to stdout."),
-        "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
         "zk": Entry("pylogctl.commands.zk", "Look into the registry (ZooKeeper), or start one."),
-        "perf": Entry("pylogctl.commands.perf", "Measure throughput."),
-        "doctor": Entry("pylogctl.commands.doctor", "Check that everything needed is in place."),
         "completion": Entry("pylogctl.commands.completion", "Print a shell completion script."),
         "man": Entry("pylogctl.commands.man", "Show a manual page."),
         "help": Entry("pylogctl.commands.help", "Explain a command or a topic."),

@@ -6,13 +6,13 @@ Pure text in, text out. It knows only what our own pages use; for anything else 
 from __future__ import annotations
 
 import re
-import textwrap
 
 _FONT = re.compile(r"\\f([BIR])")
 _UNICODE = re.compile(r"\\\[u([0-9A-F]{4,6})\]")
 _PLAIN = {r"\(aq": "'", r"\(ga": "`", r"\(ha": "^", r"\(ti": "~", r"\(dq": '"', r"\(bu": "*",
           r"\-": "-", r"\&": "", r"\e": "\\"}  # fmt: skip
 _STYLES = {"B": "\x1b[1m", "I": "\x1b[4m", "R": "\x1b[0m"}
+_STYLE_CODE = re.compile("\x1b\\[\\d+m")
 _INDENT = 7
 
 
@@ -43,6 +43,7 @@ class _Layout:
         self._hanging: str | None = None
         self._awaits_term = False
         self._keeps_lines = False
+        self._is_after_heading = False
 
     def feed(self, line: str) -> None:
         macro, _, argument = line.partition(" ")
@@ -52,6 +53,8 @@ class _Layout:
             self._heading(argument.strip('"'), is_section=macro == ".SH")
         elif macro in (".PP", ".TP", ".IP", ".sp"):
             self._paragraph(macro, argument)
+        elif macro == ".br":
+            self._break()
         elif macro in (".nf", ".fi"):
             self.flush()
             self._keeps_lines = macro == ".nf"
@@ -72,6 +75,7 @@ class _Layout:
         self._hanging = None
 
     def _text(self, line: str) -> None:
+        self._is_after_heading = False
         if self._keeps_lines:
             self.out.append(" " * self._indent + self._decode(line))
         elif self._awaits_term:
@@ -80,19 +84,26 @@ class _Layout:
         else:
             self._words.append(line)
 
+    def _break(self) -> None:
+        """Begin a new line in the same paragraph."""
+        self._fill(" ".join(self._words), self._indent)
+        self._words = []
+
     def _heading(self, text: str, *, is_section: bool) -> None:
         self.flush()
         self._indent = _INDENT
         shown = self._decode(f"\\fB{text}\\fR")
         self.out += ["", shown if is_section else f"   {shown}"]
+        self._is_after_heading = True
 
     def _paragraph(self, macro: str, argument: str) -> None:
         was_hanging = self._hanging is not None
         self.flush()
         if macro == ".sp":
             self._indent = _INDENT * 2 if was_hanging else self._indent
-        elif macro != ".PP" or self.out[-1:] != [""]:
+        elif self.out[-1:] != [""] and not self._is_after_heading:
             self.out.append("")
+        self._is_after_heading = False
         if macro != ".sp" and self._indent == _INDENT * 2:
             self._indent = _INDENT
         if macro == ".TP":
@@ -112,18 +123,17 @@ class _Layout:
             self._fill(text, self._indent + _INDENT)
 
     def _fill(self, text: str, indent: int, *, first: str = "") -> None:
-        # Fonts are put in after filling, as their codes take no room on the screen.
-        marked = _FONT.sub(lambda m: f"\x01{m[1]}", text)
         margin = " " * indent
-        lines = textwrap.wrap(
-            self._decode(marked),
-            self._width,
-            initial_indent=first or margin,
-            subsequent_indent=margin,
-            break_on_hyphens=False,
-        )
-        for line in lines:
-            self.out.append(re.sub("\x01([BIR])", self._style, line))
+        line = first or margin
+        is_empty = True
+        for word in text.split(" "):
+            shown = self._decode(word)
+            if not is_empty and _visible_length(line) + 1 + _visible_length(shown) > self._width:
+                self.out.append(line)
+                line, is_empty = margin, True
+            line += shown if is_empty else f" {shown}"
+            is_empty = False
+        self.out.append(line)
 
     def _style(self, match: re.Match[str]) -> str:
         return _STYLES[match[1]] if self._styled else ""
@@ -132,3 +142,7 @@ class _Layout:
         text = _UNICODE.sub(lambda m: chr(int(m[1], 16)), text)
         text = _FONT.sub(self._style, text)
         return re.sub(r"\\\(..|\\[-&e]", lambda m: _PLAIN.get(m[0], m[0]), text)
+
+
+def _visible_length(text: str) -> int:
+    return len(_STYLE_CODE.sub("", text))
