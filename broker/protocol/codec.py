@@ -24,9 +24,14 @@ from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of,
 from broker.protocol.primitives import INT32, Buffer
 
 MAX_NESTING = 8
+_SHORT_BYTES = 500
+_COPY_MAX_BYTES = 4 << 20
 
 _MAGIC1 = struct.Struct(">iBBI")
 _MAGIC0 = struct.Struct(">iBI")
+_KIND = struct.Struct(">iHI")
+_PLAIN = 0x0100
+"""Magic 1 and attributes 0 taken together, as nearly all entries have them."""
 
 LENGTH_BYTES = 4
 MAGIC0_HEADER_BYTES = 5
@@ -177,32 +182,30 @@ def scan(buffer: Buffer) -> Scan:
         How far the buffer is good, and why not further. Never raises for any bytes.
     """
     view = memoryview(buffer)
+    data = _to_slice(buffer)
     size = len(view)
-    unpack = _MAGIC1.unpack_from
+    unpack = _KIND.unpack_from
     checksum = crc32
     last_start = size - ENTRY_OVERHEAD_BYTES
     wrappers: list[int] = []
-    position = count = largest = largest0 = 0
+    position = count = largest = 0
     fault = Fault.NONE
     while position <= last_start:
-        length, magic, attributes, crc = unpack(view, position)
+        length, kind, crc = unpack(data, position)
         end = position + 4 + length
-        if magic != 1 or length < 6 or end > size:
+        if kind != _PLAIN or length < 6 or end > size:
             fault = _fault_of_entry(view, position)
             if fault:
                 break
-            largest0 = max(largest0, length - MAGIC0_HEADER_BYTES)
-        else:
-            if checksum(view[position + 10 : end]) != crc:
-                fault = Fault.CRC
-                break
-            if attributes & 3:
-                if codec_of(attributes) is None:
-                    fault = Fault.CODEC
-                    break
+            if _codec_at(view, position):
                 wrappers.append(position)
-            if length > largest:
-                largest = length
+            if kind < _PLAIN:
+                length += 1  # magic 0 has no attributes: the payload is larger by one
+        elif checksum(data[position + 10 : end]) != crc:
+            fault = Fault.CRC
+            break
+        if length > largest:
+            largest = length
         position = end
         count += 1
     else:
@@ -210,8 +213,20 @@ def scan(buffer: Buffer) -> Scan:
             fault = _fault_of_entry(view, position)
             if not fault:
                 position, count = size, count + 1
-    largest = max(largest - MAGIC1_HEADER_BYTES, largest0, 0)
-    return Scan(position, count, fault, wrappers, largest)
+    return Scan(position, count, fault, wrappers, max(0, largest - MAGIC1_HEADER_BYTES))
+
+
+def _to_slice(buffer: Buffer) -> bytes | memoryview:
+    """Return a buffer in the form that its entries are sliced off fastest.
+
+    Slices of bytes cost less than views as long as they are short; the first entry stands for
+    all. Bytes that are no `bytes` are copied for it, within reason.
+    """
+    view = memoryview(buffer)
+    is_short = len(view) < LENGTH_BYTES or INT32.unpack_from(view)[0] <= _SHORT_BYTES
+    if not is_short or len(view) > _COPY_MAX_BYTES:
+        return view
+    return buffer if isinstance(buffer, bytes) else bytes(view)
 
 
 def _fault_of_entry(view: memoryview, position: int) -> Fault:
@@ -282,36 +297,38 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
         their offset, and all but the last have it as their next offset too (kafka07.md 2.5).
     """
     view = memoryview(buffer)
-    size = len(view)
-    unpack = _MAGIC1.unpack_from
+    data = buffer if isinstance(buffer, bytes) else bytes(buffer)
+    size = len(data)
+    unpack = _KIND.unpack_from
     checksum = crc32
     last_start = size - ENTRY_OVERHEAD_BYTES
     messages: list[tuple[int, int, bytes]] = []
     add = messages.append
     position = 0
+    offset = base_offset
     while position <= last_start:
-        length, magic, attributes, crc = unpack(view, position)
+        length, kind, crc = unpack(data, position)
         end = position + 4 + length
-        if magic != 1 or length < 6 or end > size or attributes & 3:
+        if kind != _PLAIN or length < 6 or end > size:
             fault, inner = _unfold_entry(view, position)
             if fault:
                 return Decoded(messages, position, fault)
-            end = position + LENGTH_BYTES + length
-            offset = base_offset + position
             messages += [(offset, offset, payload) for payload in inner[:-1]]
-            messages += [(offset, base_offset + end, payload) for payload in inner[-1:]]
+            next_offset = base_offset + end
+            messages += [(offset, next_offset, payload) for payload in inner[-1:]]
+            offset = next_offset
         else:
-            payload = bytes(view[position + 10 : end])
+            payload = data[position + 10 : end]
             if checksum(payload) != crc:
                 return Decoded(messages, position, Fault.CRC)
-            add((base_offset + position, base_offset + end, payload))
+            add((offset, (offset := base_offset + end), payload))
         position = end
     if position == size:
         return Decoded(messages, position, Fault.NONE)
     fault, inner = _unfold_entry(view, position)
     if fault:
         return Decoded(messages, position, fault)
-    messages += [(base_offset + position, base_offset + size, payload) for payload in inner]
+    messages += [(offset, base_offset + size, payload) for payload in inner]
     return Decoded(messages, size, Fault.NONE)
 
 
@@ -324,8 +341,9 @@ def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> Decod
         limit: the most payloads to write, or -1 for all.
     """
     view = memoryview(buffer)
+    data = _to_slice(buffer)
     size = len(view)
-    unpack = _MAGIC1.unpack_from
+    unpack = _KIND.unpack_from
     checksum = crc32
     last_start = size - ENTRY_OVERHEAD_BYTES
     parts: list[Buffer] = []
@@ -334,10 +352,10 @@ def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> Decod
     fault = Fault.NONE
     while position != size and len(parts) != limit:
         if position <= last_start:
-            length, magic, attributes, crc = unpack(view, position)
+            length, kind, crc = unpack(data, position)
             end = position + 4 + length
-            if magic == 1 and length >= 6 and end <= size and not attributes & 3:
-                payload = view[position + 10 : end]
+            if kind == _PLAIN and length >= 6 and end <= size:
+                payload = data[position + 10 : end]
                 if checksum(payload) != crc:
                     fault = Fault.CRC
                     break
