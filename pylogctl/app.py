@@ -17,6 +17,7 @@ class Pylogctl(RootGroup):
 
     entries: ClassVar[dict[str, Entry]] = {
         "consume": Entry("pylogctl.commands.consume", "Read messages to stdout."),
+        "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
         "zk": Entry("pylogctl.commands.zk", "Look into the registry (ZooKeeper), or start one."),
         "completion": Entry("pylogctl.commands.completion", "Print a shell completion script."),
