@@ -4,16 +4,36 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='consume log zk completion man help version' words=''
-        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --no-pager --progress -y --yes --no-input --dry-run'
+        commands='consume topic log zk doctor completion man help version' words=''
+        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --progress --dry-run --no-pager -y --yes --no-input'
         valued='-Z --zookeeper -b --broker -X --timeout --log-format --color --output --columns --sort --progress' ;;
     'pylogctl consume')
         commands='' words='@topic'
         options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--include --exclude -p --partition -o --offset --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
+    'pylogctl topic')
+        commands='list describe create offsets' words=''
+        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --progress --dry-run --no-pager -y --yes --no-input'
+        valued='-Z --zookeeper -b --broker -X --timeout --log-format --color --output --columns --sort --progress' ;;
+    'pylogctl topic list')
+        commands='' words=''
+        options='--include --exclude --count --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+    'pylogctl topic describe')
+        commands='' words='@topic'
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl topic create')
+        commands='' words='@topic'
+        options='--partitions -b --broker --if-not-exists --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--partitions -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl topic offsets')
+        commands='' words='@topic'
+        options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--at -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl log')
         commands='dump verify stat recover' words=''
-        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --no-pager --progress -y --yes --no-input --dry-run'
+        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --progress --dry-run --no-pager -y --yes --no-input'
         valued='-Z --zookeeper -b --broker -X --timeout --log-format --color --output --columns --sort --progress' ;;
     'pylogctl log dump')
         commands='' words='@file'
@@ -33,7 +53,7 @@ __pylogctl_tables() {
         valued='--confirm --output --columns --sort --log-format --color' ;;
     'pylogctl zk')
         commands='ls tree get stat start' words=''
-        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --no-pager --progress -y --yes --no-input --dry-run'
+        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --progress --dry-run --no-pager -y --yes --no-input'
         valued='-Z --zookeeper -b --broker -X --timeout --log-format --color --output --columns --sort --progress' ;;
     'pylogctl zk ls')
         commands='' words='@zk-path'
@@ -55,6 +75,10 @@ __pylogctl_tables() {
         commands='' words=''
         options='--data --host --port --log-file --output -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--data --host --port --log-file --output --log-format --color' ;;
+    'pylogctl doctor')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl completion')
         commands='' words='bash zsh fish'
         options='--install --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -95,6 +119,29 @@ __pylogctl_values() {
     'pylogctl consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --log-format') words='text json' ;;
     'pylogctl consume --color') words='auto always never' ;;
+    'pylogctl topic --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic --log-format') words='text json' ;;
+    'pylogctl topic --color') words='auto always never' ;;
+    'pylogctl topic --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic --progress') words='auto always never' ;;
+    'pylogctl topic list --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic list --progress') words='auto always never' ;;
+    'pylogctl topic list --log-format') words='text json' ;;
+    'pylogctl topic list --color') words='auto always never' ;;
+    'pylogctl topic describe --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic describe --log-format') words='text json' ;;
+    'pylogctl topic describe --color') words='auto always never' ;;
+    'pylogctl topic create --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic create --log-format') words='text json' ;;
+    'pylogctl topic create --color') words='auto always never' ;;
+    'pylogctl topic offsets --at') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl topic offsets --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic offsets --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic offsets --log-format') words='text json' ;;
+    'pylogctl topic offsets --color') words='auto always never' ;;
     'pylogctl log --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log --log-format') words='text json' ;;
     'pylogctl log --color') words='auto always never' ;;
@@ -143,6 +190,10 @@ __pylogctl_values() {
     'pylogctl zk start --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk start --log-format') words='text json' ;;
     'pylogctl zk start --color') words='auto always never' ;;
+    'pylogctl doctor --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl doctor --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl doctor --log-format') words='text json' ;;
+    'pylogctl doctor --color') words='auto always never' ;;
     'pylogctl completion --log-format') words='text json' ;;
     'pylogctl completion --color') words='auto always never' ;;
     'pylogctl man --log-format') words='text json' ;;

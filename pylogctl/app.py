@@ -20,10 +20,14 @@ class Pylogctl(RootGroup):
         "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
         "zk": Entry("pylogctl.commands.zk", "Look into the registry (ZooKeeper), or start one."),
+        "doctor": Entry("pylogctl.commands.doctor", "Check that everything needed is in place."),
         "completion": Entry("pylogctl.commands.completion", "Print a shell completion script."),
         "man": Entry("pylogctl.commands.man", "Show a manual page."),
         "help": Entry("pylogctl.commands.help", "Explain a command or a topic."),
         "version": Entry("pylogctl.commands.version", "Show versions of program and libraries."),
+    }
+    hidden_entries: ClassVar[dict[str, Entry]] = {
+        "properties": Entry("pylogctl.commands.properties", "Show properties."),
     }
     shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {
         "topics": ("topic", "list"),

@@ -26,6 +26,10 @@ from pylogctl.units import parse_duration_s
 CommandFunction = Callable[..., None]
 
 
+ASKS_FOR_PROPERTIES = frozenset({"list", "dump"})
+"""Words of `-X` that ask for the properties instead of setting one."""
+
+
 class SharedOption(NamedTuple):
     """One option: the parameter it becomes, and the annotation Typer reads."""
 
@@ -335,7 +339,11 @@ def accepts(
         def run(ctx: typer.Context, **values: Any) -> None:
             chosen = {option.name: values.pop(option.name) for option in shared}
             streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
-            function(Environment(streams, os.environ, settings_of(chosen)), **values)
+            env = Environment(streams, os.environ, settings_of(chosen))
+            if ASKS_FOR_PROPERTIES.isdisjoint(env.settings.properties):
+                function(env, **values)
+            else:
+                _show_properties(env, ctx.command_path)
 
         choices = _choices_of([*own, *map(_parameter, shared)])
         facts = Facts(exits, examples, choices, optional or {})
@@ -344,6 +352,12 @@ def accepts(
         return cast(CommandFunction, run)
 
     return decorate
+
+
+def _show_properties(env: Environment, command_path: str) -> None:
+    from pylogctl.properties import show_properties
+
+    show_properties(env, command_path)
 
 
 def _signature(own: list[inspect.Parameter], shared: tuple[SharedOption, ...]) -> inspect.Signature:
@@ -423,7 +437,7 @@ def parse_properties(given: list[str] | None) -> dict[str, str]:
     properties = {}
     for item in [*items, *(given or [])]:
         key, equals, value = item.partition("=")
-        if not equals and item not in {"list", "dump"}:
+        if not equals and item not in ASKS_FOR_PROPERTIES:
             raise UsageError(
                 f"not a property: '{item}'", hints=["valid: -X KEY=VALUE, -X list, -X dump"]
             )

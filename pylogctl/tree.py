@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, cast
 
 import typer
@@ -16,7 +17,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from pylogctl.context import Streams
 from pylogctl.errors import CliError, MissingCommandError, UsageError, did_you_mean
-from pylogctl.options import Facts, fill_optional, takes_value
+from pylogctl.options import ASKS_FOR_PROPERTIES, Facts, fill_optional, takes_value
 
 PANELS = ("Options", "Input", "Selection", "Limits", "Output", "Connection", "Safety", "General")
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
@@ -100,6 +101,10 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words, some of whose options may have been given without their value."""
+        if any(flag == "-X" and word in ASKS_FOR_PROPERTIES for flag, word in pairwise(args)):
+            # The question stands in for the command, which then needs no topic or file.
+            for param in self.params:
+                param.required = False
         return super().parse_args(ctx, fill_optional(args, facts_of(self).optional))
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -189,6 +194,7 @@ class RootGroup(Group):
     """The root: imports a command's module when the command is named, not before."""
 
     entries: ClassVar[dict[str, Entry]] = {}
+    hidden_entries: ClassVar[dict[str, Entry]] = {}
     shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -197,7 +203,7 @@ class RootGroup(Group):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Load the command's module and return the command, None if there is none."""
-        entry = self.entries.get(cmd_name)
+        entry = self.entries.get(cmd_name) or self.hidden_entries.get(cmd_name)
         if entry is None:
             return None
         command = typer.main.get_command(importlib.import_module(entry.module).app)
