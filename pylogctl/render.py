@@ -168,8 +168,9 @@ def _separated_line(env: Environment, values: Sequence[str]) -> bytes:
         cells = [v.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n") for v in values]
         return ("\t".join(cells) + "\n").encode("utf-8", "surrogateescape")
     line = io.StringIO(newline="")
-    csv.writer(line, lineterminator="\n").writerow(values)
-    return line.getvalue().encode("utf-8", "surrogateescape")
+    # Only what is part of the line end gets quoted, and a lone carriage return must be, too.
+    csv.writer(line, lineterminator="\r\n").writerow(values)
+    return (line.getvalue().removesuffix("\r\n") + "\n").encode("utf-8", "surrogateescape")
 
 
 def _plain_value(value: Any, column: Column) -> str:
@@ -245,11 +246,11 @@ def _tabulated(
 
     # Its default gives every number two columns more than it needs.
     tabulate.MIN_PADDING = 0
-    formats = {"table": "simple", "plain": "plain", "markdown": "github"}
+    formats = {"table": "simple" if header else "plain", "markdown": "github"}
     text = tabulate.tabulate(
         rows,
         headers=[column.heading for column in columns] if header else (),
-        tablefmt=formats[env.output],
+        tablefmt=formats.get(env.output, "plain"),
         # Numbers are text here: tabulate would rewrite '1e5' and '007'.
         disable_numparse=True,
         missingval="-",
@@ -257,7 +258,9 @@ def _tabulated(
         preserve_whitespace=True,
         maxcolwidths=None,
     )
-    return "\n".join(line.rstrip() for line in text.split("\n"))
+    lines = [line.rstrip() for line in text.split("\n")]
+    # Without a header the rule below it stays, at the top.
+    return "\n".join(lines[1:] if env.output == "markdown" and not header else lines)
 
 
 def _rich_table(

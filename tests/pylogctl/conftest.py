@@ -1,0 +1,111 @@
+"""Running the command line in tests: in this process for texts, as a process for the rest."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from pylogctl import tree
+from pylogctl.app import root
+from pylogctl.context import Streams
+from pylogctl.failure import Failure, failure_of
+from pylogctl.report import as_text
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+class Result(NamedTuple):
+    """How a command ended and what it wrote."""
+
+    status: int
+    stdout: bytes
+    stderr: str
+    failure: Failure | None = None
+
+    @property
+    def text(self) -> str:
+        """Standard output as text."""
+        return self.stdout.decode()
+
+
+Invoke = Callable[..., Result]
+Spawn = Callable[..., subprocess.Popen[bytes]]
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No settings of the developer's machine, and no files in the home directory."""
+    for name in list(os.environ):
+        if name.startswith(("PYLOGCTL_", "XDG_")) or name in ("NO_COLOR", "FORCE_COLOR", "PAGER"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def invoke() -> Invoke:
+    """Run a command line in this process, with streams in memory."""
+
+    def run(*args: str, stdin: bytes = b"", tty: bool = False) -> Result:
+        stdout, stderr, echoed = io.BytesIO(), io.StringIO(), io.StringIO()
+        streams = Streams(io.BytesIO(stdin), stdout, stderr, stdout_is_tty=tty)
+        failure = None
+        with redirect_stdout(echoed):
+            try:
+                status = tree.run(root(), list(args), streams)
+            except Exception as error:
+                failure = failure_of(error)
+                if failure is None:
+                    raise
+                status = failure.status
+                stderr.write(as_text(failure) + "\n")
+        written = stdout.getvalue() + echoed.getvalue().encode()
+        return Result(int(status), written, stderr.getvalue(), failure)
+
+    return run
+
+
+def process_environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
+    """An environment for a process with nothing in it that is not asked for."""
+    return {"PATH": os.environ["PATH"], "HOME": str(home), **extra}
+
+
+@pytest.fixture
+def spawn(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
+    """Start the program as a process; keyword arguments are those of Popen, `env` adds to it."""
+
+    def start(*args: str, env: Mapping[str, str] | None = None, **options: object) -> object:
+        defaults: dict[str, object] = {
+            "stdin": subprocess.DEVNULL,
+            "stdout": subprocess.PIPE,
+            "stderr": subprocess.PIPE,
+            "cwd": REPOSITORY,
+        }
+        return subprocess.Popen(
+            [sys.executable, "-m", "pylogctl", *args],
+            env=process_environment(tmp_path / "home", env or {}),
+            **(defaults | options),  # type: ignore[call-overload]  # options by name
+        )
+
+    return start  # type: ignore[return-value]  # the overloads of Popen defeat the checker
+
+
+@pytest.fixture
+def run_process(spawn: Spawn) -> Invoke:
+    """Run the program as a process to its end."""
+
+    def run(*args: str, stdin: bytes | None = None, **options: object) -> Result:
+        if stdin is not None:
+            options["stdin"] = subprocess.PIPE
+        with spawn(*args, **options) as process:
+            stdout, stderr = process.communicate(stdin, timeout=60)
+        return Result(process.returncode, stdout or b"", (stderr or b"").decode())
+
+    return run
