@@ -110,13 +110,13 @@ class Consumption:
 
     def _run(self, reading: Reading) -> ExitStatus:
         started_s = last_s = time.monotonic()
-        if self._is_full:
+        if self.has_enough():
             self.end_reason = "no message was asked for"
             return ExitStatus.OK
         for stretches in reading.polls():
             for stretch in stretches:
                 self._handle(stretch)
-                if self._is_full:
+                if self.has_enough():
                     self.end_reason = "as many as asked for"
                     return ExitStatus.OK
             self._write_out()
@@ -142,8 +142,8 @@ class Consumption:
             return ExitStatus.OK if plan.max_messages is None else ExitStatus.TIMEOUT
         return None
 
-    @property
-    def _is_full(self) -> bool:
+    def has_enough(self) -> bool:
+        """Return whether as many messages are written as were asked for."""
         return self._plan.max_messages is not None and self.message_count >= self._plan.max_messages
 
     def _handle(self, stretch: Stretch) -> None:
@@ -155,11 +155,12 @@ class Consumption:
         limit = -1 if plan.max_messages is None else plan.max_messages - self.message_count
         found = decode_delimited(stretch.view, plan.delimiter, limit)
         if plan.delimiter and found.text.count(plan.delimiter) != found.message_count:
-            self._tell_delimiter_inside(stretch, plan.delimiter)
+            good = stretch._replace(view=stretch.view[: found.valid_bytes])
+            self._tell_delimiter_inside(good, plan.delimiter)
         self._write_text(found.text, plan.delimiter)
         self.message_count += found.message_count
         stretch.cursor.take(found.valid_bytes)
-        if found.fault is not Fault.NONE and not self._is_full:
+        if found.fault is not Fault.NONE and not self.has_enough():
             offset = stretch.offset + found.valid_bytes
             rest = stretch.view[found.valid_bytes :]
             self._handle_each(stretch._replace(offset=offset, view=rest))
@@ -180,7 +181,7 @@ class Consumption:
             for message in self._messages(entry, stretch):
                 if message.inner >= skip and self._is_before_end(message, stretch):
                     self._write_message(message)
-                if self._is_full:
+                if self.has_enough():
                     return
             consumed = entry.next_offset - stretch.offset
         stretch.cursor.take(consumed)
@@ -276,7 +277,7 @@ class Consumption:
             self._env.write(b"".join(parts))
 
     def _tell_delimiter_inside(self, stretch: Stretch, delimiter: bytes) -> None:
-        """Find the payload that holds the delimiter, and tell of it, if that is still to be done."""
+        """Find the first payload that holds the delimiter and tell of it, once."""
         if self._has_warned:
             return
         for entry in iter_entries(stretch.view, stretch.offset):

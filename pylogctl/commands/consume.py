@@ -1,0 +1,486 @@
+"""`pylogctl consume`: messages of topics to standard output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pylogctl.connections import connector, open_cluster
+from pylogctl.context import Environment
+from pylogctl.exit_status import ExitStatus
+from pylogctl.options import (
+    BROKERS,
+    LENGTH_PREFIXED,
+    PROPERTIES,
+    REGISTRY,
+    TIMEOUT,
+    OptionalValue,
+    accepts,
+)
+from pylogctl.tree import Command, new_app
+from pylogctl.units import parse_duration_ms, parse_duration_s, parse_size
+
+if TYPE_CHECKING:
+    from broker.client.cluster import Cluster, Connect
+    from broker.config import ConsumerConfig
+    from broker.topic import TopicPartition
+    from pylogctl.consume_options import Span
+    from pylogctl.consuming import Consumption
+    from pylogctl.offset_resolution import ResolvedRange
+
+app = new_app()
+
+FOR_EVER = "forever"
+_WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
+
+
+@app.command("consume", cls=Command)
+@accepts(
+    *REGISTRY,
+    *BROKERS,
+    *PROPERTIES,
+    *TIMEOUT,
+    exits=(
+        ExitStatus.FAILED,
+        ExitStatus.NOT_FOUND,
+        ExitStatus.PARTIAL,
+        ExitStatus.TIMEOUT,
+        ExitStatus.CORRUPT,
+        ExitStatus.UNREACHABLE,
+        ExitStatus.REMOTE,
+        ExitStatus.UNSUPPORTED,
+        ExitStatus.SIGPIPE,
+    ),
+    examples=(
+        "pylogctl consume syslog --from-beginning",
+        "pylogctl consume syslog -o @-10m:end --grep 'oom|segfault' -F '%t[%p] %o %s\\n'",
+        "pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L",
+        "pylogctl consume t --from-beginning -e --jsonl | jq -r .payload | sort | uniq -c",
+    ),
+    optional={
+        "-L": LENGTH_PREFIXED,
+        "--length-prefixed": LENGTH_PREFIXED,
+        "--wait-for-topic": _WAIT,
+    },
+)
+def consume(  # the signature is the option table
+    env: Environment,
+    topics: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topics to read.")
+    ] = None,
+    include: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--include",
+            metavar="RE",
+            help="Read every topic whose whole name matches (repeatable).",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--exclude",
+            metavar="RE",
+            help="But none of those that match this (repeatable).",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    partition: Annotated[
+        str | None,
+        typer.Option(
+            "-p",
+            "--partition",
+            metavar="LIST",
+            help="Only these: 0, 2-0, *-0, 0,1 or 0..3.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--offset",
+            metavar="SPEC",
+            help="Where to start, and to end: START[:END]; see pylogctl-offsets(7). Default: end.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    from_beginning: Annotated[
+        bool,
+        typer.Option("--from-beginning", help="Same as -o start.", rich_help_panel="Selection"),
+    ] = False,
+    strict_offset: Annotated[
+        bool,
+        typer.Option(
+            "--strict-offset",
+            help="An offset out of range is an error, not moved into it.",
+            rich_help_panel="Selection",
+        ),
+    ] = False,
+    wait_for_topic: Annotated[
+        str | None,
+        typer.Option(
+            "--wait-for-topic",
+            metavar="[DUR]",
+            help="Wait for a topic that does not exist yet.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    max_messages: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--max-messages",
+            metavar="N",
+            min=0,
+            help="Stop after exactly so many.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    exit_at_end: Annotated[
+        bool,
+        typer.Option(
+            "-e",
+            "--exit-at-end/--follow",
+            "--no-follow/-f",
+            help="Stop where each partition ended at the start. Default: --follow.",
+            rich_help_panel="Limits",
+        ),
+    ] = False,
+    idle_timeout: Annotated[
+        str | None,
+        typer.Option(
+            "--idle-timeout",
+            metavar="DUR",
+            help="Stop when nothing came for so long; status 7 if -n is not reached.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "-D",
+            "--delimiter",
+            metavar="STR",
+            help="Write this after each message, escapes allowed. Default: \\n.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    null: Annotated[
+        bool, typer.Option("-0", "--null", help="Same as -D '\\0'.", rich_help_panel="Output")
+    ] = False,
+    length_prefixed: Annotated[
+        Literal["u32be", "u32le", "u64be", "varint"] | None,
+        typer.Option(
+            "-L",
+            "--length-prefixed",
+            metavar="[u32be|u32le|u64be|varint]",
+            help="Write the length before each message; u32be if left out. Safe for any bytes.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    hex_lines: Annotated[
+        bool, typer.Option("--hex", help="A hexadecimal line each.", rich_help_panel="Output")
+    ] = False,
+    base64_lines: Annotated[
+        bool, typer.Option("--base64", help="A base64 line each.", rich_help_panel="Output")
+    ] = False,
+    jsonl: Annotated[
+        bool,
+        typer.Option(
+            "--jsonl", help="A JSON object each, with all that is known.", rich_help_panel="Output"
+        ),
+    ] = False,
+    payload_encoding: Annotated[
+        Literal["auto", "utf8", "base64", "hex"],
+        typer.Option(
+            "--payload-encoding",
+            help="How --jsonl writes payloads. Auto: text if valid UTF-8, else base64.",
+            rich_help_panel="Output",
+        ),
+    ] = "auto",
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Nothing between messages.", rich_help_panel="Output"),
+    ] = False,
+    message_format: Annotated[
+        str | None,
+        typer.Option(
+            "-F",
+            "--format",
+            metavar="STR",
+            help="Format string; see pylogctl-formats(7).",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    pretty: Annotated[
+        bool,
+        typer.Option("--pretty", help="A header line and the payload.", rich_help_panel="Output"),
+    ] = False,
+    to_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--to-dir", metavar="DIR", help="A file for each message.", rich_help_panel="Output"
+        ),
+    ] = None,
+    no_final_delimiter: Annotated[
+        bool,
+        typer.Option(
+            "--no-final-delimiter",
+            help="Delimiter between messages, not after each.",
+            rich_help_panel="Output",
+        ),
+    ] = False,
+    strict_framing: Annotated[
+        bool,
+        typer.Option(
+            "--strict-framing",
+            help="A payload that holds the delimiter is an error (status 8).",
+            rich_help_panel="Output",
+        ),
+    ] = False,
+    unbuffered: Annotated[
+        bool,
+        typer.Option(
+            "-u", "--unbuffered", help="Flush after each message.", rich_help_panel="Output"
+        ),
+    ] = False,
+    grep: Annotated[
+        str | None,
+        typer.Option(
+            "--grep",
+            metavar="RE",
+            help="Only messages whose payload matches; -n counts those.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    ignore_case: Annotated[
+        bool,
+        typer.Option("-i", "--ignore-case", help="For --grep.", rich_help_panel="Selection"),
+    ] = False,
+    invert: Annotated[
+        bool,
+        typer.Option(
+            "--invert", help="Only messages --grep does not match.", rich_help_panel="Selection"
+        ),
+    ] = False,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="EXPR",
+            help="Only messages for which this holds, such as size>1000 (repeatable).",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    sample: Annotated[
+        str | None,
+        typer.Option(
+            "--sample",
+            metavar="N/M",
+            help="N of every M messages.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    skip: Annotated[
+        int,
+        typer.Option(
+            "--skip",
+            metavar="N",
+            min=0,
+            help="Leave out the first N messages.",
+            rich_help_panel="Selection",
+        ),
+    ] = 0,
+    order: Annotated[
+        Literal["arrival", "partition"],
+        typer.Option(
+            "--order",
+            help="As messages come, or one partition after another (needs an end).",
+            rich_help_panel="Output",
+        ),
+    ] = "arrival",
+    on_corrupt: Annotated[
+        Literal["stop", "skip", "raw"],
+        typer.Option(
+            "--on-corrupt",
+            help="Stop with status 8; leave out and end with 6; or write the stored bytes.",
+            rich_help_panel="Limits",
+        ),
+    ] = "stop",
+    fetch_size: Annotated[
+        str | None,
+        typer.Option(
+            "--fetch-size",
+            metavar="SIZE",
+            help="Bytes per partition and request. Default: 1MiB.",
+            rich_help_panel="Connection",
+        ),
+    ] = None,
+    max_wait: Annotated[
+        str | None,
+        typer.Option(
+            "--max-wait",
+            metavar="DUR",
+            help="How long a broker waits for new messages. Default: 500ms.",
+            rich_help_panel="Connection",
+        ),
+    ] = None,
+    socket_buffer: Annotated[
+        str | None,
+        typer.Option(
+            "--socket-buffer",
+            metavar="SIZE",
+            help="Receive buffer of the socket. Default: the system's.",
+            rich_help_panel="Connection",
+        ),
+    ] = None,
+) -> None:
+    """Read messages of topics to stdout.
+
+    Goes on for ever unless told where to end. Payloads are written as they are, byte for byte; on
+    a terminal control bytes are shown as escapes.
+    """
+    from pylogctl import consume_options, partition_list, selection, signals
+    from pylogctl.consuming import Consumption
+    from pylogctl.framing import LengthCode
+
+    consume_options.check_group_less(topics or (), include or ())
+    wanted = None if partition is None else partition_list.parse_partition_list(partition)
+    span = consume_options.make_span(
+        env, offset or (), from_beginning=from_beginning, exit_at_end=exit_at_end
+    )
+    consume_options.check_order(order, span)
+    plan = consume_options.make_plan(
+        env,
+        consume_options.Shown(
+            delimiter=delimiter,
+            null=null,
+            length_prefixed=None if length_prefixed is None else LengthCode(length_prefixed),
+            hex_lines=hex_lines,
+            base64_lines=base64_lines,
+            jsonl=jsonl,
+            raw=raw,
+            message_format=message_format,
+            pretty=pretty,
+            to_dir=to_dir,
+            payload_encoding=payload_encoding,
+        ),
+        consume_options.Chosen(
+            max_messages=max_messages,
+            grep=grep,
+            ignore_case=ignore_case,
+            invert=invert,
+            where=where or (),
+            sample=sample,
+            skip=skip,
+        ),
+        on_corrupt=on_corrupt,
+        unbuffered=unbuffered,
+        final_delimiter=not no_final_delimiter,
+        strict_framing=strict_framing,
+        idle_timeout=idle_timeout,
+    )
+    patterns = selection.compile_patterns(include or (), "--include")
+    exclusions = selection.compile_patterns(exclude or (), "--exclude")
+    config = _config(env, fetch_size, max_wait, socket_buffer)
+    connect = connector(env, receive_bytes=config.socket_receive_bytes)
+    with ExitStack() as stack:
+        stop = stack.enter_context(signals.graceful_stop())
+        cluster = stack.enter_context(open_cluster(env, connect))
+        if wait_for_topic is not None:
+            limit_s = None if wait_for_topic == FOR_EVER else parse_duration_s(wait_for_topic)
+            selection.wait_for_topics(
+                cluster, topics or (), timeout_s=limit_s, should_stop=lambda: stop.is_set
+            )
+        names = selection.select_topics(cluster, topics or (), include=patterns, exclude=exclusions)
+        partitions = selection.select_partitions(cluster, names, wanted)
+        ranges = _resolve(env, cluster, connect, partitions, span, strict=strict_offset)
+        consumption = Consumption(env, plan, stop)
+        status = _write(
+            env,
+            cluster,
+            connect,
+            ranges,
+            config,
+            consumption,
+            one_by_one=order == "partition",
+        )
+    if status:
+        raise typer.Exit(status)
+
+
+def _config(
+    env: Environment, fetch_size: str | None, max_wait: str | None, socket_buffer: str | None
+) -> ConsumerConfig:
+    """Return the consumer's settings: `-X` properties, and the options on top."""
+    from broker.config import ConsumerConfig
+
+    given = {
+        "fetch.size": None if fetch_size is None else parse_size(fetch_size),
+        "fetch.wait.max.ms": None if max_wait is None else parse_duration_ms(max_wait),
+        "socket.buffersize": None if socket_buffer is None else parse_size(socket_buffer),
+    }
+    options = {name: str(value) for name, value in given.items() if value is not None}
+    return ConsumerConfig.from_properties({**env.settings.properties, **options})
+
+
+def _resolve(
+    env: Environment,
+    cluster: Cluster,
+    connect: Connect,
+    partitions: Sequence[TopicPartition],
+    span: Span,
+    *,
+    strict: bool,
+) -> dict[TopicPartition, ResolvedRange]:
+    """Return where to start and to end in each partition, telling what had to be moved."""
+    from broker.client.positions import Positions
+    from pylogctl.offset_resolution import resolve
+
+    ranges = {}
+    with Positions(cluster, connect) as positions:
+        for partition in partitions:
+            found = resolve(span.range_for(partition), partition, positions, strict=strict)
+            for warning in found.warnings:
+                env.warn(warning)
+            end = "" if found.end is None else f" to {found.end.offset}"
+            env.trace(1, f"{partition}: reading from {found.start.offset}{end}")
+            ranges[partition] = found
+    return ranges
+
+
+def _write(
+    env: Environment,
+    cluster: Cluster,
+    connect: Connect,
+    ranges: dict[TopicPartition, ResolvedRange],
+    config: ConsumerConfig,
+    consumption: Consumption,
+    *,
+    one_by_one: bool,
+) -> ExitStatus:
+    """Read the ranges, all at once or one after another, and write their messages."""
+    from pylogctl.consuming import summary
+    from pylogctl.reading import Reading
+
+    groups = [{one: wanted} for one, wanted in ranges.items()] if one_by_one else [ranges]
+    status = ExitStatus.OK
+    for group in groups:
+        with Reading(
+            cluster,
+            connect,
+            group,
+            fetch_bytes=config.fetch_bytes,
+            max_wait_ms=config.max_wait_ms,
+        ) as reading:
+            status = consumption.run(reading)
+        if status or consumption.has_enough():
+            break
+    env.note(summary(consumption))
+    return status

@@ -1,0 +1,233 @@
+"""The options of `pylogctl consume` turned into what is read and what is written.
+
+Knows no connection; a mistake in any option is found before one is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pylogctl.consuming import OnCorrupt, Plan
+from pylogctl.context import Environment
+from pylogctl.envelope import PayloadEncoding, write_envelope
+from pylogctl.errors import UsageError
+from pylogctl.filters import Filter, Sample, compile_grep, grep, parse_sample, parse_where
+from pylogctl.framing import Framing, LengthCode, Shape, choose_framing, write_message
+from pylogctl.message_format import Received, Render, compile_format
+from pylogctl.offset_spec import (
+    Absolute,
+    FileOffset,
+    Mark,
+    OffsetRange,
+    OffsetSpec,
+    parse_offset_file,
+    parse_offset_spec,
+)
+from pylogctl.units import parse_duration_s
+
+if TYPE_CHECKING:
+    from broker.topic import TopicPartition
+
+PRETTY = "@full"
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 9}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How messages are written; at most one of the ways may be asked for."""
+
+    delimiter: str | None = None
+    null: bool = False
+    length_prefixed: LengthCode | None = None
+    hex_lines: bool = False
+    base64_lines: bool = False
+    jsonl: bool = False
+    raw: bool = False
+    message_format: str | None = None
+    pretty: bool = False
+    to_dir: Path | None = None
+    payload_encoding: str = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Which of the messages read are written, and how many."""
+
+    max_messages: int | None = None
+    grep: str | None = None
+    ignore_case: bool = False
+    invert: bool = False
+    where: Sequence[str] = ()
+    sample: str | None = None
+    skip: int = 0
+
+
+def make_plan(
+    env: Environment,
+    shown: Shown,
+    chosen: Chosen,
+    *,
+    on_corrupt: str,
+    unbuffered: bool,
+    final_delimiter: bool,
+    strict_framing: bool,
+    idle_timeout: str | None,
+) -> Plan:
+    """Return what to write and when to end.
+
+    Raises:
+        UsageError: an option is malformed, or two of them cannot go together.
+        CliError: a format asks for what is not stored.
+    """
+    render, delimiter = _rendering(env, shown)
+    return Plan(
+        render=render,
+        delimiter=delimiter,
+        filters=_filters(chosen),
+        max_messages=chosen.max_messages,
+        on_corrupt=OnCorrupt(on_corrupt),
+        unbuffered=unbuffered or env.streams.stdout_is_tty,
+        final_delimiter=final_delimiter,
+        strict_framing=strict_framing,
+        idle_timeout_s=None if idle_timeout is None else parse_duration_s(idle_timeout),
+        timeout_s=env.settings.timeout_s,
+    )
+
+
+def _rendering(env: Environment, shown: Shown) -> tuple[Render, bytes | None]:
+    """Return how one message is written, and the delimiter if that is all there is to it."""
+    framing = choose_framing(
+        delimiter=shown.delimiter,
+        null=shown.null,
+        length_prefixed=None
+        if shown.length_prefixed is None
+        else LengthCode(shown.length_prefixed),
+        hex_lines=shown.hex_lines,
+        base64_lines=shown.base64_lines,
+        jsonl=shown.jsonl,
+        whole=shown.raw,
+    )
+    is_default = framing == Framing(Shape.DELIMITED) and shown.delimiter is None
+    ways = {
+        "--format": shown.message_format is not None,
+        "--pretty": shown.pretty,
+        "--to-dir": shown.to_dir is not None,
+        "a framing": not is_default,
+    }
+    if len(asked := [way for way, is_given in ways.items() if is_given]) > 1:
+        raise UsageError(f"only one form of output is possible: {' and '.join(asked)}")
+    if shown.message_format is not None or shown.pretty:
+        return compile_format(PRETTY if shown.pretty else shown.message_format or ""), None
+    if shown.to_dir is not None:
+        return _file_writer(shown.to_dir), None
+    if framing.shape is Shape.JSONL:
+        encoding = PayloadEncoding(shown.payload_encoding)
+        return (lambda received: write_envelope(received.facts, encoding)), None
+    if is_default and env.streams.stdout_is_tty:
+        return _for_terminal, None
+    is_text = framing.shape in (Shape.DELIMITED, Shape.WHOLE)
+    return (
+        lambda received: write_message(received.facts.payload, framing),
+        framing.delimiter if is_text else None,
+    )
+
+
+def _for_terminal(received: Received) -> bytes:
+    """Return a payload as a line on which no control byte does anything."""
+    text = received.facts.payload.decode("utf-8", "backslashreplace")
+    return text.translate(_CONTROL).encode() + b"\n"
+
+
+def _file_writer(directory: Path) -> Render:
+    """Return what writes each message into a file of its own, and nothing to standard output."""
+
+    def write(received: Received) -> bytes:
+        facts = received.facts
+        name = f"{facts.partition.topic}_{facts.partition.name}_{facts.offset:020d}"
+        if facts.inner or facts.next_offset == facts.offset:
+            name += f".{facts.inner}"
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_bytes(facts.payload)
+        return b""
+
+    return write
+
+
+def _filters(chosen: Chosen) -> list[Filter]:
+    filters: list[Filter] = []
+    if chosen.grep is not None:
+        pattern = compile_grep(chosen.grep, ignore_case=chosen.ignore_case)
+        filters.append(grep(pattern, invert=chosen.invert))
+    elif chosen.ignore_case or chosen.invert:
+        raise UsageError("-i and --invert say how --grep works, which is not given")
+    filters += map(parse_where, chosen.where)
+    if chosen.sample is not None or chosen.skip:
+        take, of = parse_sample(chosen.sample or "1/1")
+        filters.append(Sample(skip=chosen.skip, take=take, of=of))
+    return filters
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From where to where partitions are read."""
+
+    spec: OffsetSpec
+    from_file: Sequence[FileOffset]
+    exit_at_end: bool
+
+    def range_for(self, partition: TopicPartition) -> OffsetRange:
+        """Return the range of one partition; without an end it goes on for ever."""
+        wanted = self.spec.range_for(partition)
+        for line in self.from_file:
+            if line.topic == partition.topic and line.pattern.matches(partition):
+                wanted = OffsetRange(Absolute(line.offset, nearest=False), None)
+        if self.exit_at_end and wanted.end is None:
+            return wanted._replace(end=Mark.LATEST)
+        return wanted
+
+
+def make_span(
+    env: Environment,
+    offsets: Sequence[str],
+    *,
+    from_beginning: bool,
+    exit_at_end: bool,
+) -> Span:
+    """Return from where to where to read.
+
+    Raises:
+        UsageError: an offset is malformed, or both `--offset` and `--from-beginning` are given.
+    """
+    if from_beginning and offsets:
+        raise UsageError("--from-beginning is --offset start; only one of them is possible")
+    texts = ["start"] if from_beginning else list(offsets)
+    spec = parse_offset_spec(texts, now_ms=env.clock.time_ms())
+    from_file: Sequence[FileOffset] = ()
+    if spec.file is not None:
+        with spec.file.open(encoding="utf-8") as lines:
+            from_file = parse_offset_file(lines)
+    return Span(spec, from_file, exit_at_end)
+
+
+def check_order(order: str, span: Span) -> None:
+    """Check that partitions that are read one after another have an end.
+
+    Raises:
+        UsageError: they go on for ever.
+    """
+    ranges = [span.spec.default, *(offsets for _, offsets in span.spec.partitions)]
+    if order == "partition" and not span.exit_at_end and any(r.end is None for r in ranges):
+        raise UsageError("--order partition needs an end: -e, or an offset range START:END")
+
+
+def check_group_less(topics: Sequence[str], include: Sequence[str]) -> None:
+    """Check that there is something to read.
+
+    Raises:
+        UsageError: neither a topic nor a pattern is given.
+    """
+    if not topics and not include:
+        raise UsageError("missing TOPIC (or --include RE)", hints=["try: pylogctl topic list"])
