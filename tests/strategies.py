@@ -99,67 +99,75 @@ def wrapper_bytes(codec: Codec, inner: bytes, high_bits: int = 0) -> bytes:
     return magic1_bytes(compress(codec, inner), codec | high_bits)
 
 
-def payloads() -> st.SearchStrategy[bytes]:
-    """Payloads: short, empty, and long enough to compress."""
-    repeated = st.builds(lambda piece, n: piece * n, st.binary(max_size=4), st.integers(0, 60))
-    return st.binary(max_size=40) | repeated
+_BYTE = st.integers(0, 255)
+_LENGTHS = st.sampled_from((-(2**31), -1, 0, 4, 5, 6, 2**31 - 1))
+_DAMAGES = st.sampled_from(("flip", "length", "cut", "insert", "end"))
+
+PAYLOADS = st.binary(max_size=40) | st.builds(
+    lambda piece, n: piece * n, st.binary(max_size=4), st.integers(0, 60)
+)
+"""Short ones, empty ones, and ones long enough to compress."""
+
+PLAIN_ENTRIES = st.builds(
+    lambda payload, high: BuiltEntry(magic1_bytes(payload, high << 2), (payload,)),
+    PAYLOADS,
+    st.just(0) | st.integers(0, 63),
+) | PAYLOADS.map(lambda payload: BuiltEntry(magic0_bytes(payload), (payload,)))
+"""Entries without compression, of both magics, with any meaningless attribute bits."""
 
 
-def plain_entries() -> st.SearchStrategy[BuiltEntry]:
-    """Entries without compression, of both magics, with any meaningless attribute bits."""
-    magic0 = payloads().map(lambda payload: BuiltEntry(magic0_bytes(payload), (payload,)))
-    magic1 = st.builds(
-        lambda payload, high: BuiltEntry(magic1_bytes(payload, high << 2), (payload,)),
-        payloads(),
-        st.just(0) | st.integers(0, 63),
-    )
-    return magic1 | magic0
-
-
-@st.composite
-def wrappers(
-    draw: st.DrawFn, inner_entries: st.SearchStrategy[BuiltEntry] | None = None
+def _wrapper(
+    codec: Codec, meaningless_bits: int, inner: list[BuiltEntry], tail: bytes
 ) -> BuiltEntry:
-    """Wrappers of every codec, also empty ones and ones with a partial inner tail."""
-    codec = draw(st.sampled_from(WRAPPER_CODECS))
-    inner = draw(st.lists(inner_entries or plain_entries(), max_size=4))
-    data = b"".join(entry.data for entry in inner)
-    tail = draw(st.just(b"") | plain_entries().map(lambda entry: entry.data[:-1]))
-    meaningless_bits = 2 if codec in (Codec.GZIP, Codec.SNAPPY) else 4
-    high_bits = draw(st.integers(0, 255 >> meaningless_bits)) << meaningless_bits
+    """Wrap entries and a partial one behind them, which may be the first only if it is tiny."""
+    meaningless_mask = 0xFC if codec in (Codec.GZIP, Codec.SNAPPY) else 0xF0
+    data = b"".join(entry.data for entry in inner) + (tail if inner else tail[:3])
     return BuiltEntry(
-        wrapper_bytes(codec, data + (tail if inner else tail[:3]), high_bits),
+        wrapper_bytes(codec, data, meaningless_bits & meaningless_mask),
         tuple(payload for entry in inner for payload in entry.payloads),
         is_wrapper=True,
     )
 
 
-def entries() -> st.SearchStrategy[BuiltEntry]:
-    """Entries of every kind, wrappers in wrappers included."""
-    return st.recursive(plain_entries(), wrappers, max_leaves=4)
+def _wrappers(inner: st.SearchStrategy[BuiltEntry]) -> st.SearchStrategy[BuiltEntry]:
+    return st.builds(
+        _wrapper,
+        st.sampled_from(WRAPPER_CODECS),
+        st.just(0) | _BYTE,
+        st.lists(inner, max_size=3),
+        st.just(b"") | PLAIN_ENTRIES.map(lambda entry: entry.data[:-1]),
+    )
 
 
-def message_sets(
-    each: st.SearchStrategy[BuiltEntry] | None = None, *, min_size: int = 0
-) -> st.SearchStrategy[BuiltSet]:
-    """Valid message sets of at least `min_size` entries."""
-    lists = st.lists(each or entries(), min_size=min_size, max_size=5)
+WRAPPERS = _wrappers(PLAIN_ENTRIES | _wrappers(PLAIN_ENTRIES | _wrappers(PLAIN_ENTRIES)))
+"""Wrappers of every codec, also nested ones, empty ones and ones with a partial inner tail."""
+
+ENTRIES = PLAIN_ENTRIES | PLAIN_ENTRIES | WRAPPERS
+"""Entries of every kind."""
+
+
+def _sets(each: st.SearchStrategy[BuiltEntry], min_size: int = 0) -> st.SearchStrategy[BuiltSet]:
+    lists = st.lists(each, min_size=min_size, max_size=4)
     return lists.map(lambda found: BuiltSet(tuple(found)))
 
 
+MESSAGE_SETS = _sets(ENTRIES)
+FILLED_SETS = _sets(ENTRIES, min_size=1)
+PLAIN_SETS = _sets(PLAIN_ENTRIES)
+
+
 @st.composite
-def damaged_sets(draw: st.DrawFn) -> bytes:
+def _damaged_sets(draw: st.DrawFn) -> bytes:
     """Message sets with a few bits flipped, lengths overwritten, bytes cut out or put in."""
-    built = draw(message_sets(min_size=1))
+    built = draw(FILLED_SETS)
     data = bytearray(built.data)
     for _ in range(draw(st.integers(1, 3))):
         position = draw(st.sampled_from(built.boundaries) | st.integers(0, len(data)))
-        match draw(st.sampled_from(("flip", "length", "cut", "insert", "end"))):
+        match draw(_DAMAGES):
             case "flip" if position < len(data):
                 data[position] ^= 1 << draw(st.integers(0, 7))
             case "length":
-                length = draw(st.sampled_from((-(2**31), -1, 0, 4, 5, 6, 2**31 - 1)))
-                data[position : position + 4] = struct.pack(">i", length)
+                data[position : position + 4] = struct.pack(">i", draw(_LENGTHS))
             case "cut":
                 del data[position : position + draw(st.integers(1, 12))]
             case "insert":
@@ -169,27 +177,31 @@ def damaged_sets(draw: st.DrawFn) -> bytes:
     return bytes(data)
 
 
-@st.composite
-def odd_entries(draw: st.DrawFn) -> bytes:
-    """Entries whose fields are chosen one by one, most of them wrong somewhere."""
-    payload = draw(payloads())
-    magic = draw(st.sampled_from((0, 1, 1, 1, 2, 255)))
-    header_bytes = 6 if magic else 5
-    length = header_bytes + len(payload) + draw(st.sampled_from((0, 0, 0, -1, 1, 7)))
-    crc = zlib.crc32(payload) ^ draw(st.sampled_from((0, 0, 0, 1)))
-    attributes = bytes((draw(st.integers(0, 255)),)) if magic else b""
-    return struct.pack(">iB", length, magic) + attributes + struct.pack(">I", crc) + payload
+def _odd_entry(
+    payload: bytes, magic: int, length_error: int, crc_error: int, attributes: int
+) -> bytes:
+    header = bytes((magic, attributes)) if magic else b"\x00"
+    crc = struct.pack(">I", zlib.crc32(payload) ^ crc_error)
+    return struct.pack(">i", len(header + crc + payload) + length_error) + header + crc + payload
 
 
-def any_sets() -> st.SearchStrategy[bytes]:
-    """What may stand where a message set should: good, damaged, or not one at all."""
-    odd = st.lists(odd_entries() | entries().map(lambda entry: entry.data), max_size=4)
-    return (
-        message_sets().map(lambda built: built.data)
-        | damaged_sets()
-        | odd.map(b"".join)
-        | st.binary(max_size=60)
-    )
+ODD_ENTRIES = st.builds(
+    _odd_entry,
+    PAYLOADS,
+    st.sampled_from((0, 1, 1, 1, 2, 255)),
+    st.sampled_from((0, 0, 0, -1, 1, 7)),
+    st.sampled_from((0, 0, 0, 1)),
+    _BYTE,
+)
+"""Entries whose fields are chosen one by one, most of them wrong somewhere."""
+
+ANY_SETS = (
+    MESSAGE_SETS.map(lambda built: built.data)
+    | _damaged_sets()
+    | st.lists(ODD_ENTRIES | ENTRIES.map(lambda entry: entry.data), max_size=3).map(b"".join)
+    | st.binary(max_size=60)
+)
+"""What may stand where a message set should: good, damaged, or not one at all."""
 
 
 INT8 = st.integers(-(2**7), 2**7 - 1)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from broker.errors import InvalidMessageError
 from broker.protocol.compression import Codec, codec_of, compress, decompress
 from tests.broker.protocol.golden import VECTORS
-from tests.strategies import WRAPPER_CODECS, payloads
+from tests.strategies import PAYLOADS, WRAPPER_CODECS
 
 CODECS = st.sampled_from(WRAPPER_CODECS)
 SNAPPY_HEADER = VECTORS["snappy-stream-header"].data
@@ -37,7 +37,7 @@ def snappy_block_sizes(container: bytes) -> list[int]:
     return sizes
 
 
-@given(CODECS, payloads())
+@given(CODECS, PAYLOADS)
 def test_data_when_compressed_and_decompressed_then_is_the_same(codec: Codec, data: bytes) -> None:
     assert decompress(codec, compress(codec, data)) == data
 
@@ -130,7 +130,7 @@ def test_container_when_bytes_are_random_then_only_invalid_message_is_raised(
         return
 
 
-@given(CODECS, payloads(), st.data())
+@given(CODECS, PAYLOADS, st.data())
 def test_container_when_a_byte_is_changed_then_only_invalid_message_is_raised(
     codec: Codec, payload: bytes, data: st.DataObject
 ) -> None:
