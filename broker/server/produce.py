@@ -140,31 +140,43 @@ class ProduceHandler:
 
     def _append_together(self, frames: list[memoryview]) -> bool:
         """Append with one write for each partition, or append nothing and return False."""
-        sets_of_head = _group(frames)
-        if sets_of_head is None:
+        batches = _group(frames)
+        if batches is None:
             return False
         appends = []
-        for head, sets in sets_of_head.items():
+        for head, batch in batches.items():
             log = self._log_of_head.get(head) or self._find_log(head)
-            if log is None:
+            taken = self._take(batch) if log is not None else None
+            if log is None or taken is None:
                 return False
-            message_set = sets[0] if len(sets) == 1 else memoryview(b"".join(sets))
-            found = scan(message_set)
-            if found.fault or found.max_payload_bytes > self._max_message_bytes:
-                return False
-            count = found.entry_count
-            if found.wrappers:
-                try:
-                    count = count_messages(message_set, found)
-                except InvalidMessageError:
-                    return False
-            appends.append((log, message_set, count))
+            appends.append((log, *taken))
         for log, message_set, count in appends:
-            log.append(message_set, count)
             counters = self._metrics.topics[log.partition.topic]
+            try:
+                log.append(message_set, count)
+            except BrokerError:
+                counters.failed_produce += 1
+                raise
             counters.messages_in += count
             counters.bytes_in += len(message_set)
         return True
+
+    def _take(self, batch: _Batch) -> tuple[Buffer, int] | None:
+        """Return the sets as one, and how many messages it holds; None if one is not all good."""
+        sets = batch.sets
+        message_set = sets[0] if len(sets) == 1 else memoryview(b"".join(sets))
+        count = 0
+        # only where each set is one message do their ends show in a scan of all: a message cut
+        # off at the end of one set must not be completed by the next
+        for one in [message_set] if batch.are_single else sets:
+            found = scan(one)
+            if found.fault or found.max_payload_bytes > self._max_message_bytes:
+                return None
+            try:
+                count += count_messages(one, found) if found.wrappers else found.entry_count
+            except InvalidMessageError:
+                return None
+        return message_set, count
 
     def _find_log(self, head: bytes) -> Log | None:
         """Return and remember an existing log; None where the slow path has to look closer."""
@@ -201,9 +213,22 @@ class ProduceHandler:
             self._metrics.produce.record(time.perf_counter() - started_s)
 
 
-def _group(frames: list[memoryview]) -> dict[bytes, list[memoryview]] | None:
+class _Batch:
+    """The message sets of one partition among requests that arrived together.
+
+    `are_single` says that each is as long as the length field of its first message says.
+    """
+
+    __slots__ = ("are_single", "sets")
+
+    def __init__(self) -> None:
+        self.sets: list[memoryview] = []
+        self.are_single = True
+
+
+def _group(frames: list[memoryview]) -> dict[bytes, _Batch] | None:
     """Return the message sets by request head (type, topic, partition), or None if one is odd."""
-    heads: dict[bytes, list[memoryview]] = {}
+    batches: dict[bytes, _Batch] = {}
     unpack = _TYPE_AND_TOPIC_LENGTH.unpack_from
     unpack_size = INT32.unpack_from
     for frame in frames:
@@ -217,9 +242,10 @@ def _group(frames: list[memoryview]) -> dict[bytes, list[memoryview]] | None:
         if size < 0 or start + size > len(frame):
             return None
         head = bytes(frame[: start - 4])
-        sets = heads.get(head)
-        if sets is None:
-            heads[head] = [frame[start : start + size]]
-        else:
-            sets.append(frame[start : start + size])
-    return heads
+        batch = batches.get(head)
+        if batch is None:
+            batch = batches[head] = _Batch()
+        batch.sets.append(frame[start : start + size])
+        if batch.are_single and (size < 4 or unpack_size(frame, start)[0] != size - 4):
+            batch.are_single = False
+    return batches

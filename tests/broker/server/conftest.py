@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from broker.server.lifecycle import Broker
+from tests.broker.server.peer import Peer
+
+PeerFactory = Callable[..., Peer]
+BrokerFactory = Callable[..., Broker]
+
+
+@pytest.fixture
+def connect() -> Iterator[PeerFactory]:
+    """Make connections to a broker, closed at the end."""
+    peers: list[Peer] = []
+
+    def make(broker: Broker, *, receive_bytes: int = 0, address: str = "127.0.0.1") -> Peer:
+        peer = Peer(broker.port, receive_bytes=receive_bytes, address=address)
+        peers.append(peer)
+        return peer
+
+    yield make
+    for peer in peers:
+        peer.close()
+
+
+@pytest.fixture
+def peer(running_broker: Broker, connect: PeerFactory) -> Peer:
+    """A connection to `running_broker`."""
+    return connect(running_broker)
+
+
+@pytest.fixture
+def expects_bugs() -> None:
+    """Let the broker log a bug of its own, which the test has planted."""
+
+
+@pytest.fixture(autouse=True)
+def no_bugs(request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail a test during which the broker survived a bug of its own."""
+    yield
+    records = [*caplog.get_records("call"), *caplog.get_records("teardown")]
+    bugs = [one.getMessage() for one in records if one.exc_info]
+    assert not bugs or "expects_bugs" in request.fixturenames

@@ -1,0 +1,204 @@
+"""A client that speaks in frames, for tests of what a broker makes of them."""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+from types import TracebackType
+from typing import Any
+
+from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.requests import (
+    Acks,
+    BaseRequest,
+    ExtensionRequest,
+    FetchRequest,
+    MultiFetchRequest,
+    OffsetsRequest,
+    PartitionPosition,
+    PartitionSet,
+    ProduceRequest,
+    PublishRequest,
+    ReadRequest,
+    RequestHeader,
+    StatusRequest,
+    encode_extension_request,
+    encode_request,
+)
+from broker.protocol.responses import (
+    Published,
+    ReadPart,
+    decode_document,
+    decode_extension_response,
+    decode_fetch_response,
+    decode_multifetch_response,
+    decode_offsets_response,
+    decode_publish_response,
+    decode_read_response,
+)
+from broker.topic import TopicPartition
+
+ANSWER_TIMEOUT_S = 20.0
+
+
+def partition(topic: str, index: int = 0, home: int = -1) -> TopicPartition:
+    """Name a partition of the broker asked."""
+    return TopicPartition(topic, home, index)
+
+
+def extension_frame(request: ExtensionRequest, correlation_id: int = 1) -> bytes:
+    """Return the frame of one of our own requests."""
+    return encode_extension_request(request, RequestHeader(0, correlation_id, "test"))
+
+
+def publish_request(
+    topic: str, message_set: Buffer, *, acks: Acks = Acks.COMMITTED, timeout_ms: int = 10_000
+) -> PublishRequest:
+    """Return a publish of one set to partition 0."""
+    return PublishRequest(acks, timeout_ms, (PartitionSet(partition(topic), message_set),))
+
+
+def read_request(
+    topic: str, offset: int, *, max_wait_ms: int = 0, min_bytes: int = 1, max_bytes: int = 1 << 20
+) -> ReadRequest:
+    """Return a read of partition 0."""
+    return ReadRequest(
+        max_wait_ms,
+        min_bytes,
+        max_bytes,
+        (PartitionPosition(partition(topic), offset, max_bytes),),
+    )
+
+
+class Peer:
+    """A plain connection to a broker on this machine.
+
+    Args:
+        port: where the broker listens.
+        receive_bytes: SO_RCVBUF, for a client that is slow to take answers; 0 leaves it be.
+        address: the address to come from.
+    """
+
+    def __init__(self, port: int, *, receive_bytes: int = 0, address: str = "127.0.0.1") -> None:
+        self.socket = socket.socket()
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.settimeout(ANSWER_TIMEOUT_S)
+        self.socket.bind((address, 0))
+        self.socket.connect(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def __enter__(self) -> Peer:
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def send(self, *requests: BaseRequest) -> None:
+        """Send 0.7 requests in one write."""
+        self.send_bytes(b"".join(map(encode_request, requests)))
+
+    def send_extension(self, request: ExtensionRequest, correlation_id: int = 1) -> None:
+        self.send_bytes(extension_frame(request, correlation_id))
+
+    def send_bytes(self, data: Buffer) -> None:
+        self.socket.sendall(data)
+
+    def receive(self) -> bytes:
+        """Return the next answer without its size field."""
+        return self._receive_exactly(INT32.unpack(self._receive_exactly(4))[0])
+
+    def _receive_exactly(self, size: int) -> bytes:
+        chunks = bytearray()
+        while len(chunks) < size:
+            chunk = self.socket.recv(size - len(chunks))
+            if not chunk:
+                raise EOFError(f"closed after {len(chunks)} of {size} bytes")
+            chunks += chunk
+        return bytes(chunks)
+
+    def is_closed(self) -> bool:
+        """Return whether the broker closes the connection without a further byte."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+    def has_answer(self, within_s: float = 0.0) -> bool:
+        """Return whether a byte of an answer (or the end) is there or comes in time."""
+        return bool(select.select([self.socket], [], [], within_s)[0])
+
+    def produce(self, topic: str, message_set: Buffer, index: int = 0) -> None:
+        self.send(ProduceRequest(topic, index, message_set))
+
+    def fetch(
+        self, topic: str, offset: int, *, max_bytes: int = 1 << 20, index: int = 0
+    ) -> tuple[int, bytes]:
+        """Return error code and bytes."""
+        self.send(FetchRequest(topic, index, offset, max_bytes))
+        code, data = decode_fetch_response(self.receive())
+        return code, bytes(data)
+
+    def multifetch(self, *fetches: FetchRequest) -> list[tuple[int, bytes]]:
+        self.send(MultiFetchRequest(fetches))
+        return [(code, bytes(data)) for code, data in decode_multifetch_response(self.receive())]
+
+    def offsets(self, topic: str, time_ms: int, max_offsets: int = 10, index: int = 0) -> list[int]:
+        self.send(OffsetsRequest(topic, index, time_ms, max_offsets))
+        return decode_offsets_response(self.receive())
+
+    def call(self, request: ExtensionRequest, correlation_id: int = 1) -> Reader:
+        """Send one of our own requests and return the body of its answer."""
+        self.send_extension(request, correlation_id)
+        return self.receive_extension(correlation_id)
+
+    def receive_extension(self, correlation_id: int = 1) -> Reader:
+        found, body = decode_extension_response(self.receive())
+        assert found == correlation_id
+        return body
+
+    def publish(
+        self,
+        topic: str,
+        message_set: Buffer,
+        *,
+        acks: Acks = Acks.COMMITTED,
+        timeout_ms: int = 10_000,
+    ) -> Published:
+        """Publish one set to partition 0, by default until it can be read."""
+        request = publish_request(topic, message_set, acks=acks, timeout_ms=timeout_ms)
+        (published,) = decode_publish_response(self.call(request))
+        return published
+
+    def flush(self, topic: str) -> None:
+        """Wait until all that was written to partition 0 of a topic can be read."""
+        assert self.publish(topic, b"").error == 0
+
+    def read(
+        self,
+        topic: str,
+        offset: int,
+        *,
+        max_wait_ms: int = 0,
+        min_bytes: int = 1,
+        max_bytes: int = 1 << 20,
+    ) -> ReadPart:
+        """Read partition 0 of a topic."""
+        request = read_request(
+            topic, offset, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes
+        )
+        (part,) = decode_read_response(self.call(request))
+        return part
+
+    def status(self) -> dict[str, Any]:
+        document: dict[str, Any] = json.loads(decode_document(self.call(StatusRequest())))
+        return document
