@@ -33,7 +33,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a consume -d 'Read messages of
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe and create topics'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify and recover segment files'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a zk -d 'Look into the registry (ZooKeeper), or start one'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a doctor -d 'Check interpreter, libraries, codecs, Java, disk, limits, registry and brokers'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a doctor -d 'Check that everything needed is in place'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a completion -d 'Print a shell completion script'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a man -d 'Show a manual page'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a help -d 'Explain a command or a topic'

@@ -132,8 +132,12 @@ class _Registry:
         self._socket = socket.create_connection((host.strip("[]"), int(port)), timeout=DEADLINE_S)
 
     def __enter__(self) -> _Registry:
-        self._send(_CONNECT.pack(0, 0, _TIMEOUT_MS, 0, 16, b"", False))
-        self._receive()
+        try:
+            self._send(_CONNECT.pack(0, 0, _TIMEOUT_MS, 0, 16, b"", False))
+            self._receive()
+        except BaseException:
+            self._socket.close()
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

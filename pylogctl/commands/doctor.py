@@ -32,7 +32,11 @@ DOCTOR = Document(
     examples=("pylogctl doctor", "pylogctl doctor --output json --broker localhost:9092"),
 )
 def doctor(env: Environment) -> None:
-    """Check interpreter, libraries, codecs, Java, disk, limits, registry and brokers."""
+    """Check that everything needed is in place.
+
+    Looks at interpreter, libraries, codecs, Java, disk, limits, registry and brokers; exit status 1
+    means that something needed is missing.
+    """
     from pylogctl.checks import Verdict, run_checks
 
     findings = list(run_checks(env))
