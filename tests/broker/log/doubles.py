@@ -30,6 +30,8 @@ class FaultyDisk:
     sync_errno: int = 0
     truncate_errno: int = 0
     synced_fds: list[int] = field(default_factory=list)
+    synced_sizes: dict[int, int] = field(default_factory=dict)
+    """By inode."""
 
     def as_disk(self) -> Disk:
         return Disk(pwrite=self.pwrite, sync=self.sync, truncate=self.truncate)
@@ -48,6 +50,8 @@ class FaultyDisk:
         if self.sync_errno:
             raise OSError(self.sync_errno, os.strerror(self.sync_errno))
         self.synced_fds.append(fd)
+        status = os.fstat(fd)
+        self.synced_sizes[status.st_ino] = status.st_size
 
     def truncate(self, fd: int, size: int) -> None:
         if self.truncate_errno:
