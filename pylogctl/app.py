@@ -19,6 +19,7 @@ class Pylogctl(RootGroup):
         "consume": Entry("pylogctl.commands.consume", "Read messages of topics to stdout."),
         "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
+        "perf": Entry("pylogctl.commands.perf", "Measure throughput."),
         "zk": Entry("pylogctl.commands.zk", "Look into the registry (ZooKeeper), or start one."),
         "doctor": Entry("pylogctl.commands.doctor", "Check that everything needed is in place."),
         "completion": Entry("pylogctl.commands.completion", "Print a shell completion script."),

@@ -1,0 +1,189 @@
+"""Consuming as load: partitions read on several threads, every message decoded, and timed.
+
+Knows readings and the codec; knows neither options nor output.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+
+from broker.client.cluster import Cluster, Connect
+from broker.clock import Clock
+from broker.protocol.codec import decode
+from broker.topic import TopicPartition
+from pylogctl.offset_resolution import ResolvedRange
+from pylogctl.perf.measure import (
+    Budget,
+    Counted,
+    Halt,
+    Result,
+    Tally,
+    cpu_s,
+    peak_rss_bytes,
+    run_threads,
+)
+from pylogctl.reading import Reading, Stretch
+from pylogctl.scanning import take_whole
+
+
+class End(Enum):
+    """Why consuming ended."""
+
+    COUNT = "as many as asked for"
+    END = "end reached"
+    IDLE = "nothing came"
+    HALT = "time is up, or interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumePlan:
+    """How to read, and until when.
+
+    Args:
+        message_count: how many messages to read, None for no limit.
+        duration_s: how long to read, None for no limit.
+        idle_timeout_s: stop when nothing came for so long, None for never.
+        thread_count: threads that share the partitions; more than partitions are of no use.
+        fetch_bytes: per partition and request.
+        max_wait_ms: how long a broker may wait for new messages.
+    """
+
+    message_count: int | None = None
+    duration_s: float | None = None
+    idle_timeout_s: float | None = None
+    thread_count: int = 1
+    fetch_bytes: int = 1 << 20
+    max_wait_ms: int = 500
+
+
+def consume_load(
+    plan: ConsumePlan,
+    ranges: Mapping[TopicPartition, ResolvedRange],
+    cluster: Cluster,
+    connect: Connect,
+    *,
+    clock: Clock,
+    halt: Halt,
+    on_tick: Callable[[Sequence[Tally]], None],
+) -> tuple[Result, End]:
+    """Read partitions as a plan says and measure it.
+
+    The clock stops with the last message. A latency is the time a reader waits for the next
+    stretch; one request is always ahead.
+
+    Args:
+        plan: how to read.
+        ranges: from where to where in each partition; at least one.
+        cluster: tells which broker has which partition.
+        connect: makes connections.
+        clock: tells when it started.
+        halt: ends it early; what was read until then is the result.
+        on_tick: called about ten times a second with what was counted so far.
+
+    Returns:
+        The result, and why it ended.
+
+    Raises:
+        InvalidMessageError: a message is corrupt.
+        BrokerError: a broker is gone for good.
+    """
+    budget = Budget(plan.message_count)
+    with ExitStack() as stack:
+        tallies = [Tally() for _ in range(min(plan.thread_count, len(ranges)))]
+        readers = []
+        for tally, share in zip(tallies, _shares(ranges, len(tallies)), strict=True):
+            reading = Reading(
+                cluster,
+                connect,
+                share,
+                fetch_bytes=plan.fetch_bytes,
+                max_wait_ms=plan.max_wait_ms,
+            )
+            stack.enter_context(reading)
+            readers.append(_Reader(reading, tally, tallies, budget, halt, plan.idle_timeout_s))
+        started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), cpu_s()
+        for tally in tallies:
+            tally.last_s = started_s
+        halt.set_duration(plan.duration_s)
+        run_threads([one.run for one in readers], halt, partial(on_tick, tallies))
+        result = Result(
+            Counted.of(tallies),
+            started_ms,
+            max(tally.last_s for tally in tallies) - started_s,
+            cpu_s() - started_cpu_s,
+            peak_rss_bytes(),
+        )
+    ends = {one.end for one in readers}
+    return result, next(end for end in (End.COUNT, End.HALT, End.IDLE, End.END) if end in ends)
+
+
+def _shares(
+    ranges: Mapping[TopicPartition, ResolvedRange], count: int
+) -> Iterator[dict[TopicPartition, ResolvedRange]]:
+    """Deal partitions out, by home and index in turn, so that each share has some of each home."""
+    ordered = sorted(ranges.items())
+    for number in range(count):
+        yield dict(ordered[number::count])
+
+
+class _Reader:
+    """Reads and decodes one share of the partitions."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        tally: Tally,
+        tallies: Sequence[Tally],
+        budget: Budget,
+        halt: Halt,
+        idle_timeout_s: float | None,
+    ) -> None:
+        self.end = End.END
+        self._reading = reading
+        self._tally = tally
+        self._tallies = tallies
+        self._budget = budget
+        self._halt = halt
+        self._idle_timeout_s = idle_timeout_s
+
+    def run(self) -> None:
+        """Read until the end, or until it is time to stop."""
+        asked_s = time.monotonic()
+        for stretches in self._reading.polls():
+            if stretches:
+                self._tally.latencies.add(time.monotonic() - asked_s)
+            for stretch in stretches:
+                self._count(stretch)
+            if self._has_to_end(is_empty=not stretches):
+                return
+            asked_s = time.monotonic()
+
+    def _count(self, stretch: Stretch) -> None:
+        decoded = decode(stretch.view, stretch.offset)
+        take_whole(stretch, decoded.valid_bytes, decoded.fault)
+        messages = decoded.messages[stretch.skip :]
+        granted = self._budget.take(len(messages))
+        if granted:
+            size = sum([len(payload) for _, _, payload in messages[:granted]])
+            self._tally.add(granted, size)
+
+    def _has_to_end(self, *, is_empty: bool) -> bool:
+        if self._budget.is_spent:
+            self.end = End.COUNT
+        elif self._halt():
+            self.end = End.HALT
+        elif is_empty and self._is_idle():
+            self.end = End.IDLE
+        return self.end is not End.END
+
+    def _is_idle(self) -> bool:
+        """Say whether no thread has got anything for too long."""
+        if self._idle_timeout_s is None:
+            return False
+        last_s = max(tally.last_s for tally in self._tallies)
+        return time.monotonic() - last_s >= self._idle_timeout_s

@@ -1,0 +1,177 @@
+"""The options of `pylogctl perf` turned into what is sent, read and written.
+
+Opens no connection; a mistake in any option is found before one is made.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
+from broker.client.partitioner import round_robin_partitioner
+from broker.client.producer import Producer
+from broker.config import ConsumerConfig, ProducerConfig
+from broker.protocol.compression import Codec
+from broker.protocol.requests import Acks
+from broker.protocol.responses import BrokerAddress
+from pylogctl.context import Environment
+from pylogctl.errors import UsageError
+from pylogctl.perf.produce import Batch, SizeRange, make_batches, read_batches
+from pylogctl.units import parse_duration_s, parse_size
+
+DEFAULT_DURATION_S = 10.0
+DEFAULT_IDLE_TIMEOUT_S = 5.0
+_DEFAULT_SIZE = "100"
+
+
+def check_output(env: Environment, *, compat07: bool, save: Path | None) -> None:
+    """Check before a long run that its result can be written.
+
+    Raises:
+        UsageError: `--compat07` goes with another format or other columns.
+        OSError: there is no directory for the file to save to.
+    """
+    if compat07:
+        if env.settings.output not in (None, "csv"):
+            raise UsageError(f"--compat07 writes csv, not {env.settings.output}")
+        if env.settings.columns or env.settings.sort:
+            raise UsageError("--compat07 has columns of its own; --columns and --sort do not apply")
+    if save is not None and not save.absolute().parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(save.parent))
+
+
+def parse_sizes(text: str | None) -> SizeRange:
+    """Return the sizes of payloads.
+
+    Args:
+        text: `100`, `1KiB..2KiB`; None for the default.
+
+    Raises:
+        UsageError: it is no size and no range of them.
+    """
+    smallest, dots, largest = (text or _DEFAULT_SIZE).partition("..")
+    sizes = SizeRange(parse_size(smallest), parse_size(largest if dots else smallest))
+    if sizes.largest < sizes.smallest:
+        raise UsageError(f"not a size: '{text}' runs backwards", hints=["valid: 100, 100..200"])
+    return sizes
+
+
+def batches_of(size: str | None, payload_file: Path | None, batch_count: int) -> Sequence[Batch]:
+    """Return the batches to send.
+
+    Args:
+        size: value of `--size`, if given.
+        payload_file: value of `--payload-file`, if given.
+        batch_count: messages in a batch, at least 1.
+
+    Raises:
+        UsageError: both are given, or the file is empty.
+        OSError: the file cannot be read.
+    """
+    if payload_file is None:
+        return make_batches(parse_sizes(size), batch_count)
+    if size is not None:
+        raise UsageError("--size and --payload-file cannot go together")
+    batches = read_batches(payload_file, batch_count)
+    if not batches:
+        raise UsageError(f"payload file '{payload_file}' is empty")
+    return batches
+
+
+def duration_s_of(message_count: int | None, duration: str | None) -> float | None:
+    """Return how long to go on, None for no limit: without any limit it is the default."""
+    if duration is not None:
+        return parse_duration_s(duration)
+    return DEFAULT_DURATION_S if message_count is None else None
+
+
+def idle_timeout_s_of(idle_timeout: str | None, *, has_duration: bool) -> float | None:
+    """Return how long to wait for messages, None for no limit."""
+    if idle_timeout is not None:
+        return parse_duration_s(idle_timeout)
+    return None if has_duration else DEFAULT_IDLE_TIMEOUT_S
+
+
+def interval_s_of(text: str) -> float:
+    """Return the time from row to row.
+
+    Raises:
+        UsageError: it is no duration, or zero.
+    """
+    seconds = parse_duration_s(text)
+    if not seconds:
+        raise UsageError(f"--interval must be above zero: '{text}'")
+    return seconds
+
+
+def producer_config(env: Environment, *, codec: str | None, acks: str | None) -> ProducerConfig:
+    """Return the producer's settings: `-X` properties, and the options on top.
+
+    Raises:
+        ConfigError: a property is unknown or malformed.
+    """
+    given = {"compression.codec": codec, "request.required.acks": acks}
+    options = {name: text for name, text in given.items() if text is not None}
+    return ProducerConfig.from_properties({**env.settings.properties, **options})
+
+
+def consumer_config(env: Environment, *, fetch_size: str | None) -> ConsumerConfig:
+    """Return the consumer's settings: `-X` properties, and the options on top.
+
+    Raises:
+        ConfigError: a property is unknown or malformed.
+    """
+    options = {} if fetch_size is None else {"fetch.size": str(parse_size(fetch_size))}
+    return ConsumerConfig.from_properties({**env.settings.properties, **options})
+
+
+def codec_of(config: ProducerConfig) -> Codec:
+    """Return the codec a setting names, by number or by name."""
+    return Codec(int(config.codec)) if config.codec.isdecimal() else Codec[config.codec.upper()]
+
+
+def connect_with(env: Environment, config: ProducerConfig | ConsumerConfig) -> Connect:
+    """Return what makes connections with the limits and buffers of the settings.
+
+    Args:
+        env: `--timeout` goes before the timeouts of the settings.
+        config: of producer or consumer.
+    """
+    send_bytes = config.socket_send_bytes if isinstance(config, ProducerConfig) else 0
+    receive_bytes = config.socket_receive_bytes if isinstance(config, ConsumerConfig) else 0
+
+    def connect(address: BrokerAddress) -> Connection:
+        return Connection(
+            address,
+            timeout_s=env.timeout_s(config.socket_timeout_ms / 1000),
+            connect_timeout_s=env.timeout_s(config.connect_timeout_ms / 1000),
+            send_bytes=send_bytes,
+            receive_bytes=receive_bytes,
+        )
+
+    return connect
+
+
+def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) -> Producer:
+    """Return a producer that goes round the partitions of a topic, batch by batch.
+
+    Args:
+        cluster: where topics are; if several producers share it, safe for several threads.
+        connect: makes connections.
+        config: its settings.
+    """
+    return Producer(
+        cluster,
+        connect,
+        partitioner=round_robin_partitioner(),
+        acks=Acks(int(config.acks)),
+        codec=codec_of(config),
+        max_in_flight=config.max_in_flight,
+        max_message_bytes=config.max_message_bytes,
+        retries=config.num_retries,
+        timeout_s=config.socket_timeout_ms / 1000,
+    )

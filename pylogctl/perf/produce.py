@@ -1,0 +1,262 @@
+"""Producing as load: payloads made up or from a file, sent from several threads and timed.
+
+Knows the library's producer; knows neither options nor output.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.client.cluster import Cluster
+from broker.client.producer import Delivery, Producer
+from broker.clock import Clock
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
+from pylogctl.perf.measure import (
+    Budget,
+    Counted,
+    Halt,
+    Pace,
+    Result,
+    Tally,
+    cpu_s,
+    peak_rss_bytes,
+    run_threads,
+)
+from pylogctl.units import Rate
+
+_POOL_BYTES = 16 << 20
+_POOL_COUNT = 1000
+MAX_FILE_BYTES = 64 << 20
+"""How much of a payload file is used."""
+
+Batch = Sequence[bytes]
+
+
+class SharedCluster:
+    """A cluster that several threads may ask, one at a time.
+
+    Args:
+        cluster: asked by nobody else meanwhile.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+
+    def brokers(self) -> list[BrokerAddress]:
+        """Return the live brokers, by id."""
+        with self._lock:
+            return self._cluster.brokers()
+
+    def topics(self) -> list[str]:
+        """Return the topics, by name."""
+        with self._lock:
+            return self._cluster.topics()
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        """Return a topic's partitions by home and index; none for an unknown topic."""
+        with self._lock:
+            return self._cluster.partitions(topic)
+
+    def leader(self, partition: TopicPartition) -> BrokerAddress:
+        """Return the broker that serves a partition."""
+        with self._lock:
+            return self._cluster.leader(partition)
+
+
+class SizeRange(NamedTuple):
+    """Sizes of payloads in bytes, both ends included."""
+
+    smallest: int
+    largest: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProducePlan:
+    """What to send.
+
+    Args:
+        topic: where to.
+        batches: sent again and again in this order; at least one, none empty.
+        message_count: how many messages to send, None for no limit.
+        duration_s: how long to send, None for no limit.
+        warmup_count: messages to send before the clock starts, on top of the others.
+        thread_count: threads with a producer each.
+        rate: of all threads together, None for as fast as can be.
+        is_sequential: wait for each acknowledgement before the next batch.
+    """
+
+    topic: str
+    batches: Sequence[Batch]
+    message_count: int | None = None
+    duration_s: float | None = None
+    warmup_count: int = 0
+    thread_count: int = 1
+    rate: Rate | None = None
+    is_sequential: bool = False
+
+
+def make_batches(sizes: SizeRange, batch_count: int) -> list[Batch]:
+    """Return batches of printable payloads, always the same ones for the same arguments.
+
+    Args:
+        sizes: of the payloads, evenly distributed.
+        batch_count: messages in a batch, at least 1.
+    """
+    source = random.Random(7)
+    pool_count = min(_POOL_COUNT, _POOL_BYTES // max(1, sizes.largest))
+    whole = max(1, pool_count // batch_count) * batch_count
+    payloads = [_payload(source, source.randint(*sizes)) for _ in range(whole)]
+    return [payloads[at : at + batch_count] for at in range(0, whole, batch_count)]
+
+
+def _payload(source: random.Random, size: int) -> bytes:
+    return source.randbytes((size + 1) // 2).hex().encode()[:size]
+
+
+def read_batches(path: Path, batch_count: int) -> list[Batch]:
+    """Return batches of the lines of a file; none if it is empty.
+
+    Args:
+        path: its first `MAX_FILE_BYTES` are used.
+        batch_count: messages in a batch, at least 1.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        text = file.read(MAX_FILE_BYTES)
+    lines = text.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [lines[at : at + batch_count] for at in range(0, len(lines), batch_count)]
+
+
+def produce_load(
+    plan: ProducePlan,
+    make_producer: Callable[[], Producer],
+    *,
+    clock: Clock,
+    halt: Halt,
+    on_tick: Callable[[Sequence[Tally]], None],
+) -> Result:
+    """Send what a plan says and measure it, until all is sent and can be read.
+
+    A latency is the time from handing a batch over until its acknowledgement is read; brokers that
+    do not acknowledge give none.
+
+    Args:
+        plan: what to send.
+        make_producer: called once for each thread.
+        clock: tells when it started.
+        halt: ends it early; what was sent until then is the result.
+        on_tick: called about ten times a second with what was counted so far.
+
+    Raises:
+        BrokerError: a batch could not be delivered.
+    """
+    with ExitStack() as stack:
+        producers = [make_producer() for _ in range(plan.thread_count)]
+        for producer in producers:
+            stack.callback(producer.close)
+        if plan.warmup_count:
+            budget = Budget(plan.warmup_count)
+            senders = [_Sender(plan, one, n, budget, halt) for n, one in enumerate(producers)]
+            run_threads([one.run for one in senders], halt, lambda: None)
+        budget = Budget(plan.message_count)
+        senders = [_Sender(plan, one, n, budget, halt) for n, one in enumerate(producers)]
+        tallies = [one.tally for one in senders]
+        started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), cpu_s()
+        halt.set_duration(plan.duration_s)
+        run_threads([one.run for one in senders], halt, partial(on_tick, tallies))
+        return Result(
+            Counted.of(tallies),
+            started_ms,
+            time.monotonic() - started_s,
+            cpu_s() - started_cpu_s,
+            peak_rss_bytes(),
+        )
+
+
+class _Sent(NamedTuple):
+    """A batch under way."""
+
+    delivery: Delivery
+    message_count: int
+    payload_bytes: int
+    sent_s: float
+
+
+class _Sender:
+    """Sends batches with one producer, and counts each when it is acknowledged."""
+
+    def __init__(
+        self, plan: ProducePlan, producer: Producer, number: int, budget: Budget, halt: Halt
+    ) -> None:
+        self.tally = Tally()
+        self._plan = plan
+        self._producer = producer
+        self._number = number
+        self._budget = budget
+        self._halt = halt
+        rate = plan.rate
+        self._pace = Pace(None if rate is None else rate.per_second / plan.thread_count)
+        self._in_bytes = rate is not None and rate.in_bytes
+        self._under_way: list[_Sent] = []
+
+    def run(self) -> None:
+        """Send until the budget is spent or it is time to stop, then wait for all of it."""
+        plan = self._plan
+        # Threads start at different places, so that they do not send the same at once.
+        first = self._number * len(plan.batches) // plan.thread_count
+        for batch in islice(cycle(plan.batches), first, None):
+            if self._halt():
+                break
+            granted = self._budget.take(len(batch))
+            if not granted:
+                break
+            self._send(batch[:granted])
+        self._producer.barrier()
+        self._settle()
+
+    def _send(self, batch: Batch) -> None:
+        payload_bytes = sum(map(len, batch))
+        delay_s = self._pace.delay_s(payload_bytes if self._in_bytes else len(batch))
+        if delay_s:
+            # With time to spare, acknowledgements are read when they come, not with the next send.
+            self._drain()
+            self._halt.wait(delay_s)
+        sent_s = time.monotonic()
+        delivery = self._producer.send(self._plan.topic, batch)
+        self._under_way.append(_Sent(delivery, len(batch), payload_bytes, sent_s))
+        if self._plan.is_sequential:
+            self._producer.flush()
+        self._settle()
+
+    def _drain(self) -> None:
+        self._producer.flush()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Count what is acknowledged by now."""
+        now_s = time.monotonic()
+        waiting: list[_Sent] = []
+        for one in self._under_way:
+            if not one.delivery.is_done:
+                waiting.append(one)
+                continue
+            base_offset = one.delivery.result()
+            if base_offset >= 0:
+                self.tally.latencies.add(now_s - one.sent_s)
+            self.tally.add(one.message_count, one.payload_bytes)
+        self._under_way = waiting

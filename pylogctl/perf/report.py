@@ -1,0 +1,164 @@
+"""What a measurement leaves behind: a record, a row as Kafka 0.7's tools print it, a file.
+
+Knows results and their columns; knows no broker and no option.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pylogctl import __version__
+from pylogctl.perf.display import Interval
+from pylogctl.perf.measure import MIB, Result, latencies_ms
+from pylogctl.render import Column, Document, Kind
+from pylogctl.units import format_time
+
+_COLUMNS = (
+    Column("messages", "number of messages", Kind.INTEGER),
+    Column("bytes", "bytes of payload", Kind.BYTES),
+    Column("seconds", "time on the wall", Kind.SECONDS),
+    Column("msg_per_s", "messages per second", Kind.NUMBER),
+    Column("mib_per_s", "MiB of payload per second", Kind.NUMBER),
+    Column("p50_ms", "latency that half of the batches do not exceed", Kind.NUMBER),
+    Column("p95_ms", "latency that 95 % do not exceed", Kind.NUMBER),
+    Column("p99_ms", "latency that 99 % do not exceed", Kind.NUMBER),
+    Column("p99_9_ms", "latency that 99.9 % do not exceed", Kind.NUMBER),
+    Column("max_ms", "longest latency", Kind.NUMBER),
+    Column("cpu_s", "processor time of this process, in seconds", Kind.NUMBER),
+    Column("rss_bytes", "most memory this process had", Kind.BYTES),
+)
+PRODUCE = Document("perf.produce/1", _COLUMNS, empty="nothing measured")
+CONSUME = Document("perf.consume/1", _COLUMNS, empty="nothing measured")
+
+PRODUCE_HEADER_07 = (
+    "start.time, end.time, compression, message.size, batch.size, total.data.sent.in.MB, MB.sec, "
+    "total.data.sent.in.nMsg, nMsg.sec"
+)
+CONSUME_HEADER_07 = (
+    "start.time, end.time, fetch.size, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
+)
+
+
+def result_record(result: Result) -> dict[str, Any]:
+    """Return a result as a record of `PRODUCE` and `CONSUME`."""
+    return {
+        "messages": result.counted.message_count,
+        "bytes": result.counted.payload_bytes,
+        "seconds": round(result.seconds, 6),
+        "msg_per_s": round(result.messages_per_s, 1),
+        "mib_per_s": round(result.mib_per_s, 3),
+        **latencies_ms(result.counted.latencies),
+        "cpu_s": round(result.cpu_s, 3),
+        "rss_bytes": result.peak_rss_bytes,
+    }
+
+
+def produce_row_07(result: Result, *, codec_id: int, message_bytes: int, batch_count: int) -> str:
+    """Return a result as a row under `PRODUCE_HEADER_07`.
+
+    Args:
+        result: what was measured.
+        codec_id: 0 none, 1 gzip, 2 snappy.
+        message_bytes: size of a message as asked for.
+        batch_count: messages in a batch.
+
+    Source: Kafka 0.7 `ProducerPerformance`.
+    """
+    start, end = _times_07(result)
+    counted = result.counted
+    return (
+        f"{start}, {end}, {codec_id}, {message_bytes}, {batch_count}, "
+        f"{counted.payload_bytes / MIB:.2f}, {result.mib_per_s:.4f}, "
+        f"{counted.message_count}, {result.messages_per_s:.4f}"
+    )
+
+
+def consume_row_07(result: Result, *, fetch_bytes: int) -> str:
+    """Return a result as a row under `CONSUME_HEADER_07`.
+
+    Args:
+        result: what was measured.
+        fetch_bytes: bytes per partition and request.
+
+    Source: Kafka 0.7 `ConsumerPerformance`.
+    """
+    start, end = _times_07(result)
+    counted = result.counted
+    return (
+        f"{start}, {end}, {fetch_bytes}, {counted.payload_bytes / MIB:.4f}, "
+        f"{result.mib_per_s:.4f}, {counted.message_count}, {result.messages_per_s:.4f}"
+    )
+
+
+def _times_07(result: Result) -> tuple[str, str]:
+    ended_ms = result.started_ms + round(result.seconds * 1000)
+    return _time_07(result.started_ms), _time_07(ended_ms)
+
+
+def _time_07(time_ms: int) -> str:
+    """Return a moment as `yyyy-MM-dd HH:mm:ss:SSS` in local time, as 0.7 does."""
+    moment = datetime.fromtimestamp(time_ms // 1000).astimezone()
+    return f"{moment:%Y-%m-%d %H:%M:%S}:{time_ms % 1000:03d}"
+
+
+class Run(NamedTuple):
+    """A measurement with what it takes to repeat it."""
+
+    command: str
+    options: Mapping[str, object]
+    result: Result
+    intervals: Sequence[Interval]
+
+
+def save_run(path: Path, run: Run) -> None:
+    """Write a run to a file as JSON, together with what it ran on.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    document = {
+        "schema": "pylogctl.perf.run/1",
+        "command": run.command,
+        "options": dict(run.options),
+        "started": format_time(run.result.started_ms),
+        "pylogctl": __version__,
+        "git_revision": git_revision(),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "result": result_record(run.result),
+        "intervals": [_interval_record(one) for one in run.intervals],
+    }
+    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+
+
+def _interval_record(interval: Interval) -> dict[str, Any]:
+    return {
+        "at_s": round(interval.at_s, 3),
+        "seconds": round(interval.seconds, 3),
+        "messages": interval.message_count,
+        "bytes": interval.payload_bytes,
+        "msg_per_s": round(interval.messages_per_s, 1),
+        "mib_per_s": round(interval.mib_per_s, 3),
+        **interval.latencies_ms,
+    }
+
+
+def git_revision() -> str | None:
+    """Return the revision of the checkout this program runs from; None if it is installed."""
+    checkout = Path(__file__).resolve().parents[1]
+    if not (checkout / ".git").exists():
+        return None
+    command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None
