@@ -272,23 +272,32 @@ READ_PARTS = st.builds(responses.ReadPart, PARTITION, INT16, INT64, INT64, SET_B
 LOOKED_UP = st.builds(responses.LookedUp, PARTITION, INT16, INT64, INT64, INT64)
 
 
-@st.composite
-def _topic_metadata(draw: st.DrawFn) -> responses.TopicMetadata:
-    topic = draw(SHORT_STRING)
-    partitions = st.builds(
-        responses.PartitionMetadata,
-        st.builds(TopicPartition, st.just(topic), INT32, INT32),
-        INT16,
-        INT32,
-        _tuples(INT32),
-        _tuples(INT32),
-    )
-    return responses.TopicMetadata(topic, draw(INT16), draw(_tuples(partitions)))
+_PartitionFields = tuple[int, int, int, int, tuple[int, ...], tuple[int, ...]]
 
+
+def _topic_metadata(
+    topic: str, topic_error: int, partitions: list[_PartitionFields]
+) -> responses.TopicMetadata:
+    """Give the partitions the name of their topic: it is on the wire only once."""
+    found = (
+        responses.PartitionMetadata(
+            TopicPartition(topic, home, index), error, leader, replicas, isr
+        )
+        for home, index, error, leader, replicas, isr in partitions
+    )
+    return responses.TopicMetadata(topic, topic_error, tuple(found))
+
+
+_TOPIC_METADATA = st.builds(
+    _topic_metadata,
+    SHORT_STRING,
+    INT16,
+    st.lists(st.tuples(INT32, INT32, INT16, INT32, _tuples(INT32), _tuples(INT32)), max_size=2),
+)
 
 METADATA_RESPONSES = st.builds(
     responses.MetadataResponse,
     SHORT_STRING,
     _tuples(st.builds(responses.BrokerAddress, INT32, SHORT_STRING, INT32)),
-    _tuples(_topic_metadata()),
+    _tuples(_TOPIC_METADATA),
 )

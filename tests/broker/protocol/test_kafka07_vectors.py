@@ -8,7 +8,7 @@ import pytest
 from broker.protocol.checksum import crc32, crc32_crcmod
 from broker.protocol.codec import Fault, boundaries, decode, encode, scan
 from broker.protocol.compression import Codec, decompress
-from broker.protocol.framing import FrameDecoder, encode_frame
+from broker.protocol.framing import encode_frame
 from broker.protocol.message_set import build_set, iter_entries, iter_messages, wrap
 from broker.protocol.requests import (
     ANY_PARTITION,
@@ -31,6 +31,7 @@ from broker.protocol.responses import (
     encode_multifetch_header,
     encode_offsets_response,
 )
+from tests.broker.protocol.frames import frame_of
 from tests.broker.protocol.golden import VECTORS
 from tests.strategies import magic0_bytes
 
@@ -93,15 +94,6 @@ OFFSETS_RESPONSES = {
 }
 BARE_MESSAGES = {"message-magic0-hello", "message-magic1-hello"}
 TESTED_ALONE = {"set-partial-tail", "snappy-stream-header"}
-
-
-def frame_of(name: str) -> bytes:
-    decoder = FrameDecoder()
-    decoder.receive_data(VECTORS[name].data)
-    frame = decoder.next_frame()
-    assert frame is not None
-    assert decoder.next_frame() is None
-    return frame
 
 
 def test_vectors_when_counted_then_each_is_covered_here() -> None:
@@ -212,7 +204,7 @@ def test_request_when_encoded_then_equals_the_vector(name: str) -> None:
 
 @pytest.mark.parametrize("name", REQUESTS)
 def test_request_when_decoded_then_has_the_fields_of_the_vector(name: str) -> None:
-    assert decode_request(frame_of(name)) == REQUESTS[name]
+    assert decode_request(frame_of(VECTORS[name].data)) == REQUESTS[name]
 
 
 @pytest.mark.parametrize("name", FETCH_RESPONSES)
@@ -224,7 +216,7 @@ def test_fetch_response_when_encoded_then_equals_the_vector(name: str) -> None:
 
 @pytest.mark.parametrize("name", FETCH_RESPONSES)
 def test_fetch_response_when_decoded_then_has_error_and_set_of_the_vector(name: str) -> None:
-    error, message_set = decode_fetch_response(frame_of(name))
+    error, message_set = decode_fetch_response(frame_of(VECTORS[name].data))
 
     assert (error, bytes(message_set)) == FETCH_RESPONSES[name]
 
@@ -241,7 +233,7 @@ def test_multifetch_response_when_encoded_then_equals_the_vector(name: str) -> N
 
 @pytest.mark.parametrize("name", MULTIFETCH_RESPONSES)
 def test_multifetch_response_when_decoded_then_has_the_parts_of_the_vector(name: str) -> None:
-    parts = decode_multifetch_response(frame_of(name))
+    parts = decode_multifetch_response(frame_of(VECTORS[name].data))
 
     assert [(error, bytes(data)) for error, data in parts] == MULTIFETCH_RESPONSES[name]
 
@@ -253,7 +245,7 @@ def test_offsets_response_when_encoded_then_equals_the_vector(name: str) -> None
 
 @pytest.mark.parametrize("name", OFFSETS_RESPONSES)
 def test_offsets_response_when_decoded_then_has_the_offsets_of_the_vector(name: str) -> None:
-    assert decode_offsets_response(frame_of(name)) == OFFSETS_RESPONSES[name]
+    assert decode_offsets_response(frame_of(VECTORS[name].data)) == OFFSETS_RESPONSES[name]
 
 
 def test_segment_when_written_by_a_real_broker_then_every_message_is_read(
