@@ -148,7 +148,8 @@ class HelloResponse:
         max_message_bytes, max_request_bytes = reader.int32(), reader.int32()
         versions = {}
         for _ in range(reader.count(INT32, 6)):
-            versions[reader.int16()] = (reader.int16(), reader.int16())
+            request_type = reader.int16()  # by itself: an assignment reads its right side first
+            versions[request_type] = (reader.int16(), reader.int16())
         return cls(broker_id, cluster_id, software, max_message_bytes, max_request_bytes, versions)
 
 
