@@ -94,7 +94,11 @@ def encode_extension_error(correlation_id: int, error: int, text: str) -> bytes:
 
 
 def clip(text: str) -> str:
-    """Return the text, cut if a short string could not hold it."""
+    """Return the text as a short string can hold it, cut if need be.
+
+    A file name that is no valid Unicode has half surrogate pairs in Python; they are spelt out.
+    """
+    text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) * 4 <= MAX_SHORT_STRING_BYTES else text[: MAX_SHORT_STRING_BYTES // 4]
 
 

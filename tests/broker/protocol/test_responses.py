@@ -223,6 +223,13 @@ def test_error_text_when_too_long_for_a_short_string_then_is_cut(text: str) -> N
     assert len(str(caught.value)) >= MAX_SHORT_STRING_BYTES // 4
 
 
+def test_error_text_when_it_names_a_file_outside_unicode_then_is_spelt_out() -> None:
+    frame = frame_of(responses.encode_extension_error(1, 56, "cannot write /data/\udcff.pylog"))
+
+    with pytest.raises(StorageError, match=r"cannot write /data/\\udcff.pylog"):
+        responses.decode_extension_response(frame)
+
+
 def test_correlation_id_when_another_is_found_then_raises_protocol_error() -> None:
     with pytest.raises(ProtocolError, match="request 4 came where 3 was due"):
         responses.check_correlation_id(3, 4)
