@@ -10,7 +10,7 @@ from pylogctl.options import OUTPUT, accepts
 from pylogctl.render import Column, Document, render
 from pylogctl.tree import Command, new_app
 
-LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam", "prometheus-client")
+LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam")
 WIRE_FORMAT = "Kafka 0.7 (message magic 0 and 1) with extension requests"
 
 VERSIONS = Document(
