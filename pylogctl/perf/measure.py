@@ -1,4 +1,4 @@
-"""What measurements of load have in common: limits, pace, latencies, threads and the result.
+"""What measurements of load have in common: limits, latencies, threads and the result.
 
 Knows neither brokers nor commands. Counts are written by one thread each and read by others at any
 time, so that counting takes no lock.
@@ -191,30 +191,6 @@ class Halt:
             self._failed.wait(min(left_s, _TICK_S))
 
 
-class Pace:
-    """Keeps a rate on average from its first use.
-
-    Args:
-        per_second: None for as fast as can be.
-    """
-
-    def __init__(self, per_second: float | None) -> None:
-        self._per_second = per_second
-        self._started_s: float | None = None
-        self._done = 0
-
-    def delay_s(self, amount: int) -> float:
-        """Return how long to wait before the next so many, and count them."""
-        if self._per_second is None:
-            return 0.0
-        now_s = time.monotonic()
-        if self._started_s is None:
-            self._started_s = now_s
-        due_s = self._started_s + self._done / self._per_second
-        self._done += amount
-        return max(0.0, due_s - now_s)
-
-
 def run_threads(
     work: Sequence[Callable[[], None]], halt: Halt, on_tick: Callable[[], None]
 ) -> None:
@@ -223,7 +199,7 @@ def run_threads(
     Args:
         work: each returns soon once `halt` says so.
         halt: is made to say so when one of them fails.
-        on_tick: called in this thread about ten times a second.
+        on_tick: called in this thread at the start and about ten times a second.
 
     Raises:
         Exception: the first that one of them raised.
@@ -241,6 +217,7 @@ def run_threads(
         threading.Thread(target=run, args=(one,), name=f"load-{number}", daemon=True)
         for number, one in enumerate(work)
     ]
+    on_tick()
     for thread in threads:
         thread.start()
     for thread in threads:

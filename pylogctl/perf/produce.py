@@ -25,13 +25,13 @@ from pylogctl.perf.measure import (
     Budget,
     Counted,
     Halt,
-    Pace,
     Result,
     Tally,
     cpu_s,
     peak_rss_bytes,
     run_threads,
 )
+from pylogctl.producing.pacing import Pacer
 from pylogctl.units import Rate
 
 _POOL_BYTES = 16 << 20
@@ -171,10 +171,12 @@ def produce_load(
             stack.callback(producer.close)
         if plan.warmup_count:
             budget = Budget(plan.warmup_count)
-            senders = [_Sender(plan, one, n, budget, halt) for n, one in enumerate(producers)]
+            senders = [
+                _Sender(plan, one, n, budget, halt, clock) for n, one in enumerate(producers)
+            ]
             run_threads([one.run for one in senders], halt, lambda: None)
         budget = Budget(plan.message_count)
-        senders = [_Sender(plan, one, n, budget, halt) for n, one in enumerate(producers)]
+        senders = [_Sender(plan, one, n, budget, halt, clock) for n, one in enumerate(producers)]
         tallies = [one.tally for one in senders]
         started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), cpu_s()
         halt.set_duration(plan.duration_s)
@@ -201,7 +203,13 @@ class _Sender:
     """Sends batches with one producer, and counts each when it is acknowledged."""
 
     def __init__(
-        self, plan: ProducePlan, producer: Producer, number: int, budget: Budget, halt: Halt
+        self,
+        plan: ProducePlan,
+        producer: Producer,
+        number: int,
+        budget: Budget,
+        halt: Halt,
+        clock: Clock,
     ) -> None:
         self.tally = Tally()
         self._plan = plan
@@ -209,9 +217,10 @@ class _Sender:
         self._number = number
         self._budget = budget
         self._halt = halt
-        rate = plan.rate
-        self._pace = Pace(None if rate is None else rate.per_second / plan.thread_count)
-        self._in_bytes = rate is not None and rate.in_bytes
+        self._pacer: Pacer | None = None
+        if plan.rate is not None:
+            share = plan.rate._replace(per_second=plan.rate.per_second / plan.thread_count)
+            self._pacer = Pacer(share, clock, self._wait)
         self._under_way: list[_Sent] = []
 
     def run(self) -> None:
@@ -231,11 +240,8 @@ class _Sender:
 
     def _send(self, batch: Batch) -> None:
         payload_bytes = sum(map(len, batch))
-        delay_s = self._pace.delay_s(payload_bytes if self._in_bytes else len(batch))
-        if delay_s:
-            # With time to spare, acknowledgements are read when they come, not with the next send.
-            self._drain()
-            self._halt.wait(delay_s)
+        if self._pacer is not None:
+            self._pacer.wait_for(len(batch), payload_bytes)
         sent_s = time.monotonic()
         delivery = self._producer.send(self._plan.topic, batch)
         self._under_way.append(_Sent(delivery, len(batch), payload_bytes, sent_s))
@@ -243,9 +249,12 @@ class _Sender:
             self._producer.flush()
         self._settle()
 
-    def _drain(self) -> None:
+    def _wait(self, seconds: float) -> None:
+        """Wait; with time to spare, acknowledgements are read as they come, not with a send."""
+        give_up_s = time.monotonic() + seconds
         self._producer.flush()
         self._settle()
+        self._halt.wait(give_up_s - time.monotonic())
 
     def _settle(self) -> None:
         """Count what is acknowledged by now."""

@@ -153,7 +153,7 @@ def _interval_record(interval: Interval) -> dict[str, Any]:
 
 def git_revision() -> str | None:
     """Return the revision of the checkout this program runs from; None if it is installed."""
-    checkout = Path(__file__).resolve().parents[1]
+    checkout = Path(__file__).resolve().parents[2]
     if not (checkout / ".git").exists():
         return None
     command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--abbrev=40"]
