@@ -19,6 +19,7 @@ from broker.errors import InvalidMessageError
 from broker.protocol.primitives import INT32, Buffer
 
 MAX_DECOMPRESSED_BYTES = 256 << 20
+_GZIP_PIECE_BYTES = 4096
 _SNAPPY_BLOCK_BYTES = 32768
 _SNAPPY_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
@@ -90,21 +91,26 @@ def _gzip_compress(data: Buffer) -> bytes:
 
 
 def _gzip_decompress(data: Buffer, max_bytes: int) -> bytes:
-    """Read one or more gzip members, as the JDK's stream does."""
+    """Read one or more gzip members, as the JDK's stream does.
+
+    Data goes in by small pieces, because zlib copies what it is given behind a member's end: a
+    container of many tiny members would cost the square of its length.
+    """
+    view = memoryview(data)
     parts: list[bytes] = []
+    position = 0
     room = max_bytes
-    rest: Buffer = data
-    while len(rest):
+    while position < len(view) or not parts:
         member = zlib.decompressobj(wbits=31)
-        parts.append(member.decompress(rest, room + 1))
-        room -= len(parts[-1])
-        if room < 0:
-            raise _too_large(max_bytes)
-        if not member.eof:
-            raise InvalidMessageError("broken gzip data: it is cut off")
-        rest = member.unused_data
-    if not parts:
-        raise InvalidMessageError("broken gzip data: it is empty")
+        while not member.eof:
+            piece = view[position : position + _GZIP_PIECE_BYTES]
+            if not piece:
+                raise InvalidMessageError("broken gzip data: it is cut off")
+            parts.append(member.decompress(piece, room + 1))
+            position += len(piece) - len(member.unused_data)
+            room -= len(parts[-1])
+            if room < 0:
+                raise _too_large(max_bytes)
     return b"".join(parts)
 
 

@@ -77,6 +77,20 @@ def test_gzip_when_several_members_follow_then_all_are_read() -> None:
     assert decompress(Codec.GZIP, gzip.compress(b"one") + gzip.compress(b"two")) == b"onetwo"
 
 
+@pytest.mark.timeout(40)  # under a second, unless it grows with the square of the length
+def test_gzip_when_members_are_tiny_and_many_then_is_read_in_time() -> None:
+    members = gzip.compress(b"x") * 500_000
+
+    assert decompress(Codec.GZIP, members) == b"x" * 500_000
+
+
+@pytest.mark.parametrize("size", [4000, 4095, 4096, 4097, 20_000])
+def test_gzip_when_members_end_anywhere_in_a_piece_then_all_are_read(size: int) -> None:
+    stored = gzip.compress(bytes(range(256)) * (size // 256) + b"x" * (size % 256 + 1), 0)
+
+    assert decompress(Codec.GZIP, stored + stored + gzip.compress(b"end"))[-4:] == b"xend"
+
+
 def test_gzip_when_compressed_then_time_is_left_out() -> None:
     assert compress(Codec.GZIP, b"abc")[4:8] == bytes(4)
 
