@@ -220,7 +220,7 @@ def decode_read_response(reader: Reader) -> list[ReadPart]:
             reader.int64(),
             reader.data(reader.int32()),
         )
-        for _ in range(reader.count(INT32, 30))
+        for _ in range(reader.count(INT32, 32))
     ]
 
 

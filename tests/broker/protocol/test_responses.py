@@ -146,6 +146,24 @@ def test_count_when_huge_or_negative_then_is_refused_without_allocating(
     assert peak_bytes < 1 << 20
 
 
+@pytest.mark.parametrize("name", ["publish", "read", "lookup"])
+def test_count_when_one_more_item_is_promised_than_fits_then_the_count_is_refused(
+    name: str,
+) -> None:
+    partition = TopicPartition("", 0, 0)
+    empty_items: dict[str, tuple[object, ...]] = {
+        "publish": responses.Published(partition, 0, 0, ""),
+        "read": responses.ReadPart(partition, 0, 0, 0, b""),
+        "lookup": responses.LookedUp(partition, 0, 0, 0, 0),
+    }
+    _, encode, decode = BODIES[name]
+    body = encode([empty_items[name]] * 2)
+
+    assert len(decode(Reader(body))) == 2
+    with pytest.raises(ProtocolError, match="2 items cannot follow"):
+        decode(Reader(body[:-1]))
+
+
 @given(INT16, SET_BYTES)
 def test_fetch_when_encoded_and_decoded_then_is_the_same(error: int, message_set: bytes) -> None:
     frame = frame_of(responses.encode_fetch_header(error, len(message_set)) + message_set)
