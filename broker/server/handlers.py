@@ -168,7 +168,7 @@ class RequestHandlers:
 
 
 def _end_of_produce_run(frames: list[memoryview], start: int) -> int:
-    end = start
-    while end < len(frames) and frames[end][:2] == _PRODUCE:
-        end += 1
-    return end
+    for place in range(start, len(frames)):
+        if frames[place][:2] != _PRODUCE:
+            return place
+    return len(frames)
