@@ -29,6 +29,7 @@ from broker.protocol.requests import (
     RequestHeader,
 )
 from broker.protocol.responses import (
+    ERROR_BYTES,
     ReadPart,
     encode_extension_header,
     encode_fetch_header,
@@ -39,6 +40,11 @@ from broker.protocol.responses import (
 from broker.server.answer import Answer, Parked, Part
 from broker.server.metrics import ProcessorMetrics
 from broker.topic import TopicPartition, check_topic_name
+
+_MAX_ANSWER_BYTES = (1 << 31) - 1
+"""What the size field of an answer can say."""
+_MAX_READ_BYTES = 1 << 30
+"""Message sets in one answer to a read; with the headers of all parts it stays below the above."""
 
 
 class FetchHandler:
@@ -70,7 +76,8 @@ class FetchHandler:
     def fetch(self, request: FetchRequest) -> Answer:
         """Answer a fetch at once, with what there is."""
         started_s = time.perf_counter()
-        answer = Answer(*self._fetch_parts(request))
+        head, found = self._fetch_one(request, _MAX_ANSWER_BYTES - ERROR_BYTES)
+        answer = Answer(head, found) if found else Answer(head)
         self._metrics.fetch.record(time.perf_counter() - started_s)
         return answer
 
@@ -78,34 +85,37 @@ class FetchHandler:
         """Answer several fetches together; an error of one does not touch the others."""
         started_s = time.perf_counter()
         parts: list[Part] = []
+        part_bytes = len(request.fetches) * len(encode_fetch_header(NO_ERROR, 0))
         for one in request.fetches:
-            parts += self._fetch_parts(one)
-        part_bytes = sum(p.length if isinstance(p, FileSlice) else len(p) for p in parts)
+            head, found = self._fetch_one(one, _MAX_ANSWER_BYTES - ERROR_BYTES - part_bytes)
+            parts.append(head)
+            if found:
+                parts.append(found)
+                part_bytes += found.length
         self._metrics.fetch.record(time.perf_counter() - started_s)
         return Answer(encode_multifetch_header(part_bytes), *parts)
 
-    def _fetch_parts(self, request: FetchRequest) -> list[Part]:
+    def _fetch_one(self, request: FetchRequest, room_bytes: int) -> tuple[bytes, FileSlice | None]:
         try:
-            found = self._slice(request)
+            found = self._slice(request, room_bytes)
         except ServerError as error:
             # 0.7 answers an illegal topic with "unknown"; our other codes mean nothing to it
             code = error.code if error.code in (1, 3) else UnknownServerError.code
             if self._logs.get(request.topic, request.index):
                 self._metrics.topics[request.topic].failed_fetch += 1
-            return [encode_fetch_header(code, 0)]
+            return encode_fetch_header(code, 0), None
         if found is None:
-            return [encode_fetch_header(NO_ERROR, 0)]
+            return encode_fetch_header(NO_ERROR, 0), None
         self._metrics.topics[request.topic].bytes_out += found.length
-        return [encode_fetch_header(NO_ERROR, found.length), found]
+        return encode_fetch_header(NO_ERROR, found.length), found
 
-    def _slice(self, request: FetchRequest) -> FileSlice | None:
+    def _slice(self, request: FetchRequest, room_bytes: int) -> FileSlice | None:
         log = self._logs.get(request.topic, request.index)
         if log is None:
             self._check_partition(request.topic, request.index)
             return None
-        if request.max_bytes <= 0:
-            return None
-        return log.read(request.offset, request.max_bytes)
+        found = log.read(request.offset, max(0, min(request.max_bytes, room_bytes)))
+        return found if found and found.length else None
 
     def _check_partition(self, topic: str, index: int) -> None:
         check_topic_name(topic, self._max_topic_name_length)
@@ -176,7 +186,7 @@ class FetchHandler:
         count = INT32.pack(len(request.positions))
         parts: list[Part] = []
         body_bytes = len(count)
-        room_bytes = request.max_bytes
+        room_bytes = min(request.max_bytes, _MAX_READ_BYTES)
         for position in request.positions:
             part, found = self._read_one(position, room_bytes)
             set_bytes = found.length if found else 0
