@@ -157,7 +157,7 @@ def messages_of(entry: Entry) -> Iterator[Message]:
     if crc32(entry.payload) != entry.crc:
         raise_fault(Fault.CRC, entry.offset)
     codec = entry.codec or Codec.NONE
-    payloads = unfold(codec, entry.payload) if codec else [bytes(entry.payload)]
+    payloads = _payloads_of(entry)
     last = len(payloads) - 1
     for inner, payload in enumerate(payloads):
         yield Message(
@@ -185,8 +185,19 @@ def count_messages(buffer: Buffer, found: Scan) -> int:
     view = memoryview(buffer)
     for position in found.wrappers:
         (entry,) = iter_entries(view[position : _entry_end(view, position)], position)
-        count += len(unfold(entry.codec or Codec.NONE, entry.payload))
+        count += len(_payloads_of(entry))
     return count
+
+
+def _payloads_of(entry: Entry) -> list[bytes]:
+    """Return what an entry with a known codec holds; an error names its offset."""
+    if not entry.codec:
+        return [bytes(entry.payload)]
+    try:
+        return unfold(entry.codec, entry.payload)
+    except InvalidMessageError as error:
+        text = describe_fault(Fault.COMPRESSED, entry.offset)
+        raise InvalidMessageError(f"{text} ({error})") from error
 
 
 def _entry_end(view: memoryview, position: int) -> int:

@@ -214,6 +214,27 @@ def test_messages_when_one_is_bad_then_those_before_it_are_given_and_the_error_s
     assert str(error) == f"the message at 1014 is invalid: {text}"
 
 
+UNREADABLE = GOOD + wrapper_bytes(Codec.GZIP, GOOD + GOOD[:-1] + b"D")
+UNREADABLE_TEXT = (
+    "the message at {} is invalid: its compressed content cannot be read "
+    "(a compressed set has a bad message at byte 14: CRC)"
+)
+
+
+def test_messages_when_a_wrapper_is_unreadable_then_the_error_says_where_and_why() -> None:
+    messages, error = read_until_error(iter_messages(UNREADABLE, 1000))
+
+    assert [m.payload for m in messages] == [b"good"]
+    assert str(error) == UNREADABLE_TEXT.format(1014)
+
+
+def test_count_when_a_wrapper_is_unreadable_then_the_error_says_where_and_why() -> None:
+    with pytest.raises(InvalidMessageError) as caught:
+        count_messages(UNREADABLE, scan(UNREADABLE))
+
+    assert str(caught.value) == UNREADABLE_TEXT.format(14)
+
+
 @given(st.lists(PAYLOADS, max_size=6), CODECS)
 def test_set_when_built_then_unfolds_to_its_payloads(found: list[bytes], codec: Codec) -> None:
     message_set = build_set(found, codec)
