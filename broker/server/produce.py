@@ -11,6 +11,7 @@ import logging
 import random
 import struct
 import time
+from collections import defaultdict
 
 from broker.errors import BrokerError, InvalidMessageError, MessageSizeTooLargeError
 from broker.log.log import Log
@@ -25,7 +26,6 @@ from broker.topic import check_topic_name
 logger = logging.getLogger(__name__)
 
 _TYPE_AND_TOPIC_LENGTH = struct.Struct(">hh")
-_PARTITION_AND_SIZE_BYTES = 8
 _FIRST_FAULTS = (Fault.PARTIAL, Fault.NONE)
 
 
@@ -164,7 +164,7 @@ class ProduceHandler:
     def _take(self, batch: _Batch) -> tuple[Buffer, int] | None:
         """Return the sets as one, and how many messages it holds; None if one is not all good."""
         sets = batch.sets
-        message_set = sets[0] if len(sets) == 1 else memoryview(b"".join(sets))
+        message_set = sets[0] if len(sets) == 1 else b"".join(sets)
         count = 0
         # only where each set is one message do their ends show in a scan of all: a message cut
         # off at the end of one set must not be completed by the next
@@ -229,23 +229,31 @@ class _Batch:
 def _group(frames: list[memoryview]) -> dict[bytes, _Batch] | None:
     """Return the message sets by request head (type, topic, partition), or None if one is odd."""
     batches: dict[bytes, _Batch] = {}
-    unpack = _TYPE_AND_TOPIC_LENGTH.unpack_from
+    batch = _Batch()
     unpack_size = INT32.unpack_from
+    head = b""
+    head_bytes = 0
     for frame in frames:
-        if len(frame) < 12:
+        # most requests have the head of the one before, which then need not be taken apart
+        if not head or frame[:head_bytes] != head:
+            head_bytes = _head_bytes(frame)
+            head = bytes(frame[:head_bytes])
+            batch = batches.setdefault(head, _Batch())
+        start = head_bytes + INT32.size
+        if not head or start > len(frame):
             return None
-        _, topic_bytes = unpack(frame)
-        start = 4 + topic_bytes + _PARTITION_AND_SIZE_BYTES
-        if topic_bytes < 0 or start > len(frame):
-            return None
-        (size,) = unpack_size(frame, start - 4)
+        (size,) = unpack_size(frame, head_bytes)
         if size < 0 or start + size > len(frame):
             return None
-        head = bytes(frame[: start - 4])
-        batch = batches.get(head)
-        if batch is None:
-            batch = batches[head] = _Batch()
         batch.sets.append(frame[start : start + size])
         if batch.are_single and (size < 4 or unpack_size(frame, start)[0] != size - 4):
             batch.are_single = False
     return batches
+
+
+def _head_bytes(frame: memoryview) -> int:
+    """Return the length of a produce request up to its partition; 0 if it cannot be told."""
+    if len(frame) < _TYPE_AND_TOPIC_LENGTH.size:
+        return 0
+    _, topic_bytes = _TYPE_AND_TOPIC_LENGTH.unpack_from(frame)
+    return 0 if topic_bytes < 0 else _TYPE_AND_TOPIC_LENGTH.size + topic_bytes + INT32.size
