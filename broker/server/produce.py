@@ -11,7 +11,6 @@ import logging
 import random
 import struct
 import time
-from collections import defaultdict
 
 from broker.errors import BrokerError, InvalidMessageError, MessageSizeTooLargeError
 from broker.log.log import Log
