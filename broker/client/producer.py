@@ -156,6 +156,18 @@ class Producer:
             InvalidTopicError: there can be no such topic.
             BrokerUnreachableError: no broker can be reached.
         """
+        partitions = self.partitions(topic)
+        return partitions[self._partitioner(key, len(partitions))]
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions messages of a topic can go to, by home and index.
+
+        Of a topic that does not exist yet these are the ones it can come into being with.
+
+        Raises:
+            InvalidTopicError: there can be no such topic.
+            BrokerUnreachableError: no broker can be reached.
+        """
         partitions = self._partitions.get(topic)
         if partitions is None:
             check_topic_name(topic)
@@ -164,7 +176,11 @@ class Producer:
                 partitions = self._partitions_of_new_topic(topic)
                 self._new_topics.add(topic)
             self._partitions[topic] = partitions
-        return partitions[self._partitioner(key, len(partitions))]
+        return partitions
+
+    def is_new(self, topic: str) -> bool:
+        """Say whether a topic did not exist when its partitions were looked up."""
+        return topic in self._new_topics
 
     def _partitions_of_new_topic(self, topic: str) -> list[TopicPartition]:
         """Return partition 0 of every broker, as 0.7's producer does for a topic it cannot find."""
@@ -322,6 +338,8 @@ class Channel:
         if self._acks is Acks.NONE:
             del self._in_flight[place]
             delivery.is_done = True
+            # where it ends is unknown; that something was sent there is what the barrier needs
+            self._ends.setdefault(delivery.partition, 0)
         else:
             self._in_flight[place] = (correlation_id, delivery)
 

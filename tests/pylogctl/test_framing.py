@@ -16,9 +16,9 @@ from pylogctl.framing import (
     Shape,
     choose_framing,
     encode_length,
-    read_messages,
     write_message,
 )
+from pylogctl.framing_reader import read_messages
 
 LIMIT = 1 << 20
 SAFE_FOR_ALL = [
@@ -43,7 +43,7 @@ class Dribble:
 
 def _read(data: bytes, framing: Framing, sizes: list[int] | None = None) -> list[bytes]:
     stream = Dribble(data, sizes or [1 << 16])
-    return list(read_messages(stream, framing, max_message_bytes=LIMIT))
+    return [one.payload for one in read_messages(stream, framing, max_message_bytes=LIMIT)]
 
 
 @given(

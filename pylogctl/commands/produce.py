@@ -1,0 +1,367 @@
+"""`pylogctl produce`: messages from standard input or files to a topic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pylogctl.context import Environment
+from pylogctl.exit_status import ExitStatus
+from pylogctl.options import (
+    BROKERS,
+    DRY_RUN,
+    LENGTH_PREFIXED,
+    PROGRESS,
+    PROPERTIES,
+    REGISTRY,
+    SUMMARY,
+    TIMEOUT,
+    accepts,
+)
+from pylogctl.tree import Command, new_app
+
+if TYPE_CHECKING:
+    from pylogctl.producing.run import Outcome
+
+app = new_app()
+
+
+@app.command("produce", cls=Command)
+@accepts(
+    *SUMMARY,
+    *REGISTRY,
+    *BROKERS,
+    *PROPERTIES,
+    *TIMEOUT,
+    *PROGRESS,
+    *DRY_RUN,
+    exits=(
+        ExitStatus.FAILED,
+        ExitStatus.NOT_FOUND,
+        ExitStatus.PARTIAL,
+        ExitStatus.TIMEOUT,
+        ExitStatus.CORRUPT,
+        ExitStatus.UNREACHABLE,
+        ExitStatus.REMOTE,
+        ExitStatus.UNSUPPORTED,
+        ExitStatus.SIGPIPE,
+    ),
+    examples=(
+        "printf 'a\\nb\\nc\\n' | pylogctl produce t",
+        "journalctl -f | pylogctl produce syslog --rate 5000/s",
+        "pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L",
+        "pylogctl produce logs --verify --output json access.log error.log",
+    ),
+    optional={"-L": LENGTH_PREFIXED, "--length-prefixed": LENGTH_PREFIXED},
+)
+def produce(  # the signature is the option table
+    env: Environment,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to write to.")],
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[FILE]...", help="Input, in order; - is stdin. Default: stdin."),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "-D",
+            "--delimiter",
+            metavar="STR",
+            help="What ends a message, escapes allowed; '' makes one of all. Default: \\n.",
+            rich_help_panel="Input",
+        ),
+    ] = None,
+    null: Annotated[
+        bool, typer.Option("-0", "--null", help="Same as -D '\\0'.", rich_help_panel="Input")
+    ] = False,
+    length_prefixed: Annotated[
+        Literal["u32be", "u32le", "u64be", "varint"] | None,
+        typer.Option(
+            "-L",
+            "--length-prefixed",
+            metavar="[u32be|u32le|u64be|varint]",
+            help="A length stands before each message; u32be if left out. Safe for any bytes.",
+            rich_help_panel="Input",
+        ),
+    ] = None,
+    hex_lines: Annotated[
+        bool, typer.Option("--hex", help="A hexadecimal line each.", rich_help_panel="Input")
+    ] = False,
+    base64_lines: Annotated[
+        bool, typer.Option("--base64", help="A base64 line each.", rich_help_panel="Input")
+    ] = False,
+    jsonl: Annotated[
+        bool,
+        typer.Option(
+            "--jsonl",
+            help="A JSON object each, as consume --jsonl writes it.",
+            rich_help_panel="Input",
+        ),
+    ] = False,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Refuse unknown fields of --jsonl.", rich_help_panel="Input"),
+    ] = False,
+    whole: Annotated[
+        bool,
+        typer.Option("--whole", help="All of the input is one message.", rich_help_panel="Input"),
+    ] = False,
+    each_file: Annotated[
+        bool, typer.Option("--each-file", help="Each FILE is one message.", rich_help_panel="Input")
+    ] = False,
+    csv_column: Annotated[
+        str | None,
+        typer.Option(
+            "--csv-column",
+            metavar="NAME",
+            help="One column of CSV with a header line.",
+            rich_help_panel="Input",
+        ),
+    ] = None,
+    skip_empty: Annotated[
+        bool,
+        typer.Option(
+            "--skip-empty", help="Leave out messages without a byte.", rich_help_panel="Input"
+        ),
+    ] = False,
+    template: Annotated[
+        bool,
+        typer.Option(
+            "--template",
+            help="Replace {i} {now} {uuid} {rand:16} in messages.",
+            rich_help_panel="Input",
+        ),
+    ] = False,
+    on_error: Annotated[
+        Literal["stop", "skip"],
+        typer.Option(
+            "--on-error",
+            help="At a message that cannot be sent: stop, or leave it out and end with 6.",
+            rich_help_panel="Input",
+        ),
+    ] = "stop",
+    partition: Annotated[
+        str | None,
+        typer.Option(
+            "-p",
+            "--partition",
+            metavar="P",
+            help="Write to this one: 0, or 2-0 (broker-partition).",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    partitioner: Annotated[
+        Literal["sticky", "random", "round-robin", "hash"] | None,
+        typer.Option(
+            "--partitioner",
+            help="How partitions are chosen; sticky: one for the run, which keeps the order. "
+            "Default: sticky, hash with a key.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "-k",
+            "--key",
+            metavar="STR",
+            help="Key of all messages; chooses the partition, is not stored.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    key_delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "-K",
+            "--key-delimiter",
+            metavar="STR",
+            help="A key stands before the first STR of each message; it chooses the partition and "
+            "is not stored.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    keep_partition: Annotated[
+        bool,
+        typer.Option(
+            "--keep-partition",
+            help="The partition each --jsonl object names.",
+            rich_help_panel="Selection",
+        ),
+    ] = False,
+    codec: Annotated[
+        Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
+        typer.Option(
+            "-z",
+            "--codec",
+            help="Compression; 0.7 knows only gzip and snappy. Default: none.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    batch_messages: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-messages",
+            metavar="N",
+            min=1,
+            help="Messages of a request at most. Default: 200.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    batch_bytes: Annotated[
+        str | None,
+        typer.Option(
+            "--batch-bytes",
+            metavar="SIZE",
+            help="Size of a request at most, unless one message is larger. Default: 512KiB.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    linger: Annotated[
+        str | None,
+        typer.Option(
+            "--linger",
+            metavar="DUR",
+            help="How long a message waits for more. Default: 5ms, 0 from a terminal.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    sync: Annotated[
+        bool,
+        typer.Option(
+            "--sync", help="One request per message, one after another.", rich_help_panel="Limits"
+        ),
+    ] = False,
+    max_messages: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--max-messages",
+            metavar="N",
+            min=0,
+            help="Stop after exactly so many.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            "--rate",
+            metavar="R",
+            help="No faster than this: 1000/s, 5MiB/s.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    max_size: Annotated[
+        str | None,
+        typer.Option(
+            "--max-size",
+            metavar="SIZE",
+            help="Largest message; brokers have their own limit. Default: 1000000.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    no_barrier: Annotated[
+        bool,
+        typer.Option(
+            "--no-barrier",
+            help="End without waiting until all can be read: faster, but a crash of the machine "
+            "can lose it and a consumer may not see it yet.",
+            rich_help_panel="Output",
+        ),
+    ] = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Read everything back and compare CRCs; status 8 on a difference.",
+            rich_help_panel="Output",
+        ),
+    ] = False,
+    tee: Annotated[
+        bool,
+        typer.Option("--tee", help="Copy accepted input to stdout.", rich_help_panel="Output"),
+    ] = False,
+    receipt: Annotated[
+        Path | None,
+        typer.Option(
+            "--receipt",
+            metavar="FILE",
+            help="Write a JSON line for each message that is safe on disk.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            metavar="FILE",
+            help="Leave out what this receipt says is sent already.",
+            rich_help_panel="Input",
+        ),
+    ] = None,
+) -> None:
+    """Write messages from stdin or files to a topic.
+
+    Each line is a message, byte for byte, unless a framing says otherwise. Status 0 means that
+    consumers can read all of it.
+    """
+    from pylogctl.producing import plan as plans
+    from pylogctl.producing.run import run
+
+    plan = plans.make_plan(
+        env,
+        topic,
+        plans.Input(
+            files=files or (),
+            delimiter=delimiter,
+            null=null,
+            length_prefixed=length_prefixed,
+            hex_lines=hex_lines,
+            base64_lines=base64_lines,
+            jsonl=jsonl,
+            strict=strict,
+            whole=whole,
+            each_file=each_file,
+            csv_column=csv_column,
+            skip_empty=skip_empty,
+            template=template,
+            max_messages=max_messages,
+            skips_errors=on_error == "skip",
+        ),
+        plans.Target(
+            partition=partition,
+            partitioner=partitioner,
+            key=key,
+            key_delimiter=key_delimiter,
+            keep_partition=keep_partition,
+        ),
+        plans.Sending(
+            codec=codec,
+            batch_messages=batch_messages,
+            batch_bytes=batch_bytes,
+            linger=linger,
+            sync=sync,
+            rate=rate,
+            max_size=max_size,
+            barrier=not no_barrier,
+        ),
+        plans.Records(verify=verify, tee=tee, receipt=receipt, resume=resume),
+    )
+    outcome = run(env, plan)
+    _tell(env, topic, outcome)
+    if outcome.status:
+        raise typer.Exit(outcome.status)
+
+
+def _tell(env: Environment, topic: str, outcome: Outcome) -> None:
+    """Write the summary: as a document to stdout if one was asked for, else as a note."""
+    from pylogctl.producing import summary
+    from pylogctl.render import render
+
+    dry_run = env.settings.dry_run
+    if env.settings.output is None:
+        env.note(summary.summary_text(topic, outcome, dry_run=dry_run))
+    else:
+        render(env, summary.DOCUMENT, [summary.summary_record(topic, outcome, dry_run=dry_run)])

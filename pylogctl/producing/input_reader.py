@@ -1,0 +1,158 @@
+"""Bytes of standard input or a file, as they come, with something to do while nothing comes.
+
+Owns the waiting: a read never waits while messages are held back longer than they may be, and a
+signal ends a wait at once. Knows nothing of messages.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from pylogctl.signals import StopRequest
+
+STDIN = "-"
+_PIPE_BYTES = 1 << 20
+
+
+class InputStopped(Exception):  # noqa: N818 - a signal's wish, not an error
+    """A signal asked to stop; what is read so far is all there will be."""
+
+
+class Idle(Protocol):
+    """What is done before the input is waited for."""
+
+    def due_s(self) -> float | None:
+        """Return when what is held back must go out, on the monotonic clock; None for nothing."""
+
+    def on_idle(self) -> None:
+        """Send what is held back, and see to what was sent."""
+
+
+class InputReader:
+    """Reads one input.
+
+    Args:
+        fd: open for reading; not closed here.
+        name: file name, or `-`; for errors.
+        stop: ends the reading.
+        wakeup_fd: becomes readable when a signal arrives.
+        chunk_bytes: the most to read at once.
+        on_read: told how much was read, each time; 0 when a signal wants to know how far it is.
+        before_wait: called before each wait, after what is attended to.
+    """
+
+    def __init__(
+        self,
+        fd: int,
+        name: str,
+        *,
+        stop: StopRequest,
+        wakeup_fd: int,
+        chunk_bytes: int,
+        on_read: Callable[[int], None],
+        before_wait: Callable[[], None],
+    ) -> None:
+        self._fd = fd
+        self._name = name
+        self._stop = stop
+        self._chunk_bytes = chunk_bytes
+        self._on_read = on_read
+        self._before_wait = before_wait
+        self._idle: Idle | None = None
+        self.read_bytes = 0
+        """How much was read so far."""
+        self._waits = not stat.S_ISREG(os.fstat(fd).st_mode)
+        self._wakeup_fd = wakeup_fd
+        self._poll = select.poll()
+        self._poll.register(wakeup_fd, select.POLLIN)
+        if self._waits:
+            self._poll.register(fd, select.POLLIN)
+            _widen_pipe(fd)
+
+    @property
+    def name(self) -> str:
+        """Return what to put before a message about this input; nothing for standard input."""
+        return "" if self._name == STDIN else f"{self._name}: "
+
+    def attend(self, idle: Idle) -> None:
+        """Have something done before each wait."""
+        self._idle = idle
+
+    def is_ready(self, timeout_s: float | None = 0.0) -> bool:
+        """Return whether a read would not wait.
+
+        Args:
+            timeout_s: how long to wait for that; None for ever.
+        """
+        if not self._waits or self._stop.is_set:
+            return True
+        events = self._poll.poll(None if timeout_s is None else timeout_s * 1000)
+        return any(fd == self._fd for fd, _ in events) or self._stop.is_set
+
+    def read1(self, size: int, /) -> bytes:
+        """Return what is there, waiting for at least one byte; nothing at the end.
+
+        Raises:
+            InputStopped: a signal came.
+            OSError: the input cannot be read.
+        """
+        if not self.is_ready():
+            self._wait()
+        if self._stop.is_set:
+            raise InputStopped
+        try:
+            chunk = os.read(self._fd, min(size, self._chunk_bytes))
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._name) from error
+        self.read_bytes += len(chunk)
+        self._on_read(len(chunk))
+        return chunk
+
+    def _wait(self) -> None:
+        if self._idle is not None:
+            due_s = self._idle.due_s()
+            if due_s is not None and self.is_ready(max(0.0, due_s - time.monotonic())):
+                return
+            self._idle.on_idle()
+        self._before_wait()
+        while not self.is_ready(None):
+            # woken by a signal that asks for no stop, such as SIGUSR1
+            os.read(self._wakeup_fd, 4096)
+            self._on_read(0)
+
+
+def _widen_pipe(fd: int) -> None:
+    """Let a pipe hold more, where the system allows it: fewer and larger reads."""
+    import fcntl
+
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        try:
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        except OSError:
+            return  # not a pipe, or the user's limit of pipe memory is reached
+
+
+@contextmanager
+def signal_wakeup() -> Iterator[int]:
+    """Give a descriptor that becomes readable when a signal arrives, for the time of a block.
+
+    A Python signal handler runs only between two instructions, so one that arrives just before a
+    wait would be noticed after it.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield reader
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(reader)
+        os.close(writer)

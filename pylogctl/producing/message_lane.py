@@ -1,0 +1,194 @@
+"""The thorough way: messages one by one, for everything that needs a look at each.
+
+Framings beside plain delimiters, keys, templates, several partitions, receipts.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+from broker.protocol.codec import encode
+from broker.topic import TopicPartition
+from pylogctl.errors import UsageError
+from pylogctl.framing_reader import ChunkReader, Framed, Refuse, too_large
+from pylogctl.partition_list import PartitionPattern
+from pylogctl.producing.input_reader import InputReader, InputStopped
+from pylogctl.producing.limits import Limits, Quota, Refusals
+from pylogctl.producing.sender import Batch, Sender
+
+
+class Outgoing(NamedTuple):
+    """What is to be sent for one message of the input, and what decides where to."""
+
+    payload: bytes
+    key: bytes | None = None
+    partition: PartitionPattern | None = None
+
+
+class ReadRecords(Protocol):
+    """Reads the messages of one input."""
+
+    def __call__(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
+        """Yield the messages as soon as they are complete."""
+
+
+class Interpret(Protocol):
+    """Makes of a framed message what is to be sent."""
+
+    def __call__(self, framed: Framed, number: int) -> Outgoing:
+        """Return it; `number` counts through the whole run. Raises UsageError."""
+
+
+Route = Callable[[Outgoing], TopicPartition]
+"""Says where a message goes."""
+
+
+class _OpenBatch:
+    """Messages for one partition that wait to become a set."""
+
+    __slots__ = ("numbers", "payload_bytes", "payloads")
+
+    def __init__(self) -> None:
+        self.payloads: list[bytes] = []
+        self.numbers: list[int] = []
+        self.payload_bytes = 0
+
+
+class MessageLane:
+    """Sends messages one by one, collected into batches by partition.
+
+    Args:
+        sender: where batches go.
+        read_records: tells messages apart.
+        interpret: says what each means.
+        route: says where it goes.
+        limits: of messages and batches.
+        quota: how many messages to send.
+        refusals: told of messages that cannot be sent.
+        accepted: given the input bytes of each message that is sent.
+        skip_empty: leave out messages without a byte.
+        is_confirmed: says by number and payload whether an earlier run has sent a message.
+    """
+
+    def __init__(
+        self,
+        sender: Sender,
+        read_records: ReadRecords,
+        interpret: Interpret,
+        route: Route,
+        *,
+        limits: Limits,
+        quota: Quota,
+        refusals: Refusals,
+        accepted: Callable[[bytes], None] | None = None,
+        skip_empty: bool = False,
+        is_confirmed: Callable[[int, bytes], bool] | None = None,
+    ) -> None:
+        self._sender = sender
+        self._read_records = read_records
+        self._interpret = interpret
+        self._route = route
+        self._limits = limits
+        self._quota = quota
+        self._refusals = refusals
+        self._accepted = accepted
+        self._skip_empty = skip_empty
+        self._is_confirmed = is_confirmed
+        self._open: dict[TopicPartition, _OpenBatch] = {}
+        self._since_s: float | None = None
+        self._count_before = self._count = 0
+        self.position = 0
+        """How far the current input is used, in bytes."""
+
+    def read(self, reader: InputReader) -> None:
+        """Send all messages of an input.
+
+        Raises:
+            CliError: a message cannot be sent, or a broker fails.
+            InputStopped: a signal ended the input; all whole messages before that are sent.
+        """
+        reader.attend(self)
+        self._count_before = self._count
+        self.position = 0
+
+        def refuse(number: int, error: UsageError) -> None:
+            self._count = self._count_before + number
+            self._refuse(error, reader)
+
+        try:
+            if self._quota.is_used_up():
+                return
+            for framed in self._read_records(reader, refuse):
+                self._count = self._count_before + framed.number
+                self.position = framed.position + len(framed.raw)
+                try:
+                    self._take(framed)
+                except UsageError as error:
+                    self._refuse(error, reader)
+                if self._quota.is_used_up():
+                    break
+        except InputStopped:
+            self._send_all()
+            raise
+        self._send_all()
+
+    def due_s(self) -> float | None:
+        """Return when the messages held back must go out."""
+        return None if self._since_s is None else self._since_s + self._limits.linger_s
+
+    def on_idle(self) -> None:
+        """Send the messages held back and wait for their acknowledgement."""
+        self._send_all()
+        self._sender.flush()
+
+    def _refuse(self, error: UsageError, reader: InputReader) -> None:
+        # what came before the message is sent, whatever becomes of the run
+        self._send_all()
+        self._refusals.refuse(error, reader.name)
+
+    def _take(self, framed: Framed) -> None:
+        number = self._count
+        outgoing = self._interpret(framed, number)
+        payload = outgoing.payload
+        if self._skip_empty and not payload:
+            return
+        if len(payload) > self._limits.message_bytes:
+            raise too_large(
+                framed.number, framed.position, len(payload), self._limits.message_bytes
+            )
+        if self._is_confirmed is not None and self._is_confirmed(number, payload):
+            self._quota.use(1)
+            return
+        self._add(self._route(outgoing), number, payload)
+        self._quota.use(1)
+        if self._accepted is not None:
+            self._accepted(framed.raw)
+
+    def _add(self, partition: TopicPartition, number: int, payload: bytes) -> None:
+        batch = self._open.get(partition)
+        if batch is None:
+            batch = self._open[partition] = _OpenBatch()
+        elif batch.payload_bytes + len(payload) > self._limits.batch_bytes:
+            self._send(partition)
+            batch = self._open[partition] = _OpenBatch()
+        batch.payloads.append(payload)
+        batch.numbers.append(number)
+        batch.payload_bytes += len(payload)
+        if len(batch.payloads) >= self._limits.batch_messages:
+            self._send(partition)
+        elif self._since_s is None:
+            self._since_s = time.monotonic()
+        elif time.monotonic() > self._since_s + self._limits.linger_s and self._limits.linger_s:
+            self._send_all()
+
+    def _send(self, partition: TopicPartition) -> None:
+        batch = self._open.pop(partition)
+        if not self._open:
+            self._since_s = None
+        self._sender.send(Batch(partition, encode(batch.payloads), batch.numbers))
+
+    def _send_all(self) -> None:
+        for partition in list(self._open):
+            self._send(partition)

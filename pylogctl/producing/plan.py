@@ -1,0 +1,288 @@
+"""The options of `pylogctl produce` turned into what is read and how it is sent.
+
+Knows no connection; a mistake in any option is found before one is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.config import ProducerConfig
+from broker.errors import ConfigError
+from broker.protocol.compression import Codec
+from broker.protocol.requests import Acks
+from broker.topic import check_topic_name
+from pylogctl.context import Environment
+from pylogctl.errors import UsageError
+from pylogctl.escapes import unescape
+from pylogctl.framing import Framing, LengthCode, Shape, choose_framing
+from pylogctl.partition_list import PartitionPattern, parse_partition
+from pylogctl.producing.input_reader import STDIN
+from pylogctl.units import Rate, parse_duration_s, parse_rate, parse_size
+
+DEFAULT_BATCH_MESSAGES = 200
+DEFAULT_BATCH_BYTES = 512 << 10
+DEFAULT_LINGER_S = 0.005
+_CODECS = {"0": Codec.NONE, "1": Codec.GZIP, "2": Codec.SNAPPY} | {
+    codec.name.lower(): codec for codec in Codec
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What is read and how messages are told apart, as given; at most one framing."""
+
+    files: Sequence[str] = ()
+    delimiter: str | None = None
+    null: bool = False
+    length_prefixed: str | None = None
+    hex_lines: bool = False
+    base64_lines: bool = False
+    jsonl: bool = False
+    whole: bool = False
+    each_file: bool = False
+    csv_column: str | None = None
+    strict: bool = False
+    skip_empty: bool = False
+    template: bool = False
+    max_messages: int | None = None
+    skips_errors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which partition messages go to, as given."""
+
+    partition: str | None = None
+    partitioner: str | None = None
+    key: str | None = None
+    key_delimiter: str | None = None
+    keep_partition: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """How messages are sent, as given."""
+
+    codec: str | None = None
+    batch_messages: int | None = None
+    batch_bytes: str | None = None
+    linger: str | None = None
+    sync: bool = False
+    rate: str | None = None
+    max_size: str | None = None
+    barrier: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """What is kept of a run, as given."""
+
+    verify: bool = False
+    tee: bool = False
+    receipt: Path | None = None
+    resume: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything a run needs to know.
+
+    `linger_s` is None when the input decides; `key` and `key_delimiter` are bytes of their own;
+    `config` has the `-X` properties with the options on top.
+    """
+
+    topic: str
+    files: tuple[str, ...]
+    framing: Framing
+    input: Input
+    records: Records
+    config: ProducerConfig
+    codec: Codec
+    acks: Acks
+    partition: PartitionPattern | None
+    partition_text: str
+    partitioner: str
+    key: bytes | None
+    key_delimiter: bytes | None
+    keep_partition: bool
+    batch_messages: int
+    batch_bytes: int
+    linger_s: float | None
+    sync: bool
+    rate: Rate | None
+    max_message_bytes: int
+    barrier: bool
+
+    @property
+    def has_fixed_partition(self) -> bool:
+        """Say whether all messages go to one partition."""
+        if self.keep_partition or self.key_delimiter is not None:
+            return False
+        return self.partition is not None or self.key is not None or self.partitioner == "sticky"
+
+    @property
+    def is_plain(self) -> bool:
+        """Say whether blocks of text may become sets without a look at each message."""
+        given = self.input
+        needs_look = given.csv_column is not None or given.skip_empty or given.template
+        has_receipt = self.records.receipt is not None or self.records.resume is not None
+        return (
+            self.framing.shape is Shape.DELIMITED
+            and self.has_fixed_partition
+            and not needs_look
+            and not has_receipt
+        )
+
+
+def make_plan(
+    env: Environment,
+    topic: str,
+    given: Input,
+    target: Target,
+    sending: Sending,
+    records: Records,
+) -> Plan:
+    """Return what a run does.
+
+    Raises:
+        UsageError: an option is malformed, or two of them cannot go together.
+        InvalidTopicError: there can be no such topic.
+    """
+    check_topic_name(topic)
+    _check_target(target, given)
+    _check_records(env, given, sending, records)
+    framing = _framing(given)
+    config = _config(env, sending)
+    batch_messages = sending.batch_messages or DEFAULT_BATCH_MESSAGES
+    batch_bytes = DEFAULT_BATCH_BYTES
+    if sending.batch_bytes is not None:
+        batch_bytes = parse_size(sending.batch_bytes)
+    has_key = target.key is not None or target.key_delimiter is not None
+    return Plan(
+        topic=topic,
+        files=tuple(given.files) or (STDIN,),
+        framing=framing,
+        input=given,
+        records=records,
+        config=config,
+        codec=_CODECS[config.codec],
+        acks=_acks(env, config, records),
+        partition=None if target.partition is None else parse_partition(target.partition),
+        partition_text=target.partition or "",
+        partitioner=target.partitioner or ("hash" if has_key else "sticky"),
+        key=None if target.key is None else target.key.encode("utf-8", "surrogateescape"),
+        key_delimiter=_key_delimiter(target),
+        keep_partition=target.keep_partition,
+        batch_messages=1 if sending.sync else batch_messages,
+        batch_bytes=batch_bytes,
+        linger_s=None if sending.linger is None else parse_duration_s(sending.linger),
+        sync=sending.sync,
+        rate=None if sending.rate is None else parse_rate(sending.rate),
+        max_message_bytes=config.max_message_bytes,
+        barrier=sending.barrier,
+    )
+
+
+def _check_target(target: Target, given: Input) -> None:
+    chosen = {
+        "--partition": target.partition is not None,
+        "--key": target.key is not None,
+        "--key-delimiter": target.key_delimiter is not None,
+        "--keep-partition": target.keep_partition,
+    }
+    names = [name for name, is_given in chosen.items() if is_given]
+    if len(names) > 1:
+        raise UsageError(f"{names[0]} cannot be used with {names[1]} (each chooses the partition)")
+    if names and target.partitioner is not None:
+        has_key = names[0] in ("--key", "--key-delimiter")
+        if not has_key or target.partitioner != "hash":
+            raise UsageError(
+                f"{names[0]} cannot be used with --partitioner {target.partitioner}",
+                hints=["a key chooses the partition by its hash"] if has_key else [],
+            )
+    if target.key_delimiter == "":
+        raise UsageError("--key-delimiter is empty")
+    for option, is_given in (
+        ("--keep-partition", target.keep_partition),
+        ("--strict", given.strict),
+    ):
+        if is_given and not given.jsonl:
+            raise UsageError(f"{option} needs --jsonl")
+
+
+def _check_records(env: Environment, given: Input, sending: Sending, records: Records) -> None:
+    if records.tee and env.settings.output is not None:
+        raise UsageError("--tee cannot be used with --output (both write to stdout)")
+    if records.resume is not None and given.template:
+        raise UsageError("--template cannot be used with --resume (its messages never repeat)")
+    if records.verify and not sending.barrier:
+        raise UsageError(
+            "--verify cannot be used with --no-barrier (only what is flushed can be read back)"
+        )
+
+
+def _framing(given: Input) -> Framing:
+    others = {"--each-file": given.each_file, "--csv-column": given.csv_column is not None}
+    named = [option for option, is_given in others.items() if is_given]
+    framing = choose_framing(
+        delimiter=given.delimiter,
+        null=given.null,
+        length_prefixed=None
+        if given.length_prefixed is None
+        else LengthCode(given.length_prefixed),
+        hex_lines=given.hex_lines,
+        base64_lines=given.base64_lines,
+        jsonl=given.jsonl,
+        whole=given.whole,
+    )
+    if given.delimiter is not None or framing != Framing(Shape.DELIMITED):
+        named.append("another framing")
+    if len(named) > 1:
+        raise UsageError(f"only one framing is possible: {' and '.join(named)}")
+    if given.each_file:
+        if not given.files:
+            raise UsageError("--each-file needs FILE...")
+        return Framing(Shape.WHOLE)
+    if framing.shape is Shape.WHOLE and len(given.files) > 1:
+        raise UsageError(
+            "--whole makes one message of one input",
+            hints=["for a message of each file: --each-file"],
+        )
+    return framing
+
+
+def _key_delimiter(target: Target) -> bytes | None:
+    return None if target.key_delimiter is None else unescape(target.key_delimiter)
+
+
+def _config(env: Environment, sending: Sending) -> ProducerConfig:
+    """Return the producer's settings: `-X` properties, and the options on top."""
+    properties = dict(env.settings.properties)
+    if sending.codec is not None:
+        properties["compression.codec"] = sending.codec
+    if sending.max_size is not None:
+        properties["max.message.size"] = str(parse_size(sending.max_size))
+    if sending.sync:
+        properties["max.in.flight.requests"] = "1"
+    try:
+        return ProducerConfig.from_properties(properties)
+    except ConfigError as error:
+        raise UsageError(f"-X: {error}", hints=["try: -X list"]) from error
+
+
+def _acks(env: Environment, config: ProducerConfig, records: Records) -> Acks:
+    """Return when brokers acknowledge: when written, as the barrier at the end does the rest.
+
+    A line of a receipt stands for good, so with one they acknowledge what is flushed.
+    """
+    needs_offsets = "--receipt" if records.receipt is not None else ""
+    needs_offsets = needs_offsets or ("--verify" if records.verify else "")
+    if "request.required.acks" not in env.settings.properties:
+        return Acks.COMMITTED if records.receipt is not None else Acks.WRITTEN
+    acks = Acks(int(config.acks))
+    if acks is Acks.NONE and needs_offsets:
+        raise UsageError(f"{needs_offsets} cannot be used with request.required.acks=0")
+    return acks

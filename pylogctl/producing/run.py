@@ -1,0 +1,335 @@
+"""One run of `pylogctl produce`: inputs through a lane to the brokers, and what came of it.
+
+Straight-line code: connect, read, send, wait until it can be read, verify. What happens to a single
+message is decided in the lanes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from typing import BinaryIO, NamedTuple
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
+from broker.client.partitioner import PARTITIONERS
+from broker.client.producer import Producer
+from broker.config import ProducerConfig
+from broker.errors import BrokerError
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
+from pylogctl.connections import open_cluster
+from pylogctl.context import Environment
+from pylogctl.errors import CliError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.failure import failure_of
+from pylogctl.framing import Framing, Shape
+from pylogctl.producing.input_reader import STDIN, InputStopped, signal_wakeup
+from pylogctl.producing.lanes import Lane, make_lane
+from pylogctl.producing.limits import Limits, Quota, Refusals
+from pylogctl.producing.pacing import Pacer
+from pylogctl.producing.plan import DEFAULT_LINGER_S, Plan
+from pylogctl.producing.readback import SentSets
+from pylogctl.producing.receipts import Receipt, ReceiptWriter
+from pylogctl.producing.sender import Batch, Nowhere, Sender
+from pylogctl.producing.sources import Sources, check_files
+from pylogctl.progress import Progress, announced_wait, progress
+from pylogctl.signals import StopRequest, graceful_stop
+
+_ANSWER_GRACE_S = 1.0
+
+
+class Outcome(NamedTuple):
+    """What a run did; `partitions` has the number of messages in each."""
+
+    partitions: dict[TopicPartition, int]
+    payload_bytes: int
+    seconds: float
+    refused_count: int
+    resumed_count: int
+    is_verified: bool
+    status: ExitStatus
+
+    @property
+    def message_count(self) -> int:
+        """Return how many messages were acknowledged."""
+        return sum(self.partitions.values())
+
+
+class Peers(NamedTuple):
+    """The way to the brokers."""
+
+    cluster: Cluster
+    connect: Connect
+    producer: Producer
+
+
+def run(env: Environment, plan: Plan) -> Outcome:
+    """Do what the plan says.
+
+    Raises:
+        CliError: a message cannot be sent, or was not sent; the text says what was.
+        BrokerError: no broker can be reached, or it takes too long until all can be read.
+        OSError: an input cannot be read, or standard output not be written.
+    """
+    if not plan.input.skips_errors:
+        check_files(plan.files)
+    receipt = _load_receipt(plan)
+    with ExitStack() as stack:
+        peers = stack.enter_context(_connected(_with_addresses(env, plan.config), plan))
+        peers.producer.partitions(plan.topic)
+        receipts = stack.enter_context(_receipt_file(env, plan, receipt))
+        stop = stack.enter_context(graceful_stop())
+        sources = Sources(
+            env,
+            plan.files,
+            stop=stop,
+            wakeup_fd=stack.enter_context(signal_wakeup()),
+            is_paced=plan.rate is not None,
+        )
+        return _Run(env, plan, peers, sources, stop, receipts, receipt).run()
+
+
+class _Run:
+    """The parts of one run, put together."""
+
+    def __init__(
+        self,
+        env: Environment,
+        plan: Plan,
+        peers: Peers,
+        sources: Sources,
+        stop: StopRequest,
+        receipts: BinaryIO | None,
+        receipt: Receipt | None,
+    ) -> None:
+        self._env = env
+        self._plan = plan
+        self._peers = peers
+        self._sources = sources
+        self._stop = stop
+        self._sent_sets = SentSets()
+        self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.complain)
+        pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
+        self._sender = self._make_sender(pacer, receipts)
+        self._receipt = receipt
+        self._lane: Lane = make_lane(
+            plan,
+            peers.producer,
+            self._sender,
+            env.clock,
+            limits=self._limits(pacer),
+            quota=Quota(plan.input.max_messages),
+            refusals=self._refusals,
+            accepted=env.write if plan.records.tee else None,
+            receipt=receipt,
+        )
+
+    def _make_sender(self, pacer: Pacer | None, receipts: BinaryIO | None) -> Sender:
+        plan = self._plan
+        observers = [] if receipts is None else [ReceiptWriter(receipts).write]
+        if plan.records.verify and not self._env.settings.dry_run:
+            observers.append(self._sent_sets.note)
+        return Sender(
+            Nowhere() if self._env.settings.dry_run else self._peers.producer,
+            codec=plan.codec,
+            max_message_bytes=plan.max_message_bytes,
+            sync=plan.sync,
+            pacer=pacer,
+            observers=observers,
+            refused=self._refused,
+        )
+
+    def _limits(self, pacer: Pacer | None) -> Limits:
+        plan = self._plan
+        linger_s = plan.linger_s
+        if linger_s is None:
+            linger_s = 0.0 if self._sources.uses_terminal else DEFAULT_LINGER_S
+        messages, size = plan.batch_messages, plan.batch_bytes
+        if pacer is not None and plan.rate is not None:
+            if plan.rate.in_bytes:
+                size = min(size, pacer.burst)
+            else:
+                messages = min(messages, pacer.burst)
+        return Limits(plan.max_message_bytes, messages, size, linger_s)
+
+    def _refused(self, batch: Batch, error: BrokerError) -> None:
+        failure = failure_of(error)
+        assert failure is not None
+        first, last = batch.numbers[0], batch.numbers[-1]
+        which = f"message {first}" if first == last else f"messages {first} to {last}"
+        text = f"{which} refused: {failure.message}"
+        self._refusals.refuse(CliError(failure.status, text), count=len(batch.numbers))
+
+    def run(self) -> Outcome:
+        """Read, send and finish."""
+        started_s = time.monotonic()
+        total = None if self._sources.uses_terminal else self._sources.total_bytes()
+        with progress(self._env, "produce", total) as meter:
+            try:
+                self._read_inputs(meter)
+                self._sender.flush()
+            except (CliError, OSError):
+                # what came before the trouble is sent; it deserves its chance to arrive
+                with suppress(CliError, BrokerError):
+                    self._sender.flush()
+                raise
+        is_verified = self._finish()
+        return Outcome(
+            self._sender.partitions,
+            self._sender.payload_bytes,
+            time.monotonic() - started_s,
+            self._refusals.count,
+            0 if self._receipt is None else self._receipt.hit_count,
+            is_verified,
+            self._status(),
+        )
+
+    def _read_inputs(self, meter: Progress) -> None:
+        read_bytes = 0
+        for name in self._sources.names:
+            try:
+                read_bytes += self._read_input(name, meter)
+            except InputStopped:
+                return
+            except OSError as error:
+                if error.filename != name or not self._plan.input.skips_errors:
+                    raise
+                self._refuse_input(error)
+        if not read_bytes and not self._refusals.count:
+            is_closed = STDIN in self._sources.names and self._env.streams.stdin is None
+            what = "standard input is closed" if is_closed else "the input is empty"
+            self._env.note(f"nothing to send: {what}")
+
+    def _read_input(self, name: str, meter: Progress) -> int:
+        """Send the messages of one input; return how many bytes were read."""
+        before_wait = self._env.flush if self._plan.records.tee else _do_nothing
+        with self._sources.open(name, on_read=meter.advance, before_wait=before_wait) as reader:
+            if reader is None:
+                return 0
+            if name == STDIN and self._sources.uses_terminal:
+                self._env.note(_terminal_note(self._plan.framing))
+            try:
+                self._lane.read(reader)
+            except InputStopped:
+                if self._lane.position < reader.read_bytes:
+                    left = reader.read_bytes - self._lane.position
+                    self._env.note(f"{left} bytes of an unfinished message were not sent")
+                raise
+            return reader.read_bytes
+
+    def _refuse_input(self, error: OSError) -> None:
+        failure = failure_of(error)
+        assert failure is not None
+        self._refusals.refuse(CliError(failure.status, failure.message, code=failure.code))
+
+    def _finish(self) -> bool:
+        """Wait until all can be read, and verify it; return whether it is verified."""
+        if self._env.settings.dry_run or not self._plan.barrier:
+            return False
+        with announced_wait(self._env, "the brokers to make all of it readable"):
+            self._sender.barrier()
+        if not self._plan.records.verify or self._stop.is_set:
+            return False
+        peers = self._peers
+        self._sent_sets.verify(
+            peers.cluster, peers.connect, timeout_s=_limit_s(self._env, self._plan.config)
+        )
+        return True
+
+    def _status(self) -> ExitStatus:
+        if self._stop.is_set:
+            return self._stop.status
+        return ExitStatus.PARTIAL if self._refusals.count else ExitStatus.OK
+
+
+def _do_nothing() -> None:
+    """Do nothing before a wait."""
+
+
+def _terminal_note(framing: Framing) -> str:
+    is_by_line = framing.shape in (Shape.HEX, Shape.BASE64, Shape.JSONL)
+    if is_by_line or framing == Framing(Shape.DELIMITED):
+        return "reading messages from the terminal, one per line, Ctrl-D to end"
+    return "reading messages from the terminal, Ctrl-D to end"
+
+
+def _limit_s(env: Environment, config: ProducerConfig) -> float:
+    """Return how long an answer, or all of it becoming readable, may take."""
+    return env.timeout_s(config.socket_timeout_ms / 1000)
+
+
+@contextmanager
+def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
+    """Open the way to the brokers for the time of a block."""
+    config = plan.config
+    limit_s = _limit_s(env, config)
+    connect_s = min(limit_s, config.connect_timeout_ms / 1000)
+
+    def connect(address: BrokerAddress) -> Connection:
+        # Longer than a broker takes to say that time is up, so that it can say so.
+        return Connection(
+            address,
+            timeout_s=limit_s + _ANSWER_GRACE_S,
+            connect_timeout_s=connect_s,
+            send_bytes=config.socket_send_bytes,
+        )
+
+    with open_cluster(env, connect) as cluster:
+        producer = Producer(
+            cluster,
+            connect,
+            partitioner=PARTITIONERS[plan.partitioner](),
+            acks=plan.acks,
+            max_in_flight=config.max_in_flight,
+            max_message_bytes=plan.max_message_bytes,
+            retries=config.num_retries,
+            timeout_s=limit_s,
+        )
+        try:
+            yield Peers(cluster, connect, producer)
+        finally:
+            producer.close()
+
+
+def _with_addresses(env: Environment, config: ProducerConfig) -> Environment:
+    """Return the environment with brokers and registry from `-X` where no option names them."""
+    settings = env.settings
+    if not settings.brokers and settings.zookeeper is None:
+        settings = replace(
+            settings,
+            brokers=tuple(filter(None, config.broker_list.split(","))),
+            zookeeper=config.zookeeper or None,
+        )
+    return replace(env, settings=settings)
+
+
+def _load_receipt(plan: Plan) -> Receipt | None:
+    """Return what an earlier run had confirmed.
+
+    A receipt that is read and written on is the same script run again, maybe for the first time.
+    """
+    path = plan.records.resume
+    if path is None:
+        return None
+    if path == plan.records.receipt and not path.exists():
+        return Receipt()
+    return Receipt.load(path, plan.topic)
+
+
+@contextmanager
+def _receipt_file(
+    env: Environment, plan: Plan, receipt: Receipt | None
+) -> Iterator[BinaryIO | None]:
+    """Open the file receipts go to; a resumed one goes on behind its last whole line."""
+    path = plan.records.receipt
+    if path is None or env.settings.dry_run:
+        yield None
+        return
+    goes_on = receipt is not None and path == plan.records.resume
+    with path.open("ab" if goes_on else "wb") as stream:
+        if goes_on and receipt is not None:
+            stream.truncate(receipt.valid_bytes)
+        yield stream

@@ -1,0 +1,209 @@
+"""The fast way: blocks of delimited text become message sets in one step of the codec.
+
+For everything that needs no look at single messages and sends to one partition. No object is made
+for a line outside the codec.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from broker.protocol.codec import EncodedText, OversizePieceError, boundaries, encode
+from broker.protocol.codec import encode_delimited as encode_text
+from broker.topic import TopicPartition
+from pylogctl.framing_reader import CHUNK_BYTES, TextBuffer, drop_oversize_line, too_large
+from pylogctl.producing.input_reader import InputReader, InputStopped
+from pylogctl.producing.limits import Limits, Quota, Refusals
+from pylogctl.producing.sender import Batch, Sender
+
+
+class TextLane:
+    """Sends delimited text to one partition.
+
+    Args:
+        sender: where sets go.
+        partition: the target.
+        delimiter: what ends a message, at least one byte.
+        limits: of messages and batches.
+        quota: how many messages to send.
+        refusals: told of messages that are too large.
+        accepted: given the input bytes of the messages that were sent.
+    """
+
+    def __init__(
+        self,
+        sender: Sender,
+        partition: TopicPartition,
+        delimiter: bytes,
+        *,
+        limits: Limits,
+        quota: Quota,
+        refusals: Refusals,
+        accepted: Callable[[bytes], None] | None = None,
+    ) -> None:
+        self._sender = sender
+        self._partition = partition
+        self._delimiter = delimiter
+        self._limits = limits
+        self._quota = quota
+        self._refusals = refusals
+        self._accepted = accepted
+        self._buffer = TextBuffer(delimiter)
+        self._since_s: float | None = None
+        self._source = ""
+        self._first_number = self._number = 1
+        self.position = 0
+        """How far the current input is used, in bytes."""
+
+    def read(self, reader: InputReader) -> None:
+        """Send all messages of an input.
+
+        Raises:
+            CliError: a message cannot be sent, or a broker fails.
+            InputStopped: a signal ended the input; all whole messages before that are sent.
+        """
+        self._source = reader.name
+        self._first_number = self._number
+        self.position = 0
+        reader.attend(self)
+        try:
+            while not self._quota.is_used_up() and (chunk := reader.read1(CHUNK_BYTES)):
+                self._add(chunk, reader)
+        except InputStopped:
+            self._send_lines()
+            raise
+        self._send_lines()
+        self._send_rest()
+
+    def due_s(self) -> float | None:
+        """Return when whole lines that are held back must go out."""
+        return None if self._since_s is None else self._since_s + self._limits.linger_s
+
+    def on_idle(self) -> None:
+        """Send the lines held back and wait for their acknowledgement."""
+        self._send_lines()
+        self._sender.flush()
+
+    def _add(self, chunk: bytes, reader: InputReader) -> None:
+        buffer = self._buffer
+        buffer.add(chunk)
+        if not buffer.line_count:
+            if buffer.size > self._limits.message_bytes + len(self._delimiter):
+                self._drop_line(reader)
+            return
+        if self._since_s is None:
+            self._since_s = time.monotonic()
+        is_full = (
+            buffer.line_count >= self._limits.batch_messages
+            or buffer.size >= self._limits.batch_bytes
+        )
+        # More lines in one go are cheaper, as long as there is no wait for them.
+        if buffer.size >= CHUNK_BYTES or (is_full and not reader.is_ready()):
+            self._send_lines()
+
+    def _send_lines(self) -> None:
+        """Send the whole lines in the buffer, as far as the quota goes."""
+        self._since_s = None
+        while self._buffer.line_count and not self._quota.is_used_up():
+            text, beyond = self._at_quota(self._buffer.take())
+            rest = self._send_text(text) + beyond
+            if rest:
+                self._buffer.add(rest)
+
+    def _at_quota(self, text: bytes) -> tuple[bytes, bytes]:
+        """Cut a text behind the last line that the quota allows."""
+        allowed = self._quota.of(len(text))
+        if allowed == len(text):
+            return text, b""
+        *lines, rest = text.split(self._delimiter, allowed)
+        end = len(text) - len(rest) if len(lines) == allowed else len(text)
+        return text[:end], text[end:]
+
+    def _send_text(self, text: bytes) -> bytes:
+        """Send the whole lines of a text; return what follows them."""
+        while True:
+            try:
+                encoded = self._encode(text)
+            except OversizePieceError as error:
+                self._send_text(text[: error.position])
+                self._refuse(error.size)
+                self._step(1, error.size + len(self._delimiter))
+                text = text[error.position + error.size + len(self._delimiter) :]
+                continue
+            self._send(encoded)
+            if self._accepted is not None:
+                self._accepted(text[: encoded.consumed])
+            self._step(encoded.message_count, encoded.consumed)
+            return text[encoded.consumed :]
+
+    def _encode(self, text: bytes) -> EncodedText:
+        return encode_text(
+            text,
+            self._delimiter,
+            max_payload_bytes=self._limits.message_bytes,
+            batch_count=self._limits.batch_messages,
+        )
+
+    def _send(self, encoded: EncodedText) -> None:
+        self._quota.use(encoded.message_count)
+        message_set = memoryview(encoded.message_set)
+        number = self._number
+        start = 0
+        for end, count in self._batches(encoded):
+            numbers = range(number, number + count)
+            self._sender.send(Batch(self._partition, message_set[start:end], numbers))
+            start, number = end, number + count
+
+    def _batches(self, encoded: EncodedText) -> Iterator[tuple[int, int]]:
+        """Yield end and number of messages of each batch."""
+        start = 0
+        left = encoded.message_count
+        for end in encoded.cuts:
+            count = min(left, self._limits.batch_messages)
+            left -= count
+            if end - start <= self._limits.batch_bytes:
+                yield end, count
+            else:
+                yield from self._divided(encoded.message_set, start, end)
+            start = end
+
+    def _divided(self, message_set: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Divide a batch that is too large; a message larger than a batch goes alone."""
+        count = 0
+        cut = batch_start = start
+        for boundary in boundaries(memoryview(message_set)[start:end])[1:]:
+            if count and start + boundary - batch_start > self._limits.batch_bytes:
+                yield cut, count
+                batch_start, count = cut, 0
+            cut, count = start + boundary, count + 1
+        yield cut, count
+
+    def _send_rest(self) -> None:
+        """Send what follows the last delimiter as a message."""
+        if self._quota.is_used_up() or not self._buffer.size:
+            self._buffer.take()
+            return
+        rest = self._buffer.take()
+        if len(rest) > self._limits.message_bytes:
+            self._refuse(len(rest))
+        else:
+            message_set = encode([rest])
+            self._send(EncodedText(message_set, len(rest), 1, [len(message_set)]))
+            if self._accepted is not None:
+                self._accepted(rest)
+        self._step(1, len(rest))
+
+    def _drop_line(self, reader: InputReader) -> None:
+        size = drop_oversize_line(self._buffer, reader, self._limits.message_bytes, self._refuse)
+        self._step(1, size + len(self._delimiter))
+
+    def _refuse(self, size: int) -> None:
+        """Refuse the message at the current position."""
+        number = self._number - self._first_number + 1
+        error = too_large(number, self.position, size, self._limits.message_bytes)
+        self._refusals.refuse(error, self._source)
+
+    def _step(self, message_count: int, input_bytes: int) -> None:
+        self._number += message_count
+        self.position += input_bytes
