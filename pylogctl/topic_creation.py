@@ -96,8 +96,33 @@ def _check_extensions(connect: Connect, broker: BrokerAddress) -> None:
         connection.close()
 
 
+def describe_existing(topic: str, creation: Creation) -> str:
+    """Return that a topic exists on a broker, as a sentence."""
+    plural = "" if creation.before == 1 else "s"
+    return (
+        f"topic '{topic}' exists on broker {creation.broker.id} "
+        f"with {creation.before} partition{plural}"
+    )
+
+
+def check_absent(topic: str, plan: Sequence[Creation]) -> None:
+    """Check that a topic is on none of the brokers of a plan.
+
+    Raises:
+        CliError: it is.
+    """
+    for one in plan:
+        if not one.is_needed:
+            raise CliError(
+                ExitStatus.CONFLICT,
+                describe_existing(topic, one),
+                hints=["--if-not-exists leaves it as it is"],
+                code="TOPIC_EXISTS",
+            )
+
+
 def create_on(connect: Connect, topic: str, creation: Creation) -> bool:
-    """Create a topic on one broker.
+    """Create a topic on one broker, if it is not there.
 
     Args:
         connect: makes connections to brokers.
@@ -110,6 +135,8 @@ def create_on(connect: Connect, topic: str, creation: Creation) -> bool:
     Raises:
         BrokerError: the broker refuses, or is gone.
     """
+    if not creation.is_needed:
+        return False
     connection = connect(creation.broker)
     try:
         connection.call(CreateTopicRequest(topic, creation.partition_count))

@@ -384,12 +384,9 @@ def consume(
     every_s = options.interval_s_of(interval)
     # Without any limit there must be an end: what is there now.
     span = make_span(
-        env,
-        ["start", *(offset or [])],
-        from_beginning=False,
-        exit_at_end=not messages and not duration,
+        env, offset or [], from_beginning=False, exit_at_end=not messages and not duration
     )
-    wanted = None if partition is None else parse_partition_list(partition)
+    chosen = None if partition is None else parse_partition_list(partition)
     plan = ConsumePlan(
         message_count=messages,
         duration_s=options.duration_s_of(messages, duration),
@@ -401,7 +398,7 @@ def consume(
     connect = options.connect_with(env, config)
     with ExitStack() as stack:
         cluster = stack.enter_context(open_cluster(env, connect))
-        ranges = _resolve(env, cluster, connect, topic, wanted, span)
+        ranges = _resolve(env, cluster, connect, topic, chosen, span)
         stop = stack.enter_context(graceful_stop())
         shown = stack.enter_context(intervals(env, every_s))
         result, end = consume_load(
@@ -440,19 +437,22 @@ def _resolve(
     cluster: Cluster,
     connect: Connect,
     topic: str,
-    wanted: PartitionList | None,
+    chosen: PartitionList | None,
     span: Span,
 ) -> dict[TopicPartition, ResolvedRange]:
     """Return from where to where each partition is read; a compressed set is read as a whole."""
     from broker.client.positions import Positions
     from pylogctl.offset_resolution import resolve
+    from pylogctl.offset_spec import Mark
     from pylogctl.selection import select_partitions, select_topics
 
     ranges = {}
     topics = select_topics(cluster, [topic])
     with Positions(cluster, connect) as positions:
-        for partition in select_partitions(cluster, topics, wanted):
-            found = resolve(span.range_for(partition), partition, positions)
+        for partition in select_partitions(cluster, topics, chosen):
+            wanted = span.range_for(partition)
+            wanted = wanted._replace(start=wanted.start or Mark.EARLIEST)
+            found = resolve(wanted, partition, positions)
             for warning in found.warnings:
                 env.warn(warning)
             end = None if found.end is None else found.end._replace(inner=0)

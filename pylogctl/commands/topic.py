@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,13 +23,14 @@ from pylogctl.options import (
     accepts,
 )
 from pylogctl.progress import progress
-from pylogctl.render import Column, Document, Kind, Record, chosen_columns, render
+from pylogctl.render import Document, Record, chosen_columns, render
+from pylogctl.targets import Done, for_each
 from pylogctl.tree import Command, new_app
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
     from pylogctl.topic_creation import Creation
-    from pylogctl.topic_facts import PartitionFacts, TopicFacts, TopicSummary
+    from pylogctl.topic_facts import TopicFacts, TopicSummary
 
 app = new_app("List, describe and create topics.")
 
@@ -38,59 +39,6 @@ READS = (
     ExitStatus.TIMEOUT,
     ExitStatus.UNREACHABLE,
     ExitStatus.REMOTE,
-)
-
-LIST = Document(
-    "topic.list/1",
-    (
-        Column("name", "name of the topic"),
-        Column("brokers", "ids of the brokers that have partitions of it"),
-        Column("partitions", "number of partitions", Kind.INTEGER),
-        Column("bytes", "bytes that can be read", Kind.BYTES),
-        Column("messages", "number of messages, with --count", Kind.INTEGER, shown=False),
-        Column("first", "smallest first offset of its partitions", Kind.INTEGER),
-        Column("last", "largest end offset of its partitions", Kind.INTEGER),
-    ),
-    empty="no topics",
-)
-DESCRIBE = Document(
-    "topic.describe/1",
-    (
-        Column("topic", "name of the topic"),
-        Column("partition", "partition as home broker and index"),
-        Column("broker", "id of the broker that serves it", Kind.INTEGER),
-        Column("address", "where that broker listens"),
-        Column("start", "first offset", Kind.INTEGER),
-        Column("end", "offset after the last message that can be read", Kind.INTEGER),
-        Column("segments", "number of segment files", Kind.INTEGER),
-        Column("bytes", "bytes that can be read", Kind.BYTES),
-        Column("last_append", "when something was last written", Kind.TIME),
-    ),
-    empty="no partitions",
-)
-CREATE = Document(
-    "topic.create/1",
-    (
-        Column("topic", "name of the topic"),
-        Column("broker", "id of the broker", Kind.INTEGER),
-        Column("before", "partitions it had there before", Kind.INTEGER),
-        Column("partitions", "partitions it has there now", Kind.INTEGER),
-        Column("action", "create, created or exists"),
-    ),
-    empty="nothing to create",
-)
-OFFSETS = Document(
-    "topic.offsets/1",
-    (
-        Column("topic", "name of the topic"),
-        Column("partition", "partition as home broker and index"),
-        Column("start", "offset that START means", Kind.INTEGER),
-        Column("end", "offset that END means", Kind.INTEGER),
-        Column("bytes", "bytes from start to end", Kind.BYTES),
-        Column("inner", "messages to skip in the compressed set at start", Kind.INTEGER, False),
-        Column("end_inner", "messages to take of the set at end", Kind.INTEGER, False),
-    ),
-    empty="no partitions",
 )
 
 Topics = Annotated[
@@ -142,10 +90,12 @@ def list_topics(
     Sizes and offsets are in bytes. A broker that does not answer leaves gaps and makes the exit
     status 6.
     """
+    from pylogctl import topic_documents
     from pylogctl.selection import compile_patterns
 
     included = compile_patterns([*(include or []), *(whitelist or [])], "--include")
     excluded = compile_patterns([*(exclude or []), *(blacklist or [])], "--exclude")
+    document = topic_documents.LIST_WITH_COUNT if count else topic_documents.LIST
     with _facts(env) as (cluster, facts):
         names = [
             name
@@ -153,23 +103,22 @@ def list_topics(
             if (not included or any(p.fullmatch(name) for p in included))
             and not any(p.fullmatch(name) for p in excluded)
         ]
-        document = _with_messages(LIST) if count else LIST
-        if (
-            env.output == "name"
-            and chosen_columns(document, env.settings.columns)[0].name == "name"
-        ):
+        if _wants_names_only(env, document):
             render(env, document, [{"name": name} for name in names])
             return
         summaries = [facts.summary(name) for name in names]
         counts = _message_counts(env, facts, summaries) if count else {}
-        records = [_list_record(one, counts.get(one.topic)) for one in summaries]
         if facts.failures and all(one.ends is None for one in summaries):
             raise facts.failures[0]
+        records = [topic_documents.list_record(one, counts.get(one.topic)) for one in summaries]
         render(env, document, records)
-        for failure in facts.failures:
-            env.complain(str(failure))
-        if facts.failures:
-            raise typer.Exit(ExitStatus.PARTIAL)
+        Done(facts.failures, len(cluster.brokers())).check(env, "brokers")
+
+
+def _wants_names_only(env: Environment, document: Document) -> bool:
+    """Say whether nothing but names is to be written, so that no broker need be asked."""
+    first = chosen_columns(document, env.settings.columns)[0].name
+    return env.output == "name" and first == "name" and not env.settings.sort
 
 
 @contextmanager
@@ -179,11 +128,6 @@ def _facts(env: Environment) -> Iterator[tuple[Cluster, TopicFacts]]:
     connect = connector(env)
     with open_cluster(env) as cluster, TopicFacts(cluster, connect) as facts:
         yield cluster, facts
-
-
-def _with_messages(document: Document) -> Document:
-    columns = tuple(c._replace(shown=c.shown or c.name == "messages") for c in document.columns)
-    return document._replace(columns=columns)
 
 
 def _known_topics(env: Environment, cluster: Cluster) -> list[str]:
@@ -216,19 +160,6 @@ def _message_counts(
         }
 
 
-def _list_record(summary: TopicSummary, message_count: int | None) -> Record:
-    ends = list((summary.ends or {}).values())
-    return {
-        "name": summary.topic,
-        "brokers": sorted({partition.home for partition in summary.partitions}),
-        "partitions": len(summary.partitions),
-        "bytes": summary.size_bytes,
-        "messages": message_count,
-        "first": min((one.start for one in ends), default=None),
-        "last": max((one.end for one in ends), default=None),
-    }
-
-
 @app.command("describe", cls=Command)
 @accepts(
     *OUTPUT,
@@ -241,64 +172,19 @@ def describe(env: Environment, topics: Topics) -> None:
 
     The last append is when the last segment file was written to.
     """
+    from pylogctl.selection import select_partitions, select_topics
+    from pylogctl.topic_documents import DESCRIBE, describe_record
+
     with _facts(env) as (cluster, facts):
         now_ms = env.clock.time_ms()
 
         def describe_one(topic: str) -> list[Record]:
-            from pylogctl.selection import select_partitions
+            partitions = select_partitions(cluster, select_topics(cluster, [topic]))
+            return [describe_record(facts.describe(one, now_ms=now_ms)) for one in partitions]
 
-            _check_name(topic)
-            partitions = select_partitions(cluster, [topic])
-            return [_describe_record(facts.describe(one, now_ms=now_ms)) for one in partitions]
-
-        records, status = _for_each(env, topics, describe_one)
-        render(env, DESCRIBE, records)
-    raise typer.Exit(status)
-
-
-def _describe_record(facts: PartitionFacts) -> Record:
-    return {
-        "topic": facts.partition.topic,
-        "partition": facts.partition.name,
-        "broker": facts.leader.id,
-        "address": f"{facts.leader.host}:{facts.leader.port}",
-        "start": facts.ends.start,
-        "end": facts.ends.end,
-        "segments": facts.segment_count,
-        "bytes": facts.ends.end - facts.ends.start,
-        "last_append": facts.last_append_ms,
-    }
-
-
-def _check_name(topic: str) -> None:
-    from broker.topic import check_topic_name
-
-    check_topic_name(topic)
-
-
-def _for_each(
-    env: Environment, topics: Sequence[str], work: Callable[[str], list[Record]]
-) -> tuple[list[Record], ExitStatus]:
-    """Return the records of all topics; one that fails is told, and the rest is done.
-
-    The failure of a single topic, or of all of them, is the command's.
-    """
-    from broker.errors import BrokerError
-
-    records: list[Record] = []
-    failures: list[CliError | BrokerError] = []
-    chosen = list(dict.fromkeys(topics))
-    for topic in chosen:
-        try:
-            records += work(topic)
-        except (CliError, BrokerError) as error:
-            failures.append(error)
-    final = failures.pop() if len(failures) == len(chosen) else None
-    for message in dict.fromkeys(map(str, failures)):
-        env.complain(message)
-    if final is not None:
-        raise final
-    return records, ExitStatus.PARTIAL if failures else ExitStatus.OK
+        found, done = for_each(env, topics, describe_one)
+        render(env, DESCRIBE, [record for records in found for record in records])
+        done.check(env, "topics")
 
 
 @app.command("create", cls=Command)
@@ -347,7 +233,7 @@ def create(
     Everything is checked on all brokers before anything is changed. Without this command a topic
     comes into being with the first message, with the broker's own number of partitions.
     """
-    from pylogctl.topic_creation import plan_creation
+    from pylogctl.topic_creation import check_absent, plan_creation
 
     env, broker_ids = _split_brokers(env, targets or [])
     connect = connector(env)
@@ -355,13 +241,13 @@ def create(
         plan = plan_creation(
             cluster, connect, topic, partition_count=partitions, broker_ids=broker_ids
         )
-        _check_conflicts(env, topic, plan, if_not_exists=if_not_exists)
+        if not if_not_exists:
+            check_absent(topic, plan)
+        _warn_of_other_counts(env, topic, plan)
         if env.settings.dry_run:
-            records = [_create_record(topic, one, "create") for one in plan]
-            render(env, CREATE, records)
-            env.note("nothing changed; this was a dry run")
-            return
-        _create(env, cluster, connect, topic, plan)
+            _show_plan(env, topic, plan)
+        else:
+            _create(env, cluster, connect, topic, plan)
 
 
 def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment, list[int]]:
@@ -376,61 +262,37 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
     return replace(env, settings=replace(env.settings, brokers=addresses)), ids
 
 
-def _check_conflicts(
-    env: Environment, topic: str, plan: Sequence[Creation], *, if_not_exists: bool
-) -> None:
+def _warn_of_other_counts(env: Environment, topic: str, plan: Sequence[Creation]) -> None:
+    from pylogctl.topic_creation import describe_existing
+
     for one in plan:
-        if one.is_needed:
-            continue
-        plural = "" if one.before == 1 else "s"
-        text = (
-            f"topic '{topic}' exists on broker {one.broker.id} with {one.before} partition{plural}"
-        )
-        if not if_not_exists:
-            raise CliError(
-                ExitStatus.CONFLICT,
-                text,
-                hints=["--if-not-exists leaves it as it is"],
-                code="TOPIC_EXISTS",
-            )
-        if one.before != one.partition_count:
-            env.warn(f"{text}, not {one.partition_count}")
+        if one.before not in (0, one.partition_count):
+            env.warn(f"{describe_existing(topic, one)}, not {one.partition_count}")
+
+
+def _show_plan(env: Environment, topic: str, plan: Sequence[Creation]) -> None:
+    from pylogctl.topic_documents import CREATE, create_record
+
+    actions = ((one, "create" if one.is_needed else "exists") for one in plan)
+    render(env, CREATE, [create_record(topic, one, action) for one, action in actions])
+    env.note("nothing changed; this was a dry run")
 
 
 def _create(
     env: Environment, cluster: Cluster, connect: Connect, topic: str, plan: Sequence[Creation]
 ) -> None:
-    from broker.errors import BrokerError
     from pylogctl.topic_creation import await_topic, create_on
+    from pylogctl.topic_documents import CREATE, create_record
 
-    records: list[Record] = []
-    failures: list[BrokerError] = []
-    for one in plan:
-        try:
-            is_new = one.is_needed and create_on(connect, topic, one)
-        except BrokerError as error:
-            failures.append(error)
-            continue
-        records.append(_create_record(topic, one, "created" if is_new else "exists"))
-    if not records:
-        raise failures[0]
+    def create_one(one: Creation) -> Record:
+        is_new = create_on(connect, topic, one)
+        return create_record(topic, one, "created" if is_new else "exists")
+
+    records, done = for_each(env, plan, create_one)
     homes = {int(record["broker"]) for record in records}
     await_topic(cluster, topic, homes, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
     render(env, CREATE, records)
-    for failure in failures:
-        env.complain(str(failure))
-    if failures:
-        raise typer.Exit(ExitStatus.PARTIAL)
-
-
-def _create_record(topic: str, creation: Creation, action: str) -> dict[str, Any]:
-    return {
-        "topic": topic,
-        "broker": creation.broker.id,
-        "before": creation.before,
-        "partitions": creation.before or creation.partition_count,
-        "action": action if creation.is_needed else "exists",
-    }
+    done.check(env, "brokers")
 
 
 @app.command("offsets", cls=Command)
@@ -477,35 +339,27 @@ def offsets(
     """
     from pylogctl.consume_options import make_span
     from pylogctl.offset_resolution import resolve
+    from pylogctl.offset_spec import Mark, OffsetRange
     from pylogctl.partition_list import parse_partition_list
-    from pylogctl.selection import select_partitions
+    from pylogctl.selection import select_partitions, select_topics
+    from pylogctl.topic_documents import OFFSETS, offsets_record
 
-    # Any side that is not given is that of the whole log.
-    span = make_span(env, ["start:end", *(at or [])], from_beginning=False, exit_at_end=False)
+    span = make_span(env, at or [], from_beginning=False, exit_at_end=False)
     wanted = None if partition is None else parse_partition_list(partition)
     with _facts(env) as (cluster, facts):
 
         def resolve_one(topic: str) -> list[Record]:
-            _check_name(topic)
             records: list[Record] = []
-            for one in select_partitions(cluster, [topic], wanted):
-                found = resolve(span.range_for(one), one, facts.positions, strict=strict_offset)
+            for one in select_partitions(cluster, select_topics(cluster, [topic]), wanted):
+                # A side that is not given is that of the whole log.
+                start, end = span.range_for(one)
+                whole = OffsetRange(start or Mark.EARLIEST, end or Mark.LATEST)
+                found = resolve(whole, one, facts.positions, strict=strict_offset)
                 for warning in found.warnings:
                     env.warn(warning)
-                end = found.end
-                records.append(
-                    {
-                        "topic": topic,
-                        "partition": one.name,
-                        "start": found.start.offset,
-                        "inner": found.start.inner,
-                        "end": None if end is None else end.offset,
-                        "end_inner": None if end is None else end.inner,
-                        "bytes": None if end is None else max(0, end.offset - found.start.offset),
-                    }
-                )
+                records.append(offsets_record(one, found))
             return records
 
-        records, status = _for_each(env, topics, resolve_one)
-        render(env, OFFSETS, records)
-    raise typer.Exit(status)
+        found, done = for_each(env, topics, resolve_one)
+        render(env, OFFSETS, [record for records in found for record in records])
+        done.check(env, "topics")

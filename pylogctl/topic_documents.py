@@ -1,0 +1,131 @@
+"""The documents of `pylogctl topic`: columns, and the records that fill them.
+
+Knows what is known of topics; asks nobody and writes nothing.
+"""
+
+from __future__ import annotations
+
+from broker.topic import TopicPartition
+from pylogctl.offset_resolution import ResolvedRange
+from pylogctl.render import Column, Document, Kind, Record
+from pylogctl.topic_creation import Creation
+from pylogctl.topic_facts import PartitionFacts, TopicSummary
+
+LIST = Document(
+    "topic.list/1",
+    (
+        Column("name", "name of the topic"),
+        Column("brokers", "ids of the brokers that have partitions of it"),
+        Column("partitions", "number of partitions", Kind.INTEGER),
+        Column("bytes", "bytes that can be read", Kind.BYTES),
+        Column("messages", "number of messages, with --count", Kind.INTEGER, shown=False),
+        Column("first", "smallest first offset of its partitions", Kind.INTEGER),
+        Column("last", "largest end offset of its partitions", Kind.INTEGER),
+    ),
+    empty="no topics",
+)
+DESCRIBE = Document(
+    "topic.describe/1",
+    (
+        Column("topic", "name of the topic"),
+        Column("partition", "partition as home broker and index"),
+        Column("broker", "id of the broker that serves it", Kind.INTEGER),
+        Column("address", "where that broker listens"),
+        Column("start", "first offset", Kind.INTEGER),
+        Column("end", "offset after the last message that can be read", Kind.INTEGER),
+        Column("segments", "number of segment files", Kind.INTEGER),
+        Column("bytes", "bytes that can be read", Kind.BYTES),
+        Column("last_append", "when something was last written", Kind.TIME),
+    ),
+    empty="no partitions",
+)
+CREATE = Document(
+    "topic.create/1",
+    (
+        Column("topic", "name of the topic"),
+        Column("broker", "id of the broker", Kind.INTEGER),
+        Column("before", "partitions it had there before", Kind.INTEGER),
+        Column("partitions", "partitions it has there now", Kind.INTEGER),
+        Column("action", "create, created or exists"),
+    ),
+    empty="nothing to create",
+)
+OFFSETS = Document(
+    "topic.offsets/1",
+    (
+        Column("topic", "name of the topic"),
+        Column("partition", "partition as home broker and index"),
+        Column("start", "offset that START means", Kind.INTEGER),
+        Column("end", "offset that END means", Kind.INTEGER),
+        Column("bytes", "bytes from start to end", Kind.BYTES),
+        Column("inner", "messages to skip in the compressed set at start", Kind.INTEGER, False),
+        Column("end_inner", "messages to take of the set at end", Kind.INTEGER, False),
+    ),
+    empty="no partitions",
+)
+LIST_WITH_COUNT = LIST._replace(columns=tuple(c._replace(shown=True) for c in LIST.columns))
+
+
+def list_record(summary: TopicSummary, message_count: int | None) -> Record:
+    """Return a row of `LIST`.
+
+    Args:
+        summary: the topic; its ends are unknown if a broker did not answer.
+        message_count: None if nobody counted.
+    """
+    ends = list((summary.ends or {}).values())
+    return {
+        "name": summary.topic,
+        "brokers": sorted({partition.home for partition in summary.partitions}),
+        "partitions": len(summary.partitions),
+        "bytes": summary.size_bytes,
+        "messages": message_count,
+        "first": min((one.start for one in ends), default=None),
+        "last": max((one.end for one in ends), default=None),
+    }
+
+
+def describe_record(facts: PartitionFacts) -> Record:
+    """Return a row of `DESCRIBE`."""
+    return {
+        "topic": facts.partition.topic,
+        "partition": facts.partition.name,
+        "broker": facts.leader.id,
+        "address": f"{facts.leader.host}:{facts.leader.port}",
+        "start": facts.ends.start,
+        "end": facts.ends.end,
+        "segments": facts.segment_count,
+        "bytes": facts.ends.end - facts.ends.start,
+        "last_append": facts.last_append_ms,
+    }
+
+
+def create_record(topic: str, creation: Creation, action: str) -> Record:
+    """Return a row of `CREATE`.
+
+    Args:
+        topic: its name.
+        creation: what was planned on a broker.
+        action: what was done about it there.
+    """
+    return {
+        "topic": topic,
+        "broker": creation.broker.id,
+        "before": creation.before,
+        "partitions": creation.before or creation.partition_count,
+        "action": action,
+    }
+
+
+def offsets_record(partition: TopicPartition, found: ResolvedRange) -> Record:
+    """Return a row of `OFFSETS`."""
+    start, end = found.start, found.end
+    return {
+        "topic": partition.topic,
+        "partition": partition.name,
+        "start": start.offset,
+        "inner": start.inner,
+        "end": None if end is None else end.offset,
+        "end_inner": None if end is None else end.inner,
+        "bytes": None if end is None else max(0, end.offset - start.offset),
+    }

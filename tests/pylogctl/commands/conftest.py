@@ -1,0 +1,97 @@
+"""Brokers as the commands meet them."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from broker import Broker
+from broker.protocol.primitives import INT16, INT32
+from broker.protocol.requests import FIRST_EXTENSION_TYPE
+
+
+class BrokerOf07:
+    """Passes on 0.7's requests to a broker, and hangs up on any other, as a true 0.7 broker does.
+
+    Args:
+        broker: answers the requests.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        self._target = ("127.0.0.1", broker.port)
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._threads: list[threading.Thread] = []
+        self._sockets: list[socket.socket] = []
+        self._start(self._accept)
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def stop(self) -> None:
+        """Hang up on everybody."""
+        for one in (self._listener, *self._sockets):
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue
+        for thread in list(self._threads):
+            thread.join()
+        for one in (self._listener, *self._sockets):
+            one.close()
+
+    def _start(self, work: Callable[..., None], *arguments: object) -> None:
+        thread = threading.Thread(target=work, args=arguments, name="broker-07")
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(self._target)
+            self._sockets += [client, server]
+            self._start(self._pass_on, client, server)
+            self._start(self._give_back, server, client)
+
+    def _pass_on(self, client: socket.socket, server: socket.socket) -> None:
+        try:
+            with client.makefile("rb") as requests:
+                while head := requests.read(INT32.size):
+                    frame = requests.read(*INT32.unpack(head))
+                    if INT16.unpack_from(frame)[0] >= FIRST_EXTENSION_TYPE:
+                        break
+                    server.sendall(head + frame)
+        except OSError:
+            return
+        finally:
+            _hang_up(client, server)
+
+    def _give_back(self, server: socket.socket, client: socket.socket) -> None:
+        try:
+            while data := server.recv(1 << 16):
+                client.sendall(data)
+        except OSError:
+            return
+
+
+def _hang_up(*sockets: socket.socket) -> None:
+    for one in sockets:
+        try:
+            one.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            continue
+
+
+@pytest.fixture
+def broker_of_07(running_broker: Broker) -> Iterator[BrokerOf07]:
+    """`running_broker` as a client sees it that may use 0.7's requests only."""
+    broker = BrokerOf07(running_broker)
+    yield broker
+    broker.stop()
