@@ -1,0 +1,332 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.config import (
+    HOUR_MS,
+    MINUTE_MS,
+    BrokerConfig,
+    ConsumerConfig,
+    Kind,
+    LogConfig,
+    ProducerConfig,
+    Property,
+    Settings,
+    parse_property,
+)
+from broker.errors import ConfigError
+
+KINDS: list[type[Settings]] = [BrokerConfig, ProducerConfig, ConsumerConfig]
+EVERY_PROPERTY = [
+    pytest.param(kind, prop, id=f"{kind.__name__}-{prop.name}")
+    for kind in KINDS
+    for prop in kind.PROPERTIES
+]
+TOPICS = st.from_regex(r"[a-zA-Z0-9._:-]{1,12}", fullmatch=True)
+
+
+def texts(prop: Property) -> st.SearchStrategy[str]:
+    """Texts that a property takes."""
+    least = -(10**6) if prop.minimum is None else prop.minimum
+    numbers = st.integers(least, 60_000)
+    if prop.choices:
+        return st.sampled_from(prop.choices)
+    match prop.kind:
+        case Kind.INTEGER:
+            return numbers.map(str)
+        case Kind.BOOLEAN:
+            return st.sampled_from(("true", "false"))
+        case Kind.TOPIC_MAP:
+            maps = st.dictionaries(TOPICS, numbers, max_size=3)
+            return maps.map(lambda found: ",".join(f"{t}:{n}" for t, n in found.items()))
+        case Kind.PATH:
+            return st.from_regex(r"/?[a-z]{1,8}(/[a-z. ]{1,8}[a-z])?", fullmatch=True)
+        case Kind.TEXT:
+            return st.from_regex(r"([a-z0-9.]{1,9}(:[0-9]{1,5})?(,[a-z0-9:]+)?)?", fullmatch=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_when_listed_then_every_field_has_a_property_and_every_property_a_field(
+    kind: type[Settings],
+) -> None:
+    assert {field.name for field in fields(kind)} == {prop.field for prop in kind.PROPERTIES}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_properties_when_listed_then_names_are_unique(kind: type[Settings]) -> None:
+    names = [prop.name for prop in kind.PROPERTIES]
+
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_properties_when_several_set_one_field_then_they_differ_by_unit(
+    kind: type[Settings],
+) -> None:
+    units = [(prop.field, prop.scale) for prop in kind.PROPERTIES]
+
+    assert len(units) == len(set(units))
+
+
+@pytest.mark.parametrize(("kind", "prop"), EVERY_PROPERTY)
+def test_property_when_described_then_says_what_it_means(
+    kind: type[Settings], prop: Property
+) -> None:
+    assert prop.doc
+    assert not prop.doc.endswith(".")
+
+
+@pytest.mark.parametrize(("kind", "prop"), EVERY_PROPERTY)
+def test_default_when_looked_at_then_is_of_the_kind_of_its_property(
+    kind: type[Settings], prop: Property
+) -> None:
+    types: dict[Kind, type | tuple[type, ...]] = {
+        Kind.INTEGER: int,
+        Kind.BOOLEAN: bool,
+        Kind.TEXT: str,
+        Kind.PATH: (Path, type(None)),
+        Kind.TOPIC_MAP: Mapping,
+    }
+
+    assert isinstance(getattr(kind(), prop.field), types[prop.kind])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_settings_when_no_property_is_given_then_are_the_defaults(kind: type[Settings]) -> None:
+    assert kind.from_properties({}) == kind()
+
+
+@pytest.mark.parametrize(("kind", "prop"), EVERY_PROPERTY)
+def test_default_when_written_as_text_and_read_then_is_the_same(
+    kind: type[Settings], prop: Property
+) -> None:
+    text = kind().value_text(prop)
+
+    assert kind.from_properties({prop.name: text} if text else {}) == kind()
+
+
+@pytest.mark.parametrize(("kind", "prop"), EVERY_PROPERTY)
+@settings(max_examples=20)
+@given(data=st.data())
+def test_value_when_written_as_text_and_read_then_is_the_same(
+    kind: type[Settings], prop: Property, data: st.DataObject
+) -> None:
+    value = parse_property(prop, data.draw(texts(prop)))
+    config = (
+        BrokerConfig(archive_dir=Path("/archive"), retention_policy=str(value))
+        if prop.field == "retention_policy"
+        else kind(**{prop.field: value})
+    )
+
+    assert parse_property(prop, config.value_text(prop)) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "field", "value"),
+    [
+        ("brokerid", "7", "broker_id", 7),
+        ("port", " 6667 ", "port", 6667),
+        ("log.dir", "/var/data", "data_dir", Path("/var/data")),
+        ("zk.connect", "a:1,b:2/chroot", "zookeeper", "a:1,b:2/chroot"),
+        ("log.roll.hours", "1", "roll_ms", HOUR_MS),
+        ("log.roll.minutes", "1", "roll_ms", MINUTE_MS),
+        ("log.retention.hours", "168", "retention_ms", 604_800_000),
+        ("log.retention.minutes", "5", "retention_ms", 300_000),
+        ("log.retention.size", "-1", "retention_bytes", -1),
+        ("log.cleanup.interval.mins", "10", "cleanup_interval_ms", 600_000),
+        ("monitoring.period.secs", "600", "monitoring_period_ms", 600_000),
+        ("log.flush.interval", "500", "flush_interval_messages", 500),
+        ("log.default.flush.interval.ms", "3000", "flush_interval_ms", 3000),
+        ("topic.flush.intervals.ms", "a:1000", "topic_flush_interval_ms", {"a": 1000}),
+        ("topic.log.roll.hours", "a:2,b:3", "topic_roll_ms", {"a": 2 * HOUR_MS, "b": 3 * HOUR_MS}),
+        ("topic.log.retention.hours", "a:1", "topic_retention_ms", {"a": HOUR_MS}),
+        ("topic.log.retention.size", "a:5000000000", "topic_retention_bytes", {"a": 5 * 10**9}),
+        ("topic.log.file.size", "a:100", "topic_segment_bytes", {"a": 100}),
+    ],
+)
+def test_property_when_given_then_sets_its_field_in_the_unit_of_the_field(
+    name: str, text: str, field: str, value: object
+) -> None:
+    assert getattr(BrokerConfig.from_properties({name: text}), field) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("", {}),
+        ("a:1", {"a": 1}),
+        ("a:1,b:2", {"a": 1, "b": 2}),
+        (" a : 1 , b:2 , ", {"a": 1, "b": 2}),
+        ("with:colon:3", {"with:colon": 3}),
+        ("a:1,a:2", {"a": 2}),
+    ],
+)
+def test_topic_map_when_it_has_blanks_then_they_mean_nothing(
+    text: str, counts: dict[str, int]
+) -> None:
+    config = BrokerConfig.from_properties({"topic.partition.count.map": text})
+
+    assert config.topic_partition_counts == counts
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("port", "many", "port is 'many'; it must be a whole number"),
+        ("port", "", "port is ''; it must be a whole number"),
+        ("port", "1.5", "port is '1.5'; it must be a whole number"),
+        ("port", "-1", "port is -1; it must be at least 0"),
+        ("num.threads", "0", "num.threads is 0; it must be at least 1"),
+        ("log.file.size", "4", "log.file.size is 4; it must be at least 5"),
+        ("log.roll.hours", "0", "log.roll.hours is 0; it must be at least 1"),
+        ("log.cleanup.policy", "burn", "it must be one of delete, archive"),
+        ("topic.partition.count.map", "a", "has 'a'; each item is topic:number"),
+        ("topic.partition.count.map", ":1", "has ':1'; each item is topic:number"),
+        ("topic.partition.count.map", "a:1, :2", "has ':2'; each item is topic:number"),
+        ("topic.partition.count.map", "a:x", "is 'x'; it must be a whole number"),
+        ("topic.partition.count.map", "a:0", "is 0; it must be at least 1"),
+        ("topic.log.retention.size", "a:-1", "is -1; it must be at least 1"),
+    ],
+)
+def test_property_when_malformed_or_out_of_range_then_config_error_names_it(
+    name: str, text: str, complaint: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_properties({name: text})
+
+    assert name in str(caught.value)
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["true", "false"])
+def test_boolean_when_true_or_false_then_is_read(text: str) -> None:
+    prop = Property("p", "field", Kind.BOOLEAN, "doc")
+
+    assert parse_property(prop, f" {text} ") is (text == "true")
+
+
+@pytest.mark.parametrize("text", ["True", "1", "yes", ""])
+def test_boolean_when_anything_else_then_raises_config_error(text: str) -> None:
+    with pytest.raises(ConfigError, match="it must be true or false"):
+        parse_property(Property("p", "field", Kind.BOOLEAN, "doc"), text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "suggestion"),
+    [
+        (BrokerConfig, "broker.id", "brokerid"),
+        (BrokerConfig, "log.retention.hour", "log.retention.hours"),
+        (ProducerConfig, "compresion.codec", "compression.codec"),
+        (ConsumerConfig, "fetch.sizes", "fetch.size"),
+    ],
+)
+def test_property_when_unknown_then_config_error_suggests_the_nearest(
+    kind: type[Settings], name: str, suggestion: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        kind.from_properties({name: "1"})
+
+    assert str(caught.value) == f"no property '{name}'; did you mean '{suggestion}'?"
+
+
+def test_property_when_unknown_and_like_no_other_then_config_error_suggests_none() -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.from_properties({"xyzzy": "1"})
+
+    assert str(caught.value) == "no property 'xyzzy'"
+
+
+def test_property_when_given_on_top_then_the_others_stay() -> None:
+    config = BrokerConfig.from_properties({"port": "1", "brokerid": "2"})
+
+    assert config.with_properties({"port": "3"}) == BrokerConfig(port=3, broker_id=2)
+
+
+@pytest.mark.parametrize(
+    ("properties", "retention_ms"),
+    [
+        ({"log.retention.hours": "1", "log.retention.minutes": "5"}, 5 * MINUTE_MS),
+        ({"log.retention.minutes": "5", "log.retention.hours": "1"}, HOUR_MS),
+    ],
+)
+def test_property_when_two_units_are_given_then_the_later_one_holds(
+    properties: dict[str, str], retention_ms: int
+) -> None:
+    assert BrokerConfig.from_properties(properties).retention_ms == retention_ms
+
+
+def test_archive_when_policy_has_no_directory_then_raises_config_error() -> None:
+    with pytest.raises(ConfigError, match=r"log\.cleanup\.policy=archive needs log\.archive\.dir"):
+        BrokerConfig.from_properties({"log.cleanup.policy": "archive"})
+
+
+def test_archive_when_policy_and_directory_are_given_then_both_are_set() -> None:
+    config = BrokerConfig.from_properties(
+        {"log.cleanup.policy": "archive", "log.archive.dir": "/archive"}
+    )
+
+    assert (config.retention_policy, config.archive_dir) == ("archive", Path("/archive"))
+
+
+def test_path_when_it_starts_with_a_tilde_then_is_in_the_home_directory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+
+    assert BrokerConfig.from_properties({"log.dir": "~/data"}).data_dir == Path("/home/me/data")
+
+
+def test_topic_when_it_has_settings_of_its_own_then_they_replace_the_general_ones() -> None:
+    config = BrokerConfig.from_properties(
+        {
+            "topic.log.file.size": "own:100",
+            "topic.log.roll.hours": "own:1",
+            "topic.log.retention.hours": "own:2",
+            "topic.log.retention.size": "own:300",
+            "topic.flush.intervals.ms": "own:4",
+            "log.flush.interval": "50",
+        }
+    )
+
+    assert config.for_topic("own") == LogConfig(100, HOUR_MS, 2 * HOUR_MS, 300, 50, 4)
+
+
+def test_topic_when_it_has_no_settings_of_its_own_then_has_the_general_ones() -> None:
+    config = BrokerConfig.from_properties({"topic.log.file.size": "own:100"})
+
+    assert config.for_topic("other") == LogConfig(
+        config.segment_bytes,
+        config.roll_ms,
+        config.retention_ms,
+        config.retention_bytes,
+        config.flush_interval_messages,
+        config.flush_interval_ms,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("num.partitions", 1),
+        ("max.socket.request.bytes", 104_857_600),
+        ("max.message.size", 1_000_000),
+        ("max.topic.name.length", 255),
+        ("log.file.size", 1_073_741_824),
+        ("log.roll.hours", 168 * HOUR_MS),
+        ("log.retention.hours", 168 * HOUR_MS),
+        ("log.retention.size", -1),
+        ("log.cleanup.interval.mins", 10 * MINUTE_MS),
+        ("monitoring.period.secs", 600_000),
+        ("zk.sessiontimeout.ms", 6000),
+    ],
+)
+def test_default_when_taken_over_from_07_then_is_the_one_of_07(name: str, default: int) -> None:
+    (prop,) = [prop for prop in BrokerConfig.PROPERTIES if prop.name == name]
+
+    assert getattr(BrokerConfig(), prop.field) == default

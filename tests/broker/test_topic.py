@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.errors import InvalidTopicError
+from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition, check_topic_name
+
+
+def is_forbidden(character: str) -> bool:
+    """By the table of 0.7's validator, written out once more."""
+    code = ord(character)
+    return (
+        character == "/"
+        or code <= 0x1F
+        or 0x7F <= code <= 0x9F
+        or 0xD800 <= code <= 0xF8FF
+        or 0xFFF0 <= code <= 0xFFFF
+    )
+
+
+def test_partition_when_named_then_home_comes_before_index() -> None:
+    assert TopicPartition("syslog", 2, 0).name == "2-0"
+
+
+def test_partition_when_shown_then_topic_is_followed_by_its_name() -> None:
+    assert str(TopicPartition("syslog", 2, 0)) == "syslog[2-0]"
+
+
+def test_partitions_when_sorted_then_go_by_topic_home_and_index_as_numbers() -> None:
+    names = [("b", 0, 0), ("a", 10, 0), ("a", 2, 10), ("a", 2, 9)]
+
+    assert [
+        (p.topic, p.home, p.index) for p in sorted(TopicPartition(*name) for name in names)
+    ] == [("a", 2, 9), ("a", 2, 10), ("a", 10, 0), ("b", 0, 0)]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a",
+        "...",
+        ".a",
+        " ",
+        "-",
+        ":",
+        ",",
+        "with blank",
+        "café",
+        "\U0001f600",
+        "\ud7ff",
+        "\uf900",
+        "\uffef",
+        "\x7e",
+        "\xa0",
+        "x" * MAX_TOPIC_NAME_LENGTH,
+    ],
+)
+def test_topic_name_when_07_takes_it_then_is_taken(name: str) -> None:
+    check_topic_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("", "it is empty"),
+        (".", "reserved by the file system"),
+        ("..", "reserved by the file system"),
+        ("a/b", "'/' is not allowed"),
+        ("a\x00b", r"'U\+0000' is not allowed"),
+        ("a\x1f", r"'U\+001F' is not allowed"),
+        ("\x7f", r"'U\+007F' is not allowed"),
+        ("\x9f", r"'U\+009F' is not allowed"),
+        ("\ud800", r"'U\+D800' is not allowed"),
+        ("\uf8ff", r"'U\+F8FF' is not allowed"),
+        ("\ufff0", r"'U\+FFF0' is not allowed"),
+        ("\uffff", r"'U\+FFFF' is not allowed"),
+        ("x" * 256, "256 characters, the limit is 255"),
+    ],
+)
+def test_topic_name_when_07_refuses_it_then_error_says_why(name: str, complaint: str) -> None:
+    with pytest.raises(InvalidTopicError, match=complaint):
+        check_topic_name(name)
+
+
+def test_topic_name_when_refused_then_error_names_it() -> None:
+    with pytest.raises(InvalidTopicError, match=r"^invalid topic name 'a/b': '/' is not allowed$"):
+        check_topic_name("a/b")
+
+
+@given(st.text(st.characters(), min_size=1, max_size=20).filter(lambda s: s not in (".", "..")))
+def test_topic_name_when_random_then_is_taken_unless_a_character_is_forbidden(name: str) -> None:
+    try:
+        check_topic_name(name)
+    except InvalidTopicError:
+        assert any(map(is_forbidden, name))
+    else:
+        assert not any(map(is_forbidden, name))
+
+
+def test_topic_name_when_its_characters_are_astral_then_each_counts_twice() -> None:
+    check_topic_name("\U0001f600" * 2, max_length=4)
+    with pytest.raises(InvalidTopicError, match="6 characters, the limit is 4"):
+        check_topic_name("\U0001f600" * 3, max_length=4)
+
+
+def test_topic_name_when_the_limit_is_lower_then_holds() -> None:
+    check_topic_name("abc", max_length=3)
+    with pytest.raises(InvalidTopicError, match="4 characters, the limit is 3"):
+        check_topic_name("abcd", max_length=3)
