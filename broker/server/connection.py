@@ -8,18 +8,21 @@ from __future__ import annotations
 import os
 import socket
 from collections import deque
+from collections.abc import Sequence
 
+from broker.errors import BrokerError
 from broker.log.segment import FileSlice
-from broker.protocol.framing import FrameSizeError, cut_frames
-from broker.protocol.primitives import Buffer
-from broker.server.answer import Answer, Parked
+from broker.protocol.framing import FrameSizeError, cut_frames, encode_frame
+from broker.server.answer import Answer, Parked, Part
 from broker.server.limits import QueuedBytes
 
+LARGE_FRAME_BYTES = 1 << 16
+"""A frame that is larger gets a buffer of its own, under the budget, when it is incomplete."""
 MAX_ANSWERS_IN_MEMORY_BYTES = 8 << 20
 MAX_QUEUED_ANSWERS = 4096
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
-_SENDFILE_MAX_BYTES = 1 << 20
-"""One slice at a time, so that a fast reader of a large range does not starve the others."""
+_SEND_TURN_BYTES = 4 << 20
+"""What one connection may send in a turn: a fast reader must not starve the others."""
 
 
 class Connection:
@@ -44,7 +47,8 @@ class Connection:
     ) -> None:
         self.sock = sock
         self.peer = peer
-        self.last_request_s = now_s
+        self.last_active_s = now_s
+        """When a whole request came last, or the client last took bytes of an answer."""
         self.parked: set[Parked] = set()
         self.lingers = False
         """Whether the socket outlives its processor, to tell a client when the broker is gone."""
@@ -54,7 +58,10 @@ class Connection:
         self._tail = b""
         self._large: bytearray | None = None
         self._large_filled = 0
+        self._held: list[memoryview] = []
         self._answers: deque[Answer] = deque()
+        self._bytes_in_memory = 0
+        self._place = 0
         self._sent = 0
 
     def receive(self, shared: bytearray) -> list[memoryview]:
@@ -75,7 +82,7 @@ class Connection:
         received = self._receive_into(view[tail_bytes:])
         if not received:
             return []
-        return self._cut(view[: tail_bytes + received], len(shared))
+        return self._cut(view[: tail_bytes + received])
 
     def _receive_into(self, room: memoryview) -> int:
         try:
@@ -89,14 +96,14 @@ class Connection:
             self.fault = EOFError("the client closed the connection")
         return received
 
-    def _cut(self, data: memoryview, shared_bytes: int) -> list[memoryview]:
+    def _cut(self, data: memoryview) -> list[memoryview]:
         try:
             cut = cut_frames(data, max_frame_bytes=self._max_frame_bytes)
         except FrameSizeError as error:
             self.fault = error
             return cut_frames(data[: error.position], max_frame_bytes=self._max_frame_bytes).frames
         rest = data[cut.consumed :]
-        if cut.needed > shared_bytes:
+        if cut.needed > LARGE_FRAME_BYTES:
             self._start_large(rest, cut.needed)
         else:
             self._tail = bytes(rest)
@@ -109,7 +116,7 @@ class Connection:
             self._large[: len(rest)] = rest
             self._large_filled = len(rest)
         else:
-            self.fault = BufferError(f"a frame of {needed} bytes exceeds queued.max.bytes")
+            self.fault = BrokerError(f"a frame of {needed} bytes exceeds queued.max.bytes")
 
     def _receive_large(self, large: bytearray) -> list[memoryview]:
         self._large_filled += self._receive_into(memoryview(large)[self._large_filled :])
@@ -123,18 +130,36 @@ class Connection:
             self._queued_bytes.give_back(len(self._large))
             self._large = None
 
+    def hold(self, frames: Sequence[memoryview]) -> None:
+        """Keep a copy of requests that must wait until the client has taken answers."""
+        copy = memoryview(b"".join(map(encode_frame, frames)))
+        self._held = cut_frames(copy, max_frame_bytes=self._max_frame_bytes).frames
+
+    @property
+    def has_held(self) -> bool:
+        """Return whether requests are held."""
+        return bool(self._held)
+
+    def take_held(self) -> list[memoryview]:
+        """Return the held requests, which are held no longer."""
+        held, self._held = self._held, []
+        return held
+
     def queue(self, answer: Answer) -> None:
         """Put an answer, known or not, behind all earlier ones."""
         self._answers.append(answer)
+        self._bytes_in_memory += answer.bytes_in_memory
+
+    def learn(self, answer: Answer) -> None:
+        """Take note that an answer was completed after it was queued."""
+        self._bytes_in_memory += answer.bytes_in_memory
 
     @property
     def is_backed_up(self) -> bool:
-        """Return whether the client must take answers before more requests are read."""
-        if len(self._answers) > MAX_QUEUED_ANSWERS:
-            return True
-        if len(self._answers) < 2:
-            return False
-        return sum(a.bytes_in_memory for a in self._answers) > MAX_ANSWERS_IN_MEMORY_BYTES
+        """Return whether the client must take answers before more requests are handled."""
+        count = len(self._answers)
+        is_large = self._bytes_in_memory > MAX_ANSWERS_IN_MEMORY_BYTES
+        return count > MAX_QUEUED_ANSWERS or (is_large and count > 1)
 
     @property
     def has_unsent(self) -> bool:
@@ -147,38 +172,47 @@ class Connection:
         return bool(self._answers)
 
     def send(self) -> int:
-        """Send known answers, in order, as far as the socket takes them.
+        """Send known answers, in order, as far as the socket takes them, but not for ever.
 
         Returns:
             How many bytes went out. `fault` is set if the client is gone.
         """
         total = 0
         try:
-            while self._answers and (parts := self._answers[0].parts) is not None:
-                while parts:
-                    size = len(parts[0]) if not isinstance(parts[0], FileSlice) else parts[0].length
-                    sent = self._send_part(parts[0], size - self._sent, is_last=len(parts) == 1)
-                    total += sent
-                    self._sent += sent
-                    if self._sent < size:
-                        continue
-                    del parts[0]
-                    self._sent = 0
-                self._answers.popleft()
+            while self._answers and total < _SEND_TURN_BYTES:
+                parts = self._answers[0].parts
+                if parts is None:
+                    break
+                total += self._send_next(parts)
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
             self.fault = error
         return total
 
-    def _send_part(self, part: Buffer | FileSlice, left: int, *, is_last: bool) -> int:
+    def _send_next(self, parts: list[Part]) -> int:
+        """Send what the socket takes at once of the part whose turn it is."""
+        part = parts[self._place]
+        size = part.length if isinstance(part, FileSlice) else len(part)
+        is_last = self._place == len(parts) - 1
+        sent = self._send_part(part, size - self._sent, is_last=is_last)
+        self._sent += sent
+        if self._sent == size:
+            self._sent = 0
+            self._place += 1
+            if is_last:
+                self._bytes_in_memory -= self._answers.popleft().bytes_in_memory
+                self._place = 0
+        return sent
+
+    def _send_part(self, part: Part, left: int, *, is_last: bool) -> int:
         if not left:
             return 0
         if not isinstance(part, FileSlice):
             flags = 0 if is_last else _MSG_MORE
             return self.sock.send(memoryview(part)[self._sent :], flags)
         start = part.position + self._sent
-        sent = os.sendfile(self.sock.fileno(), part.file.fd, start, min(left, _SENDFILE_MAX_BYTES))
+        sent = os.sendfile(self.sock.fileno(), part.file.fd, start, min(left, _SEND_TURN_BYTES))
         if not sent:
             raise OSError(f"a segment file ends {left} bytes early")
         return sent
@@ -189,5 +223,6 @@ class Connection:
             parked.forget()
         self.parked.clear()
         self._answers.clear()
+        self._held.clear()
         self._drop_large()
         self.sock.close()

@@ -5,6 +5,7 @@ Knows no socket. A `Close` says that the connection must go, as 0.7's only way t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from broker.errors import (
@@ -82,17 +83,17 @@ class RequestHandlers:
         self._fetch = fetch
         self._extension = extension
 
-    def handle(self, frames: list[memoryview]) -> list[Outcome]:
-        """Handle frames in order.
+    def handle(self, frames: list[memoryview]) -> Iterator[tuple[int, Outcome]]:
+        """Handle frames in order, each when what the one before it led to has been taken.
 
         Args:
             frames: without size fields, in the order they came.
 
-        Returns:
-            An answer, known or parked, for each request that is answered; a `Close` is the last
-            item, and stands for the request that caused it and all behind it.
+        Yields:
+            For each request that is answered, how many frames are handled with it, and its answer,
+            known or parked; a `Close` comes last and stands for the request that caused it and
+            all behind it.
         """
-        outcomes: list[Outcome] = []
         place = 0
         try:
             while place < len(frames):
@@ -103,14 +104,13 @@ class RequestHandlers:
                     place = end
                     continue
                 outcome = self._handle_one(frames[place])
-                if outcome is not None:
-                    outcomes.append(outcome)
                 place += 1
+                if outcome is not None:
+                    yield place, outcome
         except ProtocolError as error:
-            outcomes.append(Close(error, is_bad_frame=True))
+            yield len(frames), Close(error, is_bad_frame=True)
         except BrokerError as error:
-            outcomes.append(Close(error, is_bad_frame=False))
-        return outcomes
+            yield len(frames), Close(error, is_bad_frame=False)
 
     def _check_taking(self) -> None:
         if self._host.refuses_appends():

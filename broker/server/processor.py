@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 
 from broker.clock import Clock
-from broker.errors import BrokerError
+from broker.errors import BrokerError, ProtocolError
 from broker.server.answer import Answer, Parked
 from broker.server.connection import Connection
 from broker.server.handlers import Close, RequestHandlers
@@ -112,11 +112,11 @@ class Processor:
         self._signal()
 
     def active_since(self, since_s: float) -> int:
-        """Return how many connections had a request since a monotonic time.
+        """Return how many connections had a request or took an answer since a monotonic time.
 
         Those that wait for the broker's end are left out. Callable from any thread.
         """
-        return sum(c.last_request_s >= since_s and not c.lingers for c in self._connections.copy())
+        return sum(c.last_active_s >= since_s and not c.lingers for c in self._connections.copy())
 
     def _signal(self) -> None:
         try:
@@ -143,9 +143,9 @@ class Processor:
                 self._drain_signals()
                 continue
             if events & selectors.EVENT_READ:
-                self._read(connection)
+                self._serve(connection, self._read)
             if events & selectors.EVENT_WRITE and connection in self._connections:
-                self._write(connection)
+                self._serve(connection, self._write)
         self._take_arrived()
         self._attempt_woken()
         self._expire()
@@ -176,24 +176,25 @@ class Processor:
             self._connections.add(connection)
             self._selector.register(sock, selectors.EVENT_READ, connection)
 
+    def _serve(self, connection: Connection, action: Callable[[Connection], None]) -> None:
+        try:
+            action(connection)
+        except Exception:  # a bug costs one connection, not the processor
+            logger.exception("a request of %s failed by a bug", connection.peer)
+            self._close(connection)
+
     def _read(self, connection: Connection) -> None:
         frames = connection.receive(self._shared)
+        self.metrics.bad_frames += isinstance(connection.fault, ProtocolError)
         if frames:
-            connection.last_request_s = self._clock.monotonic_s()
+            connection.last_active_s = self._clock.monotonic_s()
             self.metrics.bytes_read += sum(map(len, frames)) + 4 * len(frames)
             self._handle(connection, frames)
-        if connection in self._connections:
-            self._write(connection)
+        self._write(connection)
 
     def _handle(self, connection: Connection, frames: list[memoryview]) -> None:
         assert self._handlers is not None
-        try:
-            outcomes = self._handlers.handle(frames)
-        except Exception:  # a bug in one handler costs one connection, not the processor
-            logger.exception("a request of %s failed by a bug", connection.peer)
-            self._close(connection)
-            return
-        for outcome in outcomes:
+        for handled_count, outcome in self._handlers.handle(frames):
             if isinstance(outcome, Close):
                 connection.fault = outcome.reason
                 self.metrics.bad_frames += outcome.is_bad_frame
@@ -201,26 +202,37 @@ class Processor:
                 connection.queue(outcome)
             else:
                 self._park(connection, outcome)
+            if connection.is_backed_up:
+                connection.hold(frames[handled_count:])
+                return
 
     def _park(self, connection: Connection, parked: Parked) -> None:
-        connection.queue(parked.answer)
         connection.lingers |= parked.lingers
-        if parked.attempt(is_last=False):
-            return
-        connection.parked.add(parked)
-        self._connection_of[parked] = connection
-        heapq.heappush(self._deadlines, (parked.deadline_s, next(self._order), parked))
-        parked.watch(self)
-        # what it waits for may have come between the attempt and the watch
-        self._attempt(parked, is_last=False)
+        if not parked.attempt(is_last=False):
+            connection.parked.add(parked)
+            self._connection_of[parked] = connection
+            heapq.heappush(self._deadlines, (parked.deadline_s, next(self._order), parked))
+            self._forget_answered()
+            parked.watch(self)
+            # what it waits for may have come between the attempt and the watch
+            if parked.attempt(is_last=False):
+                self._unpark(connection, parked)
+        connection.queue(parked.answer)
 
-    def _attempt(self, parked: Parked, *, is_last: bool) -> None:
-        connection = self._connection_of.get(parked)
-        if connection is None or not parked.attempt(is_last=is_last):
-            return
+    def _unpark(self, connection: Connection, parked: Parked) -> None:
         del self._connection_of[parked]
         connection.parked.discard(parked)
-        self._write(connection)
+
+    def _attempt(self, parked: Parked, *, is_last: bool) -> None:
+        def attempt(connection: Connection) -> None:
+            if parked.attempt(is_last=is_last):
+                self._unpark(connection, parked)
+                connection.learn(parked.answer)
+                self._write(connection)
+
+        connection = self._connection_of.get(parked)
+        if connection is not None:
+            self._serve(connection, attempt)
 
     def _attempt_woken(self) -> None:
         for parked in {self._woken.popleft() for _ in range(len(self._woken))}:
@@ -232,32 +244,40 @@ class Processor:
             self._attempt(heapq.heappop(self._deadlines)[2], is_last=True)
         if now_s >= self._next_sweep_s:
             self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
-            self._forget_answered()
             self._close_idle(now_s)
 
     def _forget_answered(self) -> None:
-        """Drop deadlines of requests that were answered long before they were due."""
+        """Drop deadlines of requests that were answered before they were due, now and then."""
         if len(self._deadlines) > 2 * len(self._connection_of) + 64:
             self._deadlines = [one for one in self._deadlines if one[2] in self._connection_of]
             heapq.heapify(self._deadlines)
 
     def _close_idle(self, now_s: float) -> None:
         limit_s = now_s - self._max_idle_s
-        for connection in [c for c in self._connections if c.last_request_s < limit_s]:
+        for connection in [c for c in self._connections if c.last_active_s < limit_s]:
             if not connection.parked:
                 self._peer_log.warn(connection.peer, "no whole request for connections.max.idle.ms")
                 self._close(connection)
 
     def _write(self, connection: Connection) -> None:
-        self.metrics.bytes_written += connection.send()
-        fault = connection.fault
-        if fault is not None and not (isinstance(fault, BrokerError) and connection.has_unsent):
-            self._drop(connection, fault)
+        self._send(connection)
+        while connection.has_held and not (connection.is_backed_up or connection.has_unsent):
+            self._handle(connection, connection.take_held())
+            self._send(connection)
+        if connection.fault is not None and not _is_owed_answers(connection):
+            self._drop(connection, connection.fault)
             return
-        events = 0 if fault or connection.is_backed_up else selectors.EVENT_READ
+        is_full = connection.is_backed_up or connection.has_held
+        events = 0 if connection.fault or is_full else selectors.EVENT_READ
         if connection.has_unsent:
             events |= selectors.EVENT_WRITE
         self._watch(connection, events)
+
+    def _send(self, connection: Connection) -> None:
+        sent = connection.send()
+        if sent:
+            self.metrics.bytes_written += sent
+            connection.last_active_s = self._clock.monotonic_s()
 
     def _watch(self, connection: Connection, events: int) -> None:
         known = self._selector.get_map().get(connection.sock)
@@ -276,6 +296,8 @@ class Processor:
         self._close(connection)
 
     def _close(self, connection: Connection) -> None:
+        if connection not in self._connections:
+            return
         self._connections.discard(connection)
         for parked in connection.parked:
             self._connection_of.pop(parked, None)
@@ -291,3 +313,14 @@ class Processor:
             self._attempt(parked, is_last=True)
         for connection in list(self._connections):
             self._close(connection)
+
+
+def _is_owed_answers(connection: Connection) -> bool:
+    """Return whether a connection that takes no more requests has answers to come.
+
+    A client whose request was refused gets the answers to all before it. One that closed its
+    half gets those that are known; what it might wait for with the other half shut is moot.
+    """
+    if isinstance(connection.fault, BrokerError):
+        return connection.is_waiting or connection.has_held
+    return isinstance(connection.fault, EOFError) and connection.has_unsent

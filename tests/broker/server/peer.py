@@ -145,6 +145,10 @@ class Peer:
     ) -> tuple[int, bytes]:
         """Return error code and bytes."""
         self.send(FetchRequest(topic, index, offset, max_bytes))
+        return self.receive_fetched()
+
+    def receive_fetched(self) -> tuple[int, bytes]:
+        """Return error code and bytes of a fetch's answer."""
         code, data = decode_fetch_response(self.receive())
         return code, bytes(data)
 
