@@ -111,7 +111,7 @@ def test_windows_when_read_at_each_of_their_ends_then_have_every_event_once(
 ) -> None:
     clock = FakeClock()
     stats = WindowedStats(clock, PERIOD_S)
-    rest_of_window = [[]] * (-len(counts_of_second) % int(PERIOD_S))
+    rest_of_window: list[list[int]] = [[]] * (-len(counts_of_second) % int(PERIOD_S))
     in_windows = 0
 
     for second, counts in enumerate(counts_of_second + rest_of_window, start=1):
