@@ -98,8 +98,10 @@ class Settings:
             return str(value).lower()
         if prop.kind is Kind.TOPIC_MAP:
             return ",".join(f"{topic}:{n // prop.scale}" for topic, n in value.items())
-        if prop.kind is Kind.INTEGER and prop.scale != 1:
-            return f"{value / prop.scale:g}"
+        if prop.kind is Kind.INTEGER and value % prop.scale == 0:
+            return str(value // prop.scale)
+        if prop.kind is Kind.INTEGER:
+            return str(value / prop.scale)  # a time set in minutes, shown in hours
         return "" if value is None else str(value)
 
 

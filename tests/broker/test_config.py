@@ -157,6 +157,24 @@ def test_property_when_given_then_sets_its_field_in_the_unit_of_the_field(
 
 
 @pytest.mark.parametrize(
+    ("config", "name", "text"),
+    [
+        (BrokerConfig(retention_ms=1_234_567 * HOUR_MS), "log.retention.hours", "1234567"),
+        (BrokerConfig(retention_ms=90 * MINUTE_MS), "log.retention.hours", "1.5"),
+        (BrokerConfig(retention_ms=90 * MINUTE_MS), "log.retention.minutes", "90"),
+        (BrokerConfig(archive_dir=None), "log.archive.dir", ""),
+        (BrokerConfig(topic_roll_ms={"a": HOUR_MS}), "topic.log.roll.hours", "a:1"),
+    ],
+)
+def test_value_when_written_as_text_then_is_exact_in_the_unit_of_the_property(
+    config: BrokerConfig, name: str, text: str
+) -> None:
+    (prop,) = [prop for prop in BrokerConfig.PROPERTIES if prop.name == name]
+
+    assert config.value_text(prop) == text
+
+
+@pytest.mark.parametrize(
     ("text", "counts"),
     [
         ("", {}),
