@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker import Broker, Codec, Connection, Producer, StaticCluster, TopicPartition
+from broker import Broker, BrokerConfig, Codec, Connection, Producer, StaticCluster, TopicPartition
 from broker.client.connection import parse_broker_list
 from broker.protocol.message_set import build_set
 from pylogctl.exit_status import ExitStatus
@@ -183,12 +183,13 @@ def test_describe_tells_offsets_segments_and_age_of_each_partition(
 
 
 def test_describe_tells_the_last_append_to_the_millisecond(
-    start_broker: Callable[..., Broker], invoke: Invoke
+    start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
 ) -> None:
-    broker = start_broker()
-    fill(broker, "t", [b"12345"])
-    broker.stop()
-    (segment,) = broker.config.data_dir.glob("t*/*.pylog")
+    earlier = Broker(BrokerConfig(port=0, data_dir=tmp_path / "data", num_threads=1))
+    earlier.start()
+    fill(earlier, "t", [b"12345"])
+    earlier.stop()
+    (segment,) = earlier.config.data_dir.glob("t*/*.pylog")
     os.utime(segment, ns=(0, 1_700_000_000_123_000_000))
     result = invoke("topic", "describe", "t", "-b", at(start_broker()), "--output", "json")
     assert rows(result)[0]["last_append"] == "2023-11-14T22:13:20.123Z"
