@@ -16,6 +16,7 @@ class Pylogctl(RootGroup):
     """The commands of pylogctl, and the short names that stand for some of them."""
 
     entries: ClassVar[dict[str, Entry]] = {
+        "broker": Entry("pylogctl.commands.broker", "Start, stop and look at brokers."),
         "produce": Entry("pylogctl.commands.produce", "Write messages from stdin or files."),
         "consume": Entry("pylogctl.commands.consume", "Read messages of topics to stdout."),
         "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),

@@ -312,6 +312,7 @@ def start(
     development and single machines; it ends with this command.
     """
     from broker.zk.embedded import EmbeddedZooKeeper
+    from pylogctl.readiness import announce_ready
     from pylogctl.signals import graceful_stop
 
     server = EmbeddedZooKeeper(data, host=host, port=port, log_file=log_file)
@@ -324,7 +325,7 @@ def start(
                 "data": str(data),
                 "log_file": str(log_file or data / "zookeeper.log"),
             }
-            _write_ready(env, record)
+            announce_ready(env, READY, record)
             while not stop.wait(0.5):
                 if server.pid is None:
                     raise CliError(
@@ -334,11 +335,3 @@ def start(
                     )
         finally:
             server.stop()
-
-
-def _write_ready(env: Environment, record: dict[str, Any]) -> None:
-    if env.settings.output:
-        render(env, READY, [record])
-    else:
-        env.write_line("READY " + " ".join(f"{key}={value}" for key, value in record.items()))
-    env.flush()

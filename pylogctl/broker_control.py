@@ -1,0 +1,183 @@
+"""Looking at brokers from outside, and stopping one.
+
+Asks over the network; knows no command and writes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    RegistryNodeNotFoundError,
+    RequestTimeoutError,
+)
+from broker.protocol.requests import ShutdownRequest, StatusRequest
+from broker.protocol.responses import BrokerAddress, decode_document
+from broker.zk import paths
+from broker.zk.values import decode_broker
+from pylogctl.errors import CliError, UsageError
+from pylogctl.exit_status import ExitStatus
+
+
+class StatusAnswer(NamedTuple):
+    """What a broker says of itself; `document` is None for one that knows only 0.7's requests."""
+
+    address: BrokerAddress
+    document: dict[str, Any] | None
+    error: BrokerError | None = None
+
+
+class ShutdownStep(NamedTuple):
+    """A step of a broker's shutdown, and how long it took."""
+
+    name: str
+    seconds: float
+
+
+def find_broker(cluster: Cluster, broker_id: int | None) -> BrokerAddress:
+    """Return one broker: that of an id, or the only one.
+
+    Raises:
+        CliError: there is none with this id, or none at all.
+        UsageError: there are several and no id was given.
+    """
+    brokers = cluster.brokers()
+    if broker_id is not None:
+        for address in brokers:
+            if address.id == broker_id:
+                return address
+        known = ", ".join(str(address.id) for address in brokers) or "none"
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            f"broker '{broker_id}' not found",
+            hints=[f"known brokers: {known}", "try: pylogctl broker list"],
+            code="BROKER_NOT_FOUND",
+        )
+    if not brokers:
+        raise CliError(ExitStatus.NOT_FOUND, "no broker is registered", code="BROKER_NOT_FOUND")
+    if len(brokers) > 1:
+        ids = ", ".join(str(address.id) for address in brokers)
+        raise UsageError("missing ID: there are several brokers", hints=[f"brokers: {ids}"])
+    return brokers[0]
+
+
+def ask_status(connect: Connect, address: BrokerAddress) -> StatusAnswer:
+    """Ask a broker for its state and counters; a failure is part of the answer."""
+    connection = connect(address)
+    try:
+        if connection.hello() is None:
+            return StatusAnswer(address, None)
+        document = json.loads(decode_document(connection.call(StatusRequest())))
+        return StatusAnswer(address, document)
+    except BrokerError as error:
+        return StatusAnswer(address, None, error)
+    finally:
+        connection.close()
+
+
+class ShutdownCall:
+    """A request to shut down, from asking to the end of the broker.
+
+    Args:
+        connection: to the broker; its timeout limits each of the two waits.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def ask(self, *, force: bool) -> list[ShutdownStep]:
+        """Ask the broker to shut down, and wait until its logs are flushed.
+
+        Args:
+            force: do not wait for clients to move on.
+
+        Returns:
+            The steps it has taken.
+
+        Raises:
+            CliError: it is a 0.7 broker, which cannot be asked.
+            RequestTimeoutError: it took too long.
+            BrokerUnreachableError: it is not there.
+        """
+        if self._connection.hello() is None:
+            raise CliError(
+                ExitStatus.UNSUPPORTED,
+                f"{self._connection.name} speaks Kafka 0.7 only and cannot be asked to stop",
+                hints=["send its process SIGTERM"],
+            )
+        answer = decode_document(self._connection.call(ShutdownRequest(force)))
+        return [ShutdownStep(step["step"], step["seconds"]) for step in json.loads(answer)]
+
+    def wait_for_end(self) -> None:
+        """Wait until the broker has closed everything, this connection last.
+
+        Raises:
+            RequestTimeoutError: it took too long.
+        """
+        try:
+            self._connection.receive()
+        except RequestTimeoutError:
+            raise
+        except BrokerUnreachableError:
+            return
+
+
+class RegisteredBroker(NamedTuple):
+    """A broker as the registry has it."""
+
+    id: int
+    host: str
+    port: int
+    creator: str
+    since_ms: int
+    session: str
+    topic_count: int
+
+
+def registered_brokers(session: Any) -> Iterator[RegisteredBroker]:
+    """Yield the registered brokers by id.
+
+    Args:
+        session: a started `broker.zk.session.Session`.
+
+    Raises:
+        CoordinationError: the registry failed, or a registration is malformed.
+    """
+    try:
+        names = session.children(paths.BROKER_IDS)
+    except RegistryNodeNotFoundError:
+        return
+    topic_counts = _topic_counts(session)
+    for name in sorted(names, key=int):
+        try:
+            value, stat = session.get(paths.broker(int(name)))
+        except RegistryNodeNotFoundError:
+            continue  # it went away meanwhile
+        info = decode_broker(int(name), value)
+        yield RegisteredBroker(
+            id=info.id,
+            host=info.host,
+            port=info.port,
+            creator=info.creator,
+            since_ms=stat.ctime_ms,
+            session=f"0x{stat.ephemeral_owner & (1 << 64) - 1:x}",
+            topic_count=topic_counts.get(name, 0),
+        )
+
+
+def _topic_counts(session: Any) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    try:
+        topics = session.children(paths.TOPICS)
+    except RegistryNodeNotFoundError:
+        return counts
+    for topic in topics:
+        for name in session.children(paths.topic(topic)):
+            counts[name] = counts.get(name, 0) + 1
+    return counts

@@ -1,0 +1,203 @@
+"""Running a broker in the foreground: its settings, its registry, its end.
+
+Owns what stands between the options of `broker start` and `broker.server`: which source of a
+setting goes first, the embedded registry, the temporary broker. Knows no Typer.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from broker.config import BrokerConfig, load_file
+from broker.errors import CoordinationError
+from broker.server.acceptor import AddressInUseError
+from broker.server.lifecycle import Broker
+from pylogctl.context import Environment
+from pylogctl.errors import CliError, UsageError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.readiness import ReadyTargets, announce_ready
+from pylogctl.render import Column, Document, Kind
+from pylogctl.signals import StopRequest
+
+EMBEDDED = "embedded"
+REGISTRY_DIRECTORY = "zookeeper"
+_POLL_S = 0.1
+
+READY = Document(
+    "broker.start/1",
+    (
+        Column("broker", "id of the broker", Kind.INTEGER),
+        Column("host", "address for clients"),
+        Column("port", "port listened on", Kind.INTEGER),
+        Column("zookeeper", "registry, if there is one"),
+        Column("pid", "process id", Kind.INTEGER),
+        Column("data", "data directory"),
+    ),
+    empty="not started",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """What `broker start` was asked for; None where nothing was said."""
+
+    config_file: Path | None = None
+    broker_id: int | None = None
+    host: str | None = None
+    port: int | None = None
+    data_dir: Path | None = None
+    no_zookeeper: bool = False
+    zookeeper_port: int = 2181
+    ephemeral: bool = False
+
+
+def broker_config(env: Environment, options: StartOptions) -> BrokerConfig:
+    """Return the settings: options go before `-X`, that before the file, that before defaults.
+
+    `zookeeper` in them is empty for none, and `embedded` where one is to be started.
+
+    Raises:
+        ConfigError: the file, or a property, is wrong.
+        UsageError: options contradict each other.
+    """
+    registry = _registry_option(env, options)
+    properties = {} if options.config_file is None else load_file(options.config_file)
+    properties.update(env.settings.properties)
+    properties.update(_as_properties(options, registry))
+    if registry is None and "zk.connect" not in properties:
+        properties["zk.connect"] = EMBEDDED
+    return BrokerConfig.from_properties(properties)
+
+
+def _registry_option(env: Environment, options: StartOptions) -> str | None:
+    """Return what the options say of the registry: empty for none, None for nothing said."""
+    given = env.settings.zookeeper
+    if given is not None and given == env.environ.get("PYLOGCTL_ZOOKEEPER"):
+        # The variable is meant for clients; a broker that is to stand alone does not heed it.
+        given = None if options.no_zookeeper or options.ephemeral else given
+    if options.no_zookeeper and given is not None:
+        raise UsageError("--zookeeper cannot be used with --no-zookeeper")
+    if options.ephemeral and options.data_dir is not None:
+        raise UsageError("--data cannot be used with --ephemeral, which makes a directory")
+    if given is None and (options.no_zookeeper or options.ephemeral):
+        return ""
+    return given
+
+
+def _as_properties(options: StartOptions, registry: str | None) -> dict[str, str]:
+    port = 0 if options.ephemeral and options.port is None else options.port
+    named = {
+        "brokerid": options.broker_id,
+        "host": options.host,
+        "port": port,
+        "log.dir": options.data_dir,
+        "zk.connect": registry,
+    }
+    return {name: str(value) for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class OnReady:
+    """What happens when the broker is ready, and what ends it."""
+
+    stop: StopRequest
+    targets: ReadyTargets
+    background_log: Path | None = None
+    is_background: bool = False
+
+    def tell(self) -> None:
+        """Let go of the terminal if the broker is to run in the background."""
+        if self.is_background:
+            from pylogctl.readiness import leave_terminal
+
+            leave_terminal(self.background_log)
+
+
+def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_ready: OnReady) -> None:
+    """Start a broker, tell that it is ready, and stop it when asked to.
+
+    Args:
+        env: where readiness is told.
+        options: as given.
+        config: from `broker_config`.
+        on_ready: who else is told, and what asks to stop.
+
+    Raises:
+        BrokerError: it cannot be started, for the reason given.
+        CliError: its port, or the registry's, is taken.
+    """
+    with ExitStack() as closing:
+        if options.ephemeral:
+            directory = tempfile.TemporaryDirectory(prefix="pylogctl-")
+            config = replace(config, data_dir=Path(closing.enter_context(directory)) / "data")
+        if config.zookeeper == EMBEDDED:
+            registry = closing.enter_context(embedded_registry(config, options.zookeeper_port))
+            config = replace(config, zookeeper=registry)
+        broker = Broker(config, env.clock)
+        try:
+            broker.start()
+        except AddressInUseError as error:
+            raise CliError(
+                ExitStatus.CONFLICT, str(error), hints=["--port 0 picks a free one"]
+            ) from error
+        try:
+            announce_ready(env, READY, ready_record(broker), on_ready.targets)
+            on_ready.tell()
+            while not on_ready.stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):
+                pass
+        finally:
+            broker.stop()
+
+
+def ready_record(broker: Broker) -> Mapping[str, Any]:
+    """Return where a broker that has started is found."""
+    address = broker.address()
+    return {
+        "broker": address.id,
+        "host": address.host,
+        "port": address.port,
+        "zookeeper": broker.config.zookeeper or None,
+        "pid": os.getpid(),
+        "data": str(broker.config.data_dir.absolute()),
+    }
+
+
+@contextmanager
+def embedded_registry(config: BrokerConfig, port: int) -> Iterator[str]:
+    """Give the address of the data directory's own registry, started unless it runs already.
+
+    Raises:
+        CliError: the port is taken.
+        BrokerError: it cannot be started.
+    """
+    from broker.zk.embedded import EmbeddedZooKeeper
+
+    directory = config.data_dir / REGISTRY_DIRECTORY
+    running = EmbeddedZooKeeper.running(directory)
+    if running is not None:
+        yield running
+        return
+    server = EmbeddedZooKeeper(directory, port=port)
+    try:
+        server.start()
+    except CoordinationError as error:
+        if "port is in use" not in str(error):
+            raise
+        raise CliError(
+            ExitStatus.CONFLICT,
+            str(error),
+            hints=[
+                f"to use what listens there: --zookeeper 127.0.0.1:{port}",
+                "--zookeeper-port 0 picks a free port, --no-zookeeper does without",
+            ],
+        ) from error
+    try:
+        yield server.connect
+    finally:
+        server.stop()

@@ -1,0 +1,457 @@
+"""`pylogctl broker`: start, stop and look at brokers."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pylogctl.connections import connector, open_cluster, registry_session
+from pylogctl.context import Environment
+from pylogctl.errors import CliError, UsageError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.options import (
+    CONFIRM,
+    CONNECTION,
+    DRY_RUN,
+    OUTPUT,
+    PROPERTIES,
+    REGISTRY,
+    SUMMARY,
+    accepts,
+)
+from pylogctl.render import Column, Document, Kind, render
+from pylogctl.tree import Command, new_app
+from pylogctl.units import format_duration
+
+if TYPE_CHECKING:
+    from broker.protocol.responses import BrokerAddress
+    from pylogctl.broker_control import StatusAnswer
+
+app = new_app("Start, stop and look at brokers.")
+
+STOP_TIMEOUT_S = 30.0
+READS = (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
+
+LIST = Document(
+    "broker.list/1",
+    (
+        Column("id", "number in the cluster", Kind.INTEGER),
+        Column("host", "address for clients"),
+        Column("port", "port for clients", Kind.INTEGER),
+        Column("creator", "token of its data directory"),
+        Column("since", "registered, or started, at", Kind.TIME),
+        Column("session", "session with the registry"),
+        Column("topics", "topics it has", Kind.INTEGER),
+    ),
+    empty="no brokers",
+)
+STATUS = Document(
+    "broker.status/1",
+    (
+        Column("broker", "number in the cluster", Kind.INTEGER),
+        Column("host", "address for clients"),
+        Column("port", "port for clients", Kind.INTEGER),
+        Column("phase", "starting, running, stopping, or down"),
+        Column("uptime", "since its start, in seconds", Kind.SECONDS),
+        Column("topics", "topics it has", Kind.INTEGER),
+        Column("partitions", "partitions it has", Kind.INTEGER),
+        Column("bytes", "size of its logs", Kind.BYTES),
+        Column("connections", "open connections", Kind.INTEGER),
+        Column("produce_rate", "produce requests per second", Kind.NUMBER),
+        Column("fetch_rate", "fetch requests per second", Kind.NUMBER),
+        Column("last_flush", "last flush of a log", Kind.TIME),
+        Column("clean_start", "whether it was stopped cleanly before", Kind.BOOLEAN),
+        Column("session", "state of the session with the registry"),
+        Column("registered", "whether all is registered", Kind.BOOLEAN),
+        Column("pid", "process id", Kind.INTEGER, shown=False),
+        Column("data", "data directory", shown=False),
+        Column("zookeeper", "registry", shown=False),
+        Column("software", "program and version", shown=False),
+        Column("metrics", "counters under Kafka 0.7's names", shown=False),
+    ),
+    empty="no brokers",
+)
+STOP = Document(
+    "broker.stop/1",
+    (
+        Column("step", "what was done"),
+        Column("seconds", "how long it took", Kind.SECONDS),
+    ),
+    empty="",
+)
+
+_LISTENING = "Listening"
+_SERVICE = "Service"
+
+
+@app.command("start", cls=Command)
+@accepts(
+    *SUMMARY,
+    *REGISTRY,
+    *PROPERTIES,
+    exits=(
+        ExitStatus.FAILED,
+        ExitStatus.CONFLICT,
+        ExitStatus.CORRUPT,
+        ExitStatus.CONFIG,
+        ExitStatus.UNREACHABLE,
+        ExitStatus.REMOTE,
+    ),
+    examples=(
+        "pylogctl broker start",
+        "pylogctl broker start --ephemeral --output json",
+        "pylogctl broker start --config server.properties --id 1 --zookeeper zk1:2181,zk2:2181/log",
+        "pylogctl broker start --daemon --pid-file broker.pid --log-file broker.log",
+    ),
+)
+def start(
+    env: Environment,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", metavar="FILE", help="Settings: Java properties, or TOML (*.toml)."
+        ),
+    ] = None,
+    broker_id: Annotated[
+        int | None,
+        typer.Option("--id", metavar="N", min=0, help="Number in the cluster. Default: 0."),
+    ] = None,
+    host: Annotated[
+        str | None,
+        typer.Option("--host", metavar="HOST", help="Address to listen on. Default: 127.0.0.1."),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Port to listen on; 0 picks a free one. Default: 9092.",
+        ),
+    ] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option("--data", metavar="DIR", help="Data directory. Default: data."),
+    ] = None,
+    no_zookeeper: Annotated[
+        bool, typer.Option("--no-zookeeper", help="Do without a registry.")
+    ] = False,
+    zookeeper_port: Annotated[
+        int,
+        typer.Option(
+            "--zookeeper-port",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Port of the embedded registry; 0 picks a free one.",
+        ),
+    ] = 2181,
+    ephemeral: Annotated[
+        bool,
+        typer.Option(
+            "--ephemeral",
+            help="A temporary directory, no registry, a free port; gone at the end.",
+        ),
+    ] = False,
+    check_config: Annotated[
+        bool, typer.Option("--check-config", help="Check the settings and end.")
+    ] = False,
+    ready_file: Annotated[
+        Path | None,
+        typer.Option("--ready-file", metavar="FILE", help="Write the READY line there too."),
+    ] = None,
+    ready_fd: Annotated[
+        int | None,
+        typer.Option("--ready-fd", metavar="N", min=0, help="And to this open descriptor."),
+    ] = None,
+    daemon: Annotated[
+        bool,
+        typer.Option("--daemon", help="Go to the background once ready."),
+    ] = False,
+    pid_file: Annotated[
+        Path | None,
+        typer.Option("--pid-file", metavar="FILE", help="Keep the process id there."),
+    ] = None,
+    log_file: Annotated[
+        Path | None,
+        typer.Option("--log-file", metavar="FILE", help="Write the log there, not to stderr."),
+    ] = None,
+) -> None:
+    """Run a broker until it is told to stop.
+
+    Prints one READY line once its port is bound and it is registered. Without --zookeeper, an
+    embedded registry on the data directory is started with it, or used if it runs already;
+    --zookeeper embedded asks for that in so many words.
+    """
+    from pylogctl.broker_service import StartOptions, broker_config
+    from pylogctl.readiness import ReadyTargets, go_to_background
+
+    options = StartOptions(
+        config, broker_id, host, port, data, no_zookeeper, zookeeper_port, ephemeral
+    )
+    settings = broker_config(env, options)
+    if check_config:
+        env.note("the configuration is valid")
+        return
+    if daemon:
+        status = go_to_background(log_file)
+        if status is not None:
+            raise typer.Exit(status)
+    targets = ReadyTargets(ready_file, ready_fd)
+    _serve(env, options, settings, targets, daemon=daemon, pid=pid_file, log=log_file)
+
+
+def _serve(
+    env: Environment,
+    options: Any,
+    settings: Any,
+    targets: Any,
+    *,
+    daemon: bool,
+    pid: Path | None,
+    log: Path | None,
+) -> None:
+    from pylogctl.broker_service import OnReady, serve
+    from pylogctl.readiness import pid_file
+    from pylogctl.service_logging import set_up_logging
+    from pylogctl.signals import graceful_stop
+
+    set_up_logging(env, log)
+    with pid_file(pid), graceful_stop() as stop:
+        serve(env, options, settings, OnReady(stop, targets, log, daemon))
+
+
+@app.command("stop", cls=Command)
+@accepts(
+    *SUMMARY,
+    *CONNECTION,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(
+        ExitStatus.NOT_FOUND,
+        ExitStatus.DECLINED,
+        ExitStatus.TIMEOUT,
+        ExitStatus.UNREACHABLE,
+        ExitStatus.REMOTE,
+        ExitStatus.UNSUPPORTED,
+    ),
+    examples=("pylogctl broker stop 0", "pylogctl broker stop --pid-file broker.pid --yes"),
+)
+def stop(
+    env: Environment,
+    broker: Annotated[
+        int | None,
+        typer.Argument(metavar="[ID]", help="Which broker; not needed if there is only one."),
+    ] = None,
+    pid_file: Annotated[
+        Path | None,
+        typer.Option("--pid-file", metavar="FILE", help="Stop the process named there instead."),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option("--force", help="Do not wait for clients to move on; logs are still flushed."),
+    ] = False,
+    kill: Annotated[
+        bool,
+        typer.Option("--kill", help="Kill the process if it has not stopped within --timeout."),
+    ] = False,
+) -> None:
+    """Shut a broker down without losing anything.
+
+    It deregisters, waits for clients to move on, refuses new data, flushes its logs and writes the
+    marker of a clean stop; each step is told. --timeout is 30s by default; a broker that has not
+    stopped by then is left alone, and the exit status is 7.
+    """
+    if pid_file is not None:
+        if broker is not None:
+            raise UsageError("ID cannot be used with --pid-file")
+        _stop_process(env, pid_file, kill=kill)
+    else:
+        _stop_broker(env, broker, force=force, kill=kill)
+
+
+def _stop_broker(env: Environment, broker: int | None, *, force: bool, kill: bool) -> None:
+    from broker.errors import RequestTimeoutError
+    from pylogctl.broker_control import ShutdownCall, ask_status, find_broker
+    from pylogctl.confirmation import confirm
+
+    with open_cluster(env) as cluster:
+        address = find_broker(cluster, broker)
+    name = f"broker {address.id} at {address.host}:{address.port}"
+    if env.settings.dry_run:
+        env.note(f"would stop {name}")
+        return
+    confirm(env, "broker stop", f"stop {name}?")
+    known = ask_status(connector(env), address).document or {}
+    started_s = env.clock.monotonic_s()
+    connection = connector(env, timeout_s=STOP_TIMEOUT_S)(address)
+    try:
+        call = ShutdownCall(connection)
+        steps = call.ask(force=force)
+        for step in steps:
+            env.note(f"{step.name}: {format_duration(step.seconds)}")
+        call.wait_for_end()
+    except RequestTimeoutError:
+        if not kill or not _is_local(address):
+            raise
+        _kill(env, known.get("pid"), name)
+        return
+    finally:
+        connection.close()
+    env.note(f"stopped {name} in {format_duration(env.clock.monotonic_s() - started_s)}")
+    if env.settings.output:
+        render(env, STOP, [{"step": step.name, "seconds": step.seconds} for step in steps])
+
+
+def _is_local(address: BrokerAddress) -> bool:
+    import socket
+
+    return address.host in ("127.0.0.1", "::1", "localhost", socket.gethostname())
+
+
+def _stop_process(env: Environment, pid_file: Path, *, kill: bool) -> None:
+    from pylogctl.confirmation import confirm
+    from pylogctl.processes import read_pid, wait_for_exit
+
+    pid = read_pid(pid_file)
+    name = f"process {pid}"
+    if env.settings.dry_run:
+        env.note(f"would stop {name}")
+        return
+    confirm(env, "broker stop", f"stop {name}?")
+    started_s = env.clock.monotonic_s()
+    os.kill(pid, signal.SIGTERM)
+    timeout_s = env.timeout_s(STOP_TIMEOUT_S)
+    if not wait_for_exit(pid, timeout_s):
+        if not kill:
+            message = f"{name} did not stop within {format_duration(timeout_s)}"
+            raise CliError(ExitStatus.TIMEOUT, message, hints=["nothing was killed"])
+        _kill(env, pid, name)
+        return
+    env.note(f"stopped {name} in {format_duration(env.clock.monotonic_s() - started_s)}")
+
+
+def _kill(env: Environment, pid: int | None, name: str) -> None:
+    from pylogctl.confirmation import confirm
+
+    if pid is None:
+        raise CliError(ExitStatus.TIMEOUT, f"{name} did not stop, and its process is not known")
+    confirm(env, "broker stop --kill", f"{name} did not stop; kill process {pid}?")
+    os.kill(pid, signal.SIGKILL)
+    env.warn(f"killed process {pid}; the next start recovers its logs")
+
+
+@app.command("status", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, *READS),
+    examples=(
+        "pylogctl broker status",
+        "pylogctl broker status 0 --output json | jq .data[0].metrics",
+    ),
+)
+def status(
+    env: Environment,
+    broker: Annotated[
+        int | None, typer.Argument(metavar="[ID]", help="Which broker. Default: all.")
+    ] = None,
+) -> None:
+    """Show the state of brokers.
+
+    Exit status 10 means that the broker is down, 6 that some of several are.
+    """
+    from pylogctl.broker_control import ask_status, find_broker
+    from pylogctl.failure import failure_of
+
+    with open_cluster(env) as cluster:
+        addresses = cluster.brokers() if broker is None else [find_broker(cluster, broker)]
+    connect = connector(env, timeout_s=10.0)
+    answers = [ask_status(connect, address) for address in addresses]
+    render(env, STATUS, [_status_record(answer) for answer in answers])
+    env.flush()
+    failures = [answer.error for answer in answers if answer.error is not None]
+    if failures and len(failures) == len(answers) == 1:
+        raise failures[0]
+    for error in failures:
+        failure = failure_of(error)
+        env.complain(failure.message if failure else str(error))
+    if failures:
+        raise typer.Exit(
+            ExitStatus.UNREACHABLE if len(failures) == len(answers) else ExitStatus.PARTIAL
+        )
+
+
+def _status_record(answer: StatusAnswer) -> dict[str, Any]:
+    address, document = answer.address, answer.document
+    record: dict[str, Any] = {"broker": address.id, "host": address.host, "port": address.port}
+    if document is None:
+        return {**record, "phase": "down" if answer.error else "running (0.7)"}
+    session = document["session"] or {}
+    sockets = document["metrics"]["SocketServerStats"]
+    same = ("phase", "topics", "partitions", "bytes", "connections", "clean_start", "pid",
+            "data", "zookeeper", "software", "metrics")  # fmt: skip
+    return {
+        **record,
+        **{name: document[name] for name in same},
+        "uptime": document["uptime_ms"] / 1000,
+        "produce_rate": round(sockets["ProduceRequestsPerSecond"], 1),
+        "fetch_rate": round(sockets["FetchRequestsPerSecond"], 1),
+        "last_flush": document["last_flush_ms"],
+        "session": session.get("state"),
+        "registered": session.get("is_registered"),
+    }
+
+
+@app.command("list", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    exits=READS,
+    examples=("pylogctl broker list", "pylogctl broker list --output name"),
+)
+def list_(env: Environment) -> None:
+    """List the brokers of the registry, or those given with --broker."""
+    records = _given_brokers(env) if env.settings.brokers else _registered(env)
+    render(env, LIST, list(records))
+
+
+def _registered(env: Environment) -> Iterator[dict[str, Any]]:
+    from pylogctl.broker_control import registered_brokers
+
+    with registry_session(env) as session:
+        for one in registered_brokers(session):
+            yield {
+                "id": one.id,
+                "host": one.host,
+                "port": one.port,
+                "creator": one.creator,
+                "since": one.since_ms,
+                "session": one.session,
+                "topics": one.topic_count,
+            }
+
+
+def _given_brokers(env: Environment) -> Iterator[dict[str, Any]]:
+    from pylogctl.broker_control import ask_status
+
+    with open_cluster(env) as cluster:
+        addresses = cluster.brokers()
+    for address in addresses:
+        document = ask_status(connector(env), address).document or {}
+        session = document.get("session") or {}
+        yield {
+            "id": address.id,
+            "host": address.host,
+            "port": address.port,
+            "creator": None,
+            "since": document.get("started_ms"),
+            "session": session.get("id"),
+            "topics": document.get("topics"),
+        }
