@@ -28,6 +28,7 @@ class Kind(Enum):
     BOOLEAN = "boolean"
     TEXT = "text"
     PATH = "path"
+    OPTIONAL_PATH = "path or nothing"
     TOPIC_MAP = "topic:integer,topic:integer"
 
 
@@ -122,9 +123,20 @@ def parse_property(prop: Property, text: str) -> object:
         return _parse_topic_map(prop, text)
     if prop.choices and text not in prop.choices:
         raise ConfigError(f"{prop.name} is '{text}'; it must be one of {', '.join(prop.choices)}")
-    if prop.kind is Kind.PATH:
-        return Path(text).expanduser() if text else None
+    if prop.kind in (Kind.PATH, Kind.OPTIONAL_PATH):
+        return _parse_path(prop, text)
     return text
+
+
+def _parse_path(prop: Property, text: str) -> Path | None:
+    if not text:
+        if prop.kind is Kind.OPTIONAL_PATH:
+            return None
+        raise ConfigError(f"{prop.name} is empty; it must be a path")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as error:  # the home directory of nobody
+        raise ConfigError(f"{prop.name} is '{text}'; {error}") from error
 
 
 def _parse_integer(prop: Property, text: str) -> int:
@@ -205,7 +217,7 @@ class BrokerConfig(Settings):
             "what happens to segments past retention",
             choices=("delete", "archive"),
         ),
-        _P("log.archive.dir", "archive_dir", _PATH, "where policy archive puts them"),
+        _P("log.archive.dir", "archive_dir", Kind.OPTIONAL_PATH, "where policy archive puts them"),
         _P("log.cleanup.interval.mins", "cleanup_interval_ms", _INT, "every", 1, MINUTE_MS),
         _P("log.flush.interval", "flush_interval_messages", _INT, "flush after n messages", 1),
         _P("log.default.flush.interval.ms", "flush_interval_ms", _INT, "or after this time", 1),

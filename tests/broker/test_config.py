@@ -45,7 +45,7 @@ def texts(prop: Property) -> st.SearchStrategy[str]:
         case Kind.TOPIC_MAP:
             maps = st.dictionaries(TOPICS, numbers, max_size=3)
             return maps.map(lambda found: ",".join(f"{t}:{n}" for t, n in found.items()))
-        case Kind.PATH:
+        case Kind.PATH | Kind.OPTIONAL_PATH:
             return st.from_regex(r"/?[a-z]{1,8}(/[a-z. ]{1,8}[a-z])?", fullmatch=True)
         case Kind.TEXT:
             return st.from_regex(r"([a-z0-9.]{1,9}(:[0-9]{1,5})?(,[a-z0-9:]+)?)?", fullmatch=True)
@@ -90,7 +90,8 @@ def test_default_when_looked_at_then_is_of_the_kind_of_its_property(
         Kind.INTEGER: int,
         Kind.BOOLEAN: bool,
         Kind.TEXT: str,
-        Kind.PATH: (Path, type(None)),
+        Kind.PATH: Path,
+        Kind.OPTIONAL_PATH: (Path, type(None)),
         Kind.TOPIC_MAP: Mapping,
     }
 
@@ -298,6 +299,20 @@ def test_path_when_it_starts_with_a_tilde_then_is_in_the_home_directory(
     monkeypatch.setenv("HOME", "/home/me")
 
     assert BrokerConfig.from_properties({"log.dir": "~/data"}).data_dir == Path("/home/me/data")
+
+
+def test_path_when_in_the_home_of_nobody_then_raises_config_error() -> None:
+    with pytest.raises(ConfigError, match=r"log\.dir is '~no-such-user/data'; "):
+        BrokerConfig.from_properties({"log.dir": "~no-such-user/data"})
+
+
+def test_path_when_needed_and_empty_then_raises_config_error() -> None:
+    with pytest.raises(ConfigError, match=r"log\.dir is empty; it must be a path"):
+        BrokerConfig.from_properties({"log.dir": " "})
+
+
+def test_path_when_optional_and_empty_then_is_none() -> None:
+    assert BrokerConfig.from_properties({"log.archive.dir": ""}).archive_dir is None
 
 
 def test_topic_when_it_has_settings_of_its_own_then_they_replace_the_general_ones() -> None:
