@@ -1,0 +1,344 @@
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+
+import pytest
+
+from broker.clock import SystemClock
+from broker.log.log import Log
+from broker.protocol.framing import encode_frame
+from broker.server.answer import Answer, Parked, Part
+from broker.server.handlers import Outcome
+from broker.server.limits import PeerLog, QueuedBytes
+from broker.server.metrics import ProcessorMetrics
+from broker.server.processor import Processor
+from tests.conftest import wait_until
+
+NEVER_S = 1e9
+Respond = Callable[[bytes], Outcome | None]
+
+
+class ScriptedHandlers:
+    """Handles each frame as the test says."""
+
+    def __init__(self, respond: Respond) -> None:
+        self._respond = respond
+        self.handled: list[bytes] = []
+
+    def handle(self, frames: list[memoryview]) -> Iterator[tuple[int, Outcome]]:
+        for place, frame in enumerate(frames):
+            self.handled.append(bytes(frame))
+            outcome = self._respond(bytes(frame))
+            if outcome is not None:
+                yield place + 1, outcome
+
+
+class Bench:
+    """A processor with scripted handlers, and connections to it."""
+
+    def __init__(self) -> None:
+        clock = SystemClock()
+        self.metrics = ProcessorMetrics(clock, 60.0)
+        self.left: list[str] = []
+        self.processor = Processor(
+            "processor-under-test",
+            clock=clock,
+            metrics=self.metrics,
+            peer_log=PeerLog(clock),
+            queued_bytes=QueuedBytes(1 << 20),
+            max_frame_bytes=1 << 20,
+            max_idle_s=600,
+            on_close=self.left.append,
+        )
+        self.handlers = ScriptedHandlers(lambda frame: None)
+        self._clients: list[socket.socket] = []
+        self._is_running = False
+
+    def start(self, respond: Respond) -> None:
+        self.handlers = ScriptedHandlers(respond)
+        self.processor.start(self.handlers)  # type: ignore[arg-type]  # stands in for the real ones
+        self._is_running = True
+
+    def connect(self, name: str = "client") -> socket.socket:
+        client, server = socket.socketpair()
+        client.settimeout(20)
+        server.setblocking(False)
+        self.processor.adopt(server, name)
+        self._clients.append(client)
+        return client
+
+    def stop_processor(self) -> None:
+        self._is_running = False
+        self.processor.stop()
+
+    def stop(self) -> None:
+        if self._is_running:
+            self.stop_processor()
+        for client in self._clients:
+            client.close()
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    yield made
+    made.stop()
+
+
+def parked(attempt: Callable[[bool], list[Part] | None], *, deadline_s: float = NEVER_S) -> Parked:
+    logs: list[Log] = []
+    return Parked(Answer(), attempt, deadline_s, logs)
+
+
+def test_handler_when_it_fails_by_a_bug_then_only_its_connection_closes(
+    bench: Bench, expects_bugs: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def respond(frame: bytes) -> Outcome:
+        if frame == b"bug":
+            raise ZeroDivisionError
+        return Answer(frame)
+
+    bench.start(respond)
+    broken, fine = bench.connect(), bench.connect()
+    fine.sendall(encode_frame(b"one"))
+    assert fine.recv(3) == b"one"
+    broken.sendall(encode_frame(b"bug"))
+    assert broken.recv(1) == b""
+    fine.sendall(encode_frame(b"two"))
+    assert fine.recv(3) == b"two"
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_parked_when_its_attempt_fails_by_a_bug_then_only_its_connection_closes(
+    bench: Bench, expects_bugs: None
+) -> None:
+    waiting: list[Parked] = []
+
+    def respond(frame: bytes) -> Outcome:
+        if frame != b"park":
+            return Answer(frame)
+        waiting.append(parked(attempt))
+        return waiting[0]
+
+    is_broken = threading.Event()
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        if is_broken.is_set():
+            raise ZeroDivisionError
+        return None
+
+    bench.start(respond)
+    broken, fine = bench.connect(), bench.connect()
+    broken.sendall(encode_frame(b"park"))
+    wait_until(lambda: waiting, "the request")
+    is_broken.set()
+    bench.processor.wake(waiting[0])
+    assert broken.recv(1) == b""
+    fine.sendall(encode_frame(b"two"))
+    assert fine.recv(3) == b"two"
+
+
+def test_parked_when_deadline_passes_then_attempted_for_the_last_time(bench: Bench) -> None:
+    def attempt(is_last: bool) -> list[Part] | None:
+        return [b"late"] if is_last else None
+
+    deadline_s = SystemClock().monotonic_s() + 0.05
+    bench.start(lambda frame: parked(attempt, deadline_s=deadline_s))
+    client = bench.connect()
+    client.sendall(encode_frame(b"x"))
+    assert client.recv(4) == b"late"
+
+
+def test_parked_when_client_leaves_then_forgotten(bench: Bench) -> None:
+    attempts: list[bool] = []
+    waiting: list[Parked] = []
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        attempts.append(is_last)
+        return None
+
+    def respond(frame: bytes) -> Outcome:
+        waiting.append(parked(attempt))
+        return waiting[-1]
+
+    bench.start(respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"x"))
+    wait_until(lambda: len(attempts) == 2, "the request")
+    client.close()
+    wait_until(lambda: bench.left, "the end of the connection")
+    bench.processor.wake(waiting[0])
+    other = bench.connect()
+    other.sendall(encode_frame(b"x"))
+    wait_until(lambda: len(attempts) == 4, "the next request")
+    assert len(attempts) == 4
+
+
+def test_parked_when_processor_stops_then_answered(bench: Bench) -> None:
+    def attempt(is_last: bool) -> list[Part] | None:
+        return [b"the end"] if is_last else None
+
+    bench.start(lambda frame: parked(attempt))
+    client = bench.connect()
+    client.sendall(encode_frame(b"x"))
+    wait_until(lambda: bench.handlers.handled, "the request")
+    bench.stop_processor()
+    assert client.recv(7) == b"the end"
+    assert client.recv(1) == b""
+
+
+def test_connection_when_client_is_gone_while_answers_are_completed_then_leaves_once(
+    bench: Bench,
+) -> None:
+    """Answers become known between the attempt and the watch, and the client is gone by then."""
+    clients: list[socket.socket] = []
+    asked: list[Parked] = []
+
+    def attempt_of(number: int) -> Callable[[bool], list[Part] | None]:
+        calls: list[bool] = []
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            calls.append(is_last)
+            if len(calls) == 1:
+                clients[0].close()
+                return None
+            return [b"x" * 100]
+
+        return attempt
+
+    def respond(frame: bytes) -> Outcome:
+        asked.append(parked(attempt_of(len(asked))))
+        return asked[-1]
+
+    bench.start(respond)
+    clients.append(bench.connect("leaver"))
+    clients[0].sendall(encode_frame(b"x") * 100)
+    wait_until(lambda: bench.left, "the end of the connection")
+    for one in asked:
+        bench.processor.wake(one)
+    other = bench.connect("other")
+    other.close()
+    wait_until(lambda: "other" in bench.left, "the end of the other connection")
+    assert bench.left == ["leaver", "other"]
+
+
+def test_deadlines_when_requests_are_answered_early_then_do_not_pile_up(bench: Bench) -> None:
+    waiting: SimpleQueue[Parked] = SimpleQueue()
+    may_answer = threading.Event()
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        return [b"y"] if may_answer.is_set() else None
+
+    def respond(frame: bytes) -> Outcome:
+        may_answer.clear()
+        one = parked(attempt)
+        waiting.put(one)
+        return one
+
+    bench.start(respond)
+    client = bench.connect()
+    for _ in range(500):
+        client.sendall(encode_frame(b"x"))
+        one = waiting.get(timeout=20)
+        may_answer.set()
+        bench.processor.wake(one)
+        assert client.recv(1) == b"y"
+    assert len(bench.processor._deadlines) < 100
+
+
+def test_answers_when_client_takes_none_then_later_requests_of_one_read_wait(bench: Bench) -> None:
+    bench.start(lambda frame: Answer(bytes(1 << 20)))
+    client = bench.connect()
+    client.sendall(encode_frame(b"x") * 1000)
+    other = bench.connect()
+    other.sendall(encode_frame(b"x"))
+    assert len(other.recv(1 << 20)) > 0
+    assert len(bench.handlers.handled) < 100
+
+
+def test_answers_when_client_takes_them_at_last_then_all_come(bench: Bench) -> None:
+    bench.start(lambda frame: Answer(bytes(1 << 18)))
+    client = bench.connect()
+    client.sendall(encode_frame(b"x") * 200)
+    received = 0
+    while received < 200 << 18:
+        received += len(client.recv(1 << 20))
+    assert received == 200 << 18
+    assert len(bench.handlers.handled) == 200
+
+
+def test_answers_when_too_many_wait_behind_a_parked_one_then_later_requests_wait(
+    bench: Bench,
+) -> None:
+    is_open = threading.Event()
+    first: list[Parked] = []
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        return [b"y"] if is_open.is_set() else None
+
+    def respond(frame: bytes) -> Outcome:
+        if frame == b"park":
+            first.append(parked(attempt))
+            return first[0]
+        return Answer(b"y")
+
+    bench.start(respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"park") + encode_frame(b"x") * 9999)
+    other = bench.connect()
+    other.sendall(encode_frame(b"x"))
+    assert other.recv(1) == b"y"
+    assert len(bench.handlers.handled) < 5000
+    is_open.set()
+    bench.processor.wake(first[0])
+    received = 0
+    while received < 10_000:
+        received += len(client.recv(1 << 16))
+    assert received == 10_000
+
+
+def test_reader_when_fast_and_greedy_then_others_are_served_in_between(bench: Bench) -> None:
+    """A client that takes everything at once must not keep the processor to itself."""
+    large = bytes(1 << 20)
+    turns: list[str] = []
+
+    def respond(frame: bytes) -> Outcome:
+        turns.append(frame.decode())
+        return Answer(b"y") if frame == b"other" else Answer(*[large] * 64)
+
+    bench.start(respond)
+    greedy, other = bench.connect(), bench.connect()
+    stopped = threading.Event()
+
+    def take() -> None:
+        room = bytearray(1 << 20)
+        while not stopped.is_set():
+            greedy.recv_into(room)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    greedy.sendall(encode_frame(b"greedy") * 100)
+    wait_until(lambda: turns, "the first greedy request")
+    other.sendall(encode_frame(b"other"))
+    assert other.recv(1) == b"y"
+    stopped.set()
+    bench.stop_processor()
+    thread.join()
+    assert turns.count("greedy") < 100
+
+
+def test_peer_log_when_bad_frames_repeat_then_one_line(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.start(lambda frame: None)
+    with caplog.at_level(logging.WARNING, "broker.server.limits"):
+        for _ in range(5):
+            client = bench.connect()
+            client.sendall(b"\xff" * 4)
+            assert client.recv(1) == b""
+    assert bench.metrics.bad_frames == 5
+    assert caplog.text.count("closed a connection of client") == 1
