@@ -19,6 +19,8 @@ from broker.errors import ConfigError
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
+_INT32_MAX = 2**31 - 1
+_INT64_MAX = 2**63 - 1
 
 
 class Kind(Enum):
@@ -35,8 +37,9 @@ class Kind(Enum):
 class Property(NamedTuple):
     """One property: where its value goes and what it may be.
 
-    `scale` multiplies the text's number into the field's unit; `choices` are the only texts
-    allowed, where there are any.
+    `minimum` and `maximum` are in the unit of the text, and `scale` multiplies its number into the
+    field's unit; `choices` are the only texts allowed, where there are any. As in 0.7 a number is
+    an int32 where nothing else is said: it may go over the wire, to the system or into a wait.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Property(NamedTuple):
     minimum: int | None = None
     scale: int = 1
     choices: tuple[str, ...] = ()
+    maximum: int = _INT32_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,8 @@ def _parse_integer(prop: Property, text: str) -> int:
         raise ConfigError(f"{prop.name} is '{text}'; it must be a whole number") from error
     if prop.minimum is not None and number < prop.minimum:
         raise ConfigError(f"{prop.name} is {number}; it must be at least {prop.minimum}")
+    if number > prop.maximum:
+        raise ConfigError(f"{prop.name} is {number}; it must be at most {prop.maximum}")
     return number * prop.scale if number > 0 else number
 
 
@@ -192,7 +198,7 @@ class BrokerConfig(Settings):
         _P("brokerid", "broker_id", _INT, "this broker's number in the cluster", 0),
         _P("host", "host", _TEXT, "address to listen on"),
         _P("hostname", "hostname", _TEXT, "address to advertise; empty: the one listened on"),
-        _P("port", "port", _INT, "port to listen on; 0 picks a free one", 0),
+        _P("port", "port", _INT, "port to listen on; 0 picks a free one", 0, maximum=65535),
         _P("log.dir", "data_dir", _PATH, "data directory"),
         _P("num.threads", "num_threads", _INT, "processor threads", 1),
         _P("num.partitions", "num_partitions", _INT, "partitions of a new topic", 1),
@@ -200,16 +206,43 @@ class BrokerConfig(Settings):
         _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
         _P("max.socket.request.bytes", "max_request_bytes", _INT, "largest frame, bytes", 1),
         _P("max.topic.name.length", "max_topic_name_length", _INT, "longest topic name", 1),
-        _P("log.file.size", "segment_bytes", _INT, "roll a segment above this size, bytes", 5),
-        _P("topic.log.file.size", "topic_segment_bytes", _MAP, "the same by topic", 1),
+        _P(
+            "log.file.size",
+            "segment_bytes",
+            _INT,
+            "roll a segment above this size, bytes",
+            5,
+            maximum=_INT64_MAX,
+        ),
+        _P(
+            "topic.log.file.size",
+            "topic_segment_bytes",
+            _MAP,
+            "the same by topic",
+            1,
+            maximum=_INT64_MAX,
+        ),
         _P("log.roll.hours", "roll_ms", _INT, "roll a segment of this age", 1, HOUR_MS),
         _P("log.roll.minutes", "roll_ms", _INT, "the same in minutes", 1, MINUTE_MS),
         _P("topic.log.roll.hours", "topic_roll_ms", _MAP, "the same by topic", 1, HOUR_MS),
         _P("log.retention.hours", "retention_ms", _INT, "keep segments so long", 1, HOUR_MS),
         _P("log.retention.minutes", "retention_ms", _INT, "the same in minutes", 1, MINUTE_MS),
         _P("topic.log.retention.hours", "topic_retention_ms", _MAP, "by topic", 1, HOUR_MS),
-        _P("log.retention.size", "retention_bytes", _INT, "keep so much of a partition; -1 all"),
-        _P("topic.log.retention.size", "topic_retention_bytes", _MAP, "the same by topic", 1),
+        _P(
+            "log.retention.size",
+            "retention_bytes",
+            _INT,
+            "keep so much of a partition; -1 all",
+            maximum=_INT64_MAX,
+        ),
+        _P(
+            "topic.log.retention.size",
+            "topic_retention_bytes",
+            _MAP,
+            "the same by topic",
+            1,
+            maximum=_INT64_MAX,
+        ),
         _P(
             "log.cleanup.policy",
             "retention_policy",
@@ -218,7 +251,15 @@ class BrokerConfig(Settings):
             choices=("delete", "archive"),
         ),
         _P("log.archive.dir", "archive_dir", Kind.OPTIONAL_PATH, "where policy archive puts them"),
-        _P("log.cleanup.interval.mins", "cleanup_interval_ms", _INT, "every", 1, MINUTE_MS),
+        _P(
+            "log.cleanup.interval.mins",
+            "cleanup_interval_ms",
+            _INT,
+            "every",
+            1,
+            MINUTE_MS,
+            maximum=525_600,
+        ),
         _P("log.flush.interval", "flush_interval_messages", _INT, "flush after n messages", 1),
         _P("log.default.flush.interval.ms", "flush_interval_ms", _INT, "or after this time", 1),
         _P("topic.flush.intervals.ms", "topic_flush_interval_ms", _MAP, "the same by topic", 1),
@@ -229,7 +270,14 @@ class BrokerConfig(Settings):
         _P("max.connections", "max_connections", _INT, "connections in all", 1),
         _P("max.connections.per.ip", "max_connections_per_ip", _INT, "from one address", 1),
         _P("connections.max.idle.ms", "max_idle_ms", _INT, "close after no whole request", 1),
-        _P("queued.max.bytes", "max_queued_bytes", _INT, "of requests being received", 1),
+        _P(
+            "queued.max.bytes",
+            "max_queued_bytes",
+            _INT,
+            "of requests being received",
+            1,
+            maximum=_INT64_MAX,
+        ),
         _P("monitoring.period.secs", "monitoring_period_ms", _INT, "window of rates", 1, 1000),
         *ZOOKEEPER_PROPERTIES,
     )

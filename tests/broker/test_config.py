@@ -33,8 +33,8 @@ TOPICS = st.from_regex(r"[a-zA-Z0-9._:-]{1,12}", fullmatch=True)
 
 def texts(prop: Property) -> st.SearchStrategy[str]:
     """Texts that a property takes."""
-    least = -(10**6) if prop.minimum is None else prop.minimum
-    numbers = st.integers(least, 60_000)
+    least = -(2**63) if prop.minimum is None else prop.minimum
+    numbers = st.integers(least, prop.maximum)
     if prop.choices:
         return st.sampled_from(prop.choices)
     match prop.kind:
@@ -201,6 +201,10 @@ def test_topic_map_when_it_has_blanks_then_they_mean_nothing(
         ("port", "", "port is ''; it must be a whole number"),
         ("port", "1.5", "port is '1.5'; it must be a whole number"),
         ("port", "-1", "port is -1; it must be at least 0"),
+        ("port", "65536", "port is 65536; it must be at most 65535"),
+        ("max.message.size", "2147483648", "it must be at most 2147483647"),
+        ("log.cleanup.interval.mins", "525601", "it must be at most 525600"),
+        ("topic.partition.count.map", "a:2147483648", "it must be at most 2147483647"),
         ("num.threads", "0", "num.threads is 0; it must be at least 1"),
         ("log.file.size", "4", "log.file.size is 4; it must be at least 5"),
         ("log.roll.hours", "0", "log.roll.hours is 0; it must be at least 1"),
