@@ -65,6 +65,7 @@ class Broker:
         self._connection_count = ConnectionCount(
             config.max_connections, config.max_connections_per_ip
         )
+        self._queued_bytes = QueuedBytes(config.max_queued_bytes)
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
         self._started_ms = self._clock.time_ms()
         self._refuses_appends = False
@@ -131,14 +132,13 @@ class Broker:
 
     def _start_threads(self, listener: socket.socket) -> None:
         peer_log = PeerLog(self._clock)
-        queued_bytes = QueuedBytes(self.config.max_queued_bytes)
         for number in range(self.config.num_threads):
             processor = Processor(
                 f"processor-{number}",
                 clock=self._clock,
                 metrics=ProcessorMetrics(self._clock, self.config.monitoring_period_ms / 1000),
                 peer_log=peer_log,
-                queued_bytes=queued_bytes,
+                queued_bytes=self._queued_bytes,
                 max_frame_bytes=self.config.max_request_bytes,
                 max_idle_s=self.config.max_idle_ms / 1000,
                 on_close=self._connection_count.leave,
@@ -293,6 +293,7 @@ class Broker:
             "partitions": len(logs),
             "bytes": sum(log.size_bytes for log in logs),
             "connections": self._connection_count.total,
+            "queued_bytes": self._queued_bytes.taken,
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
             "clean_start": not self._logs.was_recovered,
             "zookeeper": self.config.zookeeper or None,

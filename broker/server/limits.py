@@ -23,7 +23,12 @@ class QueuedBytes:
 
     def __init__(self, limit: int) -> None:
         self._lock = threading.Lock()
-        self._left = limit
+        self._limit = self._left = limit
+
+    @property
+    def taken(self) -> int:
+        """Return how many bytes are reserved."""
+        return self._limit - self._left
 
     def take(self, size: int) -> bool:
         """Reserve `size` bytes; False if they are not to be had."""
