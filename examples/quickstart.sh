@@ -20,7 +20,7 @@ stop_all() {
 }
 trap stop_all EXIT
 
-say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+say() { if [ -t 1 ]; then printf '\n\033[1m%s\033[0m\n' "$*"; else printf '\n%s\n' "$*"; fi; }
 run() { printf '  $ %s\n' "$*"; "$@"; }
 
 say "1. Start a broker, with a ZooKeeper of its own"
