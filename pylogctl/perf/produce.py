@@ -114,10 +114,9 @@ def make_batches(sizes: SizeRange, batch_count: int) -> list[Batch]:
         batch_count: messages in a batch, at least 1.
     """
     source = random.Random(7)
-    pool_count = min(_POOL_COUNT, _POOL_BYTES // max(1, sizes.largest))
-    whole = max(1, pool_count // batch_count) * batch_count
-    payloads = [_payload(source, source.randint(*sizes)) for _ in range(whole)]
-    return [payloads[at : at + batch_count] for at in range(0, whole, batch_count)]
+    pool_count = max(1, min(_POOL_COUNT, _POOL_BYTES // max(1, sizes.largest)))
+    pool = cycle([_payload(source, source.randint(*sizes)) for _ in range(pool_count)])
+    return [list(islice(pool, batch_count)) for _ in range(max(1, pool_count // batch_count))]
 
 
 def _payload(source: random.Random, size: int) -> bytes:

@@ -1,0 +1,89 @@
+"""What a measurement leaves behind."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pylogctl.perf.display import Interval
+from pylogctl.perf.measure import Counted, Latencies, Result
+from pylogctl.perf.report import (
+    CONSUME,
+    CONSUME_HEADER_07,
+    PRODUCE_HEADER_07,
+    Run,
+    consume_row_07,
+    produce_row_07,
+    result_record,
+    save_run,
+)
+
+
+@pytest.fixture
+def result() -> Result:
+    latencies = Latencies()
+    for milliseconds in range(1, 101):
+        latencies.add(milliseconds / 1000)
+    return Result(Counted(1000, 5 << 20, latencies), 1_700_000_000_007, 2.5, 1.25, 99)
+
+
+def test_record_has_every_column(result: Result) -> None:
+    assert list(result_record(result)) == [column.name for column in CONSUME.columns]
+
+
+def test_record_has_rates_and_percentiles(result: Result) -> None:
+    record = result_record(result)
+    assert (record["msg_per_s"], record["mib_per_s"], record["max_ms"]) == (400, 2, 100)
+    assert record["p50_ms"] == pytest.approx(50, rel=0.011)
+    assert record["p99_9_ms"] == pytest.approx(100, rel=0.011)
+
+
+def test_record_when_nothing_was_measured_divides_by_no_zero() -> None:
+    record = result_record(Result(Counted(0, 0, Latencies()), 0, 0.0, 0.0, 0))
+    assert (record["msg_per_s"], record["p50_ms"]) == (0, None)
+
+
+@pytest.fixture
+def utc() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TZ", "UTC")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("utc")
+def test_produce_row_of_07_has_its_columns_and_formats(result: Result) -> None:
+    row = produce_row_07(result, codec_id=2, message_bytes=100, batch_count=200)
+    assert row == (
+        "2023-11-14 22:13:20:007, 2023-11-14 22:13:22:507, 2, 100, 200, 5.00, 2.0000, "
+        "1000, 400.0000"
+    )
+    assert len(row.split(", ")) == len(PRODUCE_HEADER_07.split(", "))
+
+
+@pytest.mark.usefixtures("utc")
+def test_consume_row_of_07_has_its_columns_and_formats(result: Result) -> None:
+    row = consume_row_07(result, fetch_bytes=1 << 20)
+    assert row == (
+        "2023-11-14 22:13:20:007, 2023-11-14 22:13:22:507, 1048576, 5.0000, 2.0000, 1000, 400.0000"
+    )
+    assert len(row.split(", ")) == len(CONSUME_HEADER_07.split(", "))
+
+
+def test_saved_run_tells_what_it_takes_to_repeat_it(result: Result, tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    interval = Interval.of(1.0, 0.5, result.counted)
+    save_run(path, Run("perf consume", {"topic": "t"}, result, [interval]))
+    saved = json.loads(path.read_text())
+    assert saved["schema"] == "pylogctl.perf.run/1"
+    assert saved["options"] == {"topic": "t"}
+    assert saved["started"] == "2023-11-14T22:13:20.007Z"
+    assert saved["python"].startswith("CPython 3.")
+    assert {"platform", "processors", "pylogctl", "git_revision"} <= set(saved)
+    assert saved["result"] == result_record(result)
+    assert saved["intervals"][0]["msg_per_s"] == 2000
