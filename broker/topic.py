@@ -48,8 +48,9 @@ def check_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> None
         raise InvalidTopicError("invalid topic name '': it is empty")
     length = len(name.encode("utf-16-le", "surrogatepass")) // 2
     if length > max_length:
+        shown = name if len(name) <= 40 else f"{name[:40]}..."
         raise InvalidTopicError(
-            f"invalid topic name '{name[:40]}...': {length} characters, the limit is {max_length}"
+            f"invalid topic name {shown!r}: {length} characters, the limit is {max_length}"
         )
     if name in {".", ".."}:
         raise InvalidTopicError(f"invalid topic name '{name}': reserved by the file system")

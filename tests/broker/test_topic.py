@@ -109,3 +109,16 @@ def test_topic_name_when_the_limit_is_lower_then_holds() -> None:
     check_topic_name("abc", max_length=3)
     with pytest.raises(InvalidTopicError, match="4 characters, the limit is 3"):
         check_topic_name("abcd", max_length=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("four", "'four'"), ("\x1b[2J" + "x" * 40, r"'\x1b[2J" + "x" * 36 + "...'")],
+)
+def test_topic_name_when_too_long_then_error_shows_its_start_without_control_characters(
+    name: str, shown: str
+) -> None:
+    with pytest.raises(InvalidTopicError) as caught:
+        check_topic_name(name, max_length=3)
+
+    assert str(caught.value).startswith(f"invalid topic name {shown}: ")
