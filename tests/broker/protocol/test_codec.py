@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -13,11 +14,13 @@ from broker.protocol.codec import (
     Fault,
     boundaries,
     decode,
+    decode_delimited,
     encode,
     scan,
     unfold,
 )
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, compress
+from broker.protocol.primitives import Buffer
 from tests.strategies import (
     ANY_SETS,
     ENTRIES,
@@ -275,6 +278,40 @@ def _compressed_zeros(codec: Codec, size: int) -> bytes:
     piece = compress(codec, bytes(MEBIBYTE))
     count = -(-size // MEBIBYTE)
     return piece * count if codec is Codec.GZIP else piece[:16] + piece[16:] * count
+
+
+SIZES = {
+    "long first": [5000, 3, 0, 5000],
+    "short first": [3, 5000, 0],
+    "at the border": [489, 490, 491, 494],
+    "many": [200] * 25_000,
+    "many after a long one": [5000, *[200] * 25_000],
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_set_when_long_or_of_long_messages_then_every_walk_sees_the_same(
+    name: str, kind: Callable[[bytes], Buffer]
+) -> None:
+    built = BuiltSet(
+        tuple(
+            BuiltEntry(magic1_bytes(bytes((n % 251,)) * size), (bytes((n % 251,)) * size,))
+            for n, size in enumerate(SIZES[name])
+        )
+    )
+    good = built.data
+    buffer = kind(good + GOOD[:-1] + b"D")
+
+    assert scan(buffer) == (len(good), len(built.entries), Fault.CRC, [], max(SIZES[name]))
+    assert decode(buffer, 9) == (built.messages(9), len(good), Fault.CRC)
+    assert boundaries(buffer)[:-1] == built.boundaries
+    assert decode_delimited(buffer, b"\n") == (
+        b"".join(payload + b"\n" for payload in built.payloads),
+        len(good),
+        len(built.entries),
+        Fault.CRC,
+    )
 
 
 @given(ANY_SETS, OFFSETS)

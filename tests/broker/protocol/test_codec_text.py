@@ -187,13 +187,10 @@ def test_buffer_when_it_is_anything_then_text_is_that_of_decode(
     buffer: bytes, delimiter: bytes
 ) -> None:
     messages, valid_bytes, fault = decode(buffer, 0)
+    text = b"".join(payload + delimiter for _, _, payload in messages)
 
-    assert decode_delimited(buffer, delimiter) == (
-        b"".join(payload + delimiter for _, _, payload in messages),
-        valid_bytes,
-        len(messages),
-        fault,
-    )
+    for kind in (buffer, bytearray(buffer), memoryview(buffer)):
+        assert decode_delimited(kind, delimiter) == (text, valid_bytes, len(messages), fault)
 
 
 @given(ANY_SETS, st.integers(0, 12))
