@@ -4,17 +4,41 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='consume topic log zk doctor completion man help version' words=''
-        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --progress --dry-run --no-pager -y --yes --no-input'
-        valued='-Z --zookeeper -b --broker -X --timeout --log-format --color --output --columns --sort --progress' ;;
+        commands='broker produce consume topic log perf zk doctor completion man help version' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl broker')
+        commands='start stop status list' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl broker start')
+        commands='' words=''
+        options='--config --id --host --port --data --no-zookeeper --zookeeper-port --ephemeral --check-config --ready-file --ready-fd --daemon --pid-file --log-file --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X --log-format --color' ;;
+    'pylogctl broker stop')
+        commands='' words='@broker'
+        options='--pid-file --force --kill --output -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--pid-file --output -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl broker status')
+        commands='' words='@broker'
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl broker list')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl produce')
+        commands='' words='@topic'
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync -n --max-messages --rate --max-size --no-barrier --verify --tee --receipt --resume --output -Z --zookeeper -b --broker -X --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
         options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--include --exclude -p --partition -o --offset --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create offsets' words=''
-        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --progress --dry-run --no-pager -y --yes --no-input'
-        valued='-Z --zookeeper -b --broker -X --timeout --log-format --color --output --columns --sort --progress' ;;
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl topic list')
         commands='' words=''
         options='--include --exclude --count --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -33,8 +57,8 @@ __pylogctl_tables() {
         valued='--at -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl log')
         commands='dump verify stat recover' words=''
-        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --progress --dry-run --no-pager -y --yes --no-input'
-        valued='-Z --zookeeper -b --broker -X --timeout --log-format --color --output --columns --sort --progress' ;;
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
         commands='' words='@file'
         options='-o --offset -n --max-messages --shallow --no-payload --payload -F --format --output --columns --sort --no-header --raw-numbers --no-pager -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -51,10 +75,22 @@ __pylogctl_tables() {
         commands='' words='@file'
         options='--execute --no-backup --confirm --output --columns --sort --no-header --raw-numbers -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--confirm --output --columns --sort --log-format --color' ;;
+    'pylogctl perf')
+        commands='produce consume' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl perf produce')
+        commands='' words='@topic'
+        options='--messages --duration --size --payload-file --batch -z --codec --acks --threads --rate --warmup --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--messages --duration --size --payload-file --batch -z --codec --acks --threads --rate --warmup --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+    'pylogctl perf consume')
+        commands='' words='@topic'
+        options='--messages --duration -o --offset -p --partition --fetch-size --threads --idle-timeout --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--messages --duration -o --offset -p --partition --fetch-size --threads --idle-timeout --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
     'pylogctl zk')
         commands='ls tree get stat start' words=''
-        options='--help -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --output --columns --sort --no-header --raw-numbers --progress --dry-run --no-pager -y --yes --no-input'
-        valued='-Z --zookeeper -b --broker -X --timeout --log-format --color --output --columns --sort --progress' ;;
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl zk ls')
         commands='' words='@zk-path'
         options='-l --long -R --recursive --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -100,11 +136,51 @@ __pylogctl_tables() {
 
 __pylogctl_values() {
     case "$1 $2" in
-    'pylogctl --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl --log-format') words='text json' ;;
     'pylogctl --color') words='auto always never' ;;
-    'pylogctl --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl --progress') words='auto always never' ;;
+    'pylogctl broker --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker --log-format') words='text json' ;;
+    'pylogctl broker --color') words='auto always never' ;;
+    'pylogctl broker --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl broker --progress') words='auto always never' ;;
+    'pylogctl broker start --config') words='@file' ;;
+    'pylogctl broker start --data') words='@dir' ;;
+    'pylogctl broker start --ready-file') words='@file' ;;
+    'pylogctl broker start --pid-file') words='@file' ;;
+    'pylogctl broker start --log-file') words='@file' ;;
+    'pylogctl broker start --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker start --log-format') words='text json' ;;
+    'pylogctl broker start --color') words='auto always never' ;;
+    'pylogctl broker stop --pid-file') words='@file' ;;
+    'pylogctl broker stop --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker stop --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl broker stop --log-format') words='text json' ;;
+    'pylogctl broker stop --color') words='auto always never' ;;
+    'pylogctl broker status --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl broker status --log-format') words='text json' ;;
+    'pylogctl broker status --color') words='auto always never' ;;
+    'pylogctl broker list --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl broker list --log-format') words='text json' ;;
+    'pylogctl broker list --color') words='auto always never' ;;
+    'pylogctl produce -L' | 'pylogctl produce --length-prefixed') words='u32be u32le u64be varint' ;;
+    'pylogctl produce --on-error') words='stop skip' ;;
+    'pylogctl produce --partitioner') words='sticky random round-robin hash' ;;
+    'pylogctl produce -z' | 'pylogctl produce --codec') words='none gzip snappy lz4 zstd' ;;
+    'pylogctl produce --batch-bytes') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl produce --linger') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl produce --max-size') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl produce --receipt') words='@file' ;;
+    'pylogctl produce --resume') words='@file' ;;
+    'pylogctl produce --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl produce --progress') words='auto always never' ;;
+    'pylogctl produce --log-format') words='text json' ;;
+    'pylogctl produce --color') words='auto always never' ;;
     'pylogctl consume -o' | 'pylogctl consume --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl consume --wait-for-topic') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -119,10 +195,10 @@ __pylogctl_values() {
     'pylogctl consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --log-format') words='text json' ;;
     'pylogctl consume --color') words='auto always never' ;;
-    'pylogctl topic --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic --log-format') words='text json' ;;
     'pylogctl topic --color') words='auto always never' ;;
-    'pylogctl topic --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic --progress') words='auto always never' ;;
     'pylogctl topic list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -142,10 +218,10 @@ __pylogctl_values() {
     'pylogctl topic offsets --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic offsets --log-format') words='text json' ;;
     'pylogctl topic offsets --color') words='auto always never' ;;
-    'pylogctl log --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl log --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log --log-format') words='text json' ;;
     'pylogctl log --color') words='auto always never' ;;
-    'pylogctl log --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log --progress') words='auto always never' ;;
     'pylogctl log dump -o' | 'pylogctl log dump --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl log dump --payload') words='utf8 hex base64 escape' ;;
@@ -164,10 +240,37 @@ __pylogctl_values() {
     'pylogctl log recover --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log recover --log-format') words='text json' ;;
     'pylogctl log recover --color') words='auto always never' ;;
-    'pylogctl zk --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl perf --log-format') words='text json' ;;
+    'pylogctl perf --color') words='auto always never' ;;
+    'pylogctl perf --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf --progress') words='auto always never' ;;
+    'pylogctl perf produce --duration') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf produce --payload-file') words='@file' ;;
+    'pylogctl perf produce -z' | 'pylogctl perf produce --codec') words='none gzip snappy lz4 zstd' ;;
+    'pylogctl perf produce --acks') words='0 1 -1' ;;
+    'pylogctl perf produce --interval') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf produce --save') words='@file' ;;
+    'pylogctl perf produce --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl perf produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf produce --progress') words='auto always never' ;;
+    'pylogctl perf produce --log-format') words='text json' ;;
+    'pylogctl perf produce --color') words='auto always never' ;;
+    'pylogctl perf consume --duration') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf consume -o' | 'pylogctl perf consume --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl perf consume --fetch-size') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl perf consume --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf consume --interval') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf consume --save') words='@file' ;;
+    'pylogctl perf consume --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl perf consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf consume --progress') words='auto always never' ;;
+    'pylogctl perf consume --log-format') words='text json' ;;
+    'pylogctl perf consume --color') words='auto always never' ;;
+    'pylogctl zk --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk --log-format') words='text json' ;;
     'pylogctl zk --color') words='auto always never' ;;
-    'pylogctl zk --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl zk --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl zk --progress') words='auto always never' ;;
     'pylogctl zk ls --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk ls --timeout') words='100ms 1s 10s 1m 5m 1h' ;;

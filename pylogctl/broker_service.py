@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,17 +16,19 @@ from typing import Any
 
 from broker.config import BrokerConfig, load_file
 from broker.errors import CoordinationError
+from broker.log.data_directory import REGISTRY_NAME
 from broker.server.acceptor import AddressInUseError
 from broker.server.lifecycle import Broker
 from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
-from pylogctl.readiness import ReadyTargets, announce_ready
+from pylogctl.progress import announced_wait
+from pylogctl.properties import Layer, given_layers
+from pylogctl.readiness import ReadyTargets, announce_ready, leave_terminal
 from pylogctl.render import Column, Document, Kind
 from pylogctl.signals import StopRequest
 
 EMBEDDED = "embedded"
-REGISTRY_DIRECTORY = "zookeeper"
 _POLL_S = 0.1
 
 READY = Document(
@@ -57,22 +59,33 @@ class StartOptions:
     ephemeral: bool = False
 
 
-def broker_config(env: Environment, options: StartOptions) -> BrokerConfig:
-    """Return the settings: options go before `-X`, that before the file, that before defaults.
+def config_layers(env: Environment, options: StartOptions) -> list[Layer]:
+    """Return where settings come from: a file, the variable, `-X`, options; later ones go first.
 
-    `zookeeper` in them is empty for none, and `embedded` where one is to be started.
+    `zk.connect` is empty for no registry, and `embedded` where one is to be started.
 
     Raises:
-        ConfigError: the file, or a property, is wrong.
+        ConfigError: the file is wrong.
         UsageError: options contradict each other.
     """
     registry = _registry_option(env, options)
-    properties = {} if options.config_file is None else load_file(options.config_file)
-    properties.update(env.settings.properties)
-    properties.update(_as_properties(options, registry))
-    if registry is None and "zk.connect" not in properties:
-        properties["zk.connect"] = EMBEDDED
-    return BrokerConfig.from_properties(properties)
+    file = options.config_file
+    return [
+        Layer("default", {"zk.connect": EMBEDDED}),
+        Layer(str(file), {} if file is None else load_file(file)),
+        *given_layers(env),
+        Layer("option", _as_properties(options, registry)),
+    ]
+
+
+def broker_config(layers: Sequence[Layer]) -> BrokerConfig:
+    """Return the settings that layers make together.
+
+    Raises:
+        ConfigError: a property is unknown or malformed.
+    """
+    merged = {name: text for layer in layers for name, text in layer.properties.items()}
+    return BrokerConfig.from_properties(merged)
 
 
 def _registry_option(env: Environment, options: StartOptions) -> str | None:
@@ -114,8 +127,6 @@ class OnReady:
     def tell(self) -> None:
         """Let go of the terminal if the broker is to run in the background."""
         if self.is_background:
-            from pylogctl.readiness import leave_terminal
-
             leave_terminal(self.background_log)
 
 
@@ -137,11 +148,13 @@ def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_read
             directory = tempfile.TemporaryDirectory(prefix="pylogctl-")
             config = replace(config, data_dir=Path(closing.enter_context(directory)) / "data")
         if config.zookeeper == EMBEDDED:
-            registry = closing.enter_context(embedded_registry(config, options.zookeeper_port))
+            embedded = embedded_registry(env, config, options.zookeeper_port)
+            registry = closing.enter_context(embedded)
             config = replace(config, zookeeper=registry)
         broker = Broker(config, env.clock)
         try:
-            broker.start()
+            with announced_wait(env, f"the broker to open {config.data_dir} and register"):
+                broker.start()
         except AddressInUseError as error:
             raise CliError(
                 ExitStatus.CONFLICT, str(error), hints=["--port 0 picks a free one"]
@@ -169,7 +182,7 @@ def ready_record(broker: Broker) -> Mapping[str, Any]:
 
 
 @contextmanager
-def embedded_registry(config: BrokerConfig, port: int) -> Iterator[str]:
+def embedded_registry(env: Environment, config: BrokerConfig, port: int) -> Iterator[str]:
     """Give the address of the data directory's own registry, started unless it runs already.
 
     Raises:
@@ -178,14 +191,15 @@ def embedded_registry(config: BrokerConfig, port: int) -> Iterator[str]:
     """
     from broker.zk.embedded import EmbeddedZooKeeper
 
-    directory = config.data_dir / REGISTRY_DIRECTORY
+    directory = config.data_dir / REGISTRY_NAME
     running = EmbeddedZooKeeper.running(directory)
     if running is not None:
         yield running
         return
     server = EmbeddedZooKeeper(directory, port=port)
     try:
-        server.start()
+        with announced_wait(env, "the embedded ZooKeeper to start"):
+            server.start()
     except CoordinationError as error:
         if "port is in use" not in str(error):
             raise

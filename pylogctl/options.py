@@ -317,6 +317,7 @@ def accepts(
     exits: tuple[ExitStatus, ...] = (),
     examples: tuple[str, ...] = (),
     optional: Mapping[str, OptionalValue] | None = None,
+    dumps_properties: bool = False,
 ) -> Callable[[CommandFunction], CommandFunction]:
     """Give a command the shared options it names, handed to it as one `Environment`.
 
@@ -328,7 +329,9 @@ def accepts(
         exits: statuses the command can end with beside OK, USAGE, BUG and signals.
         examples: command lines for help and man page.
         optional: the options whose value may be left out, by each of their spellings.
+        dumps_properties: the command answers `-X dump` itself, as it has more sources of settings.
     """
+    asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
     shared = (*options, *GENERAL)
 
     def decorate(function: CommandFunction) -> CommandFunction:
@@ -340,7 +343,7 @@ def accepts(
             chosen = {option.name: values.pop(option.name) for option in shared}
             streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
             env = Environment(streams, os.environ, settings_of(chosen))
-            if ASKS_FOR_PROPERTIES.isdisjoint(env.settings.properties):
+            if asks.isdisjoint(env.settings.properties):
                 function(env, **values)
             else:
                 _show_properties(env, ctx.command_path)

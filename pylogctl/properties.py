@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig, Settings
 from pylogctl.context import Environment
-from pylogctl.options import parse_properties
+from pylogctl.options import ASKS_FOR_PROPERTIES, parse_properties
 from pylogctl.render import Column, Document, render
 
 LIST = Document(
@@ -27,7 +27,7 @@ DUMP = Document(
         Column("property", "name for -X and configuration files"),
         Column("scope", "producer, consumer or broker"),
         Column("value", "value in effect"),
-        Column("origin", "-X, PYLOGCTL_X or default"),
+        Column("origin", "option, -X, PYLOGCTL_X, a file, or default"),
     ),
     empty="no properties",
 )
@@ -38,6 +38,25 @@ _SCOPES: dict[str, type[Settings]] = {
     "broker": BrokerConfig,
 }
 _SCOPE_OF_WORD = {"produce": "producer", "consume": "consumer", "broker": "broker"}
+
+
+class Layer(NamedTuple):
+    """Properties from one source."""
+
+    origin: str
+    properties: Mapping[str, str]
+
+
+def given_layers(env: Environment) -> list[Layer]:
+    """Return what the environment variable and `-X` set, the one that goes first last."""
+    given = {
+        name: text
+        for name, text in env.settings.properties.items()
+        if name not in ASKS_FOR_PROPERTIES
+    }
+    below = parse_properties(None)
+    above = {name: text for name, text in given.items() if below.get(name) != text}
+    return [Layer("PYLOGCTL_X", below), Layer("-X", above)]
 
 
 def show_properties(env: Environment, command_path: str) -> None:
@@ -54,10 +73,49 @@ def show_properties(env: Environment, command_path: str) -> None:
     scopes = [_SCOPE_OF_WORD[words[-1]]] if words else list(_SCOPES)
     if "list" in env.settings.properties:
         render(env, LIST, [record for scope in scopes for record in _listed(scope)])
-    else:
-        is_alone = len(scopes) == 1
-        dumped = [_dumped(env, scope, is_alone=is_alone) for scope in scopes]
-        render(env, DUMP, [record for records in dumped for record in records])
+        return
+    records: list[dict[str, Any]] = []
+    for scope in scopes:
+        layers = given_layers(env)
+        if len(scopes) > 1:
+            # A property is then another scope's business; alone, an unknown one is wrong.
+            layers = [_only_known(layer, _SCOPES[scope]) for layer in layers]
+        records += _in_effect(scope, layers)
+    render(env, DUMP, records)
+
+
+def dump_properties(env: Environment, scope: str, layers: Sequence[Layer]) -> None:
+    """Write the properties in effect, with where each comes from.
+
+    Args:
+        env: where they are written.
+        scope: `producer`, `consumer` or `broker`.
+        layers: later ones go before earlier ones.
+
+    Raises:
+        ConfigError: a property is unknown or malformed.
+    """
+    render(env, DUMP, list(_in_effect(scope, layers)))
+
+
+def _only_known(layer: Layer, kind: type[Settings]) -> Layer:
+    known = {prop.name for prop in kind.PROPERTIES}
+    chosen = {name: text for name, text in layer.properties.items() if name in known}
+    return layer._replace(properties=chosen)
+
+
+def _in_effect(scope: str, layers: Sequence[Layer]) -> Iterator[dict[str, Any]]:
+    kind = _SCOPES[scope]
+    origins = {name: layer.origin for layer in layers for name in layer.properties}
+    merged = {name: text for layer in layers for name, text in layer.properties.items()}
+    effective = kind.from_properties(merged)
+    for prop in kind.PROPERTIES:
+        yield {
+            "property": prop.name,
+            "scope": scope,
+            "value": effective.value_text(prop),
+            "origin": origins.get(prop.name, "default"),
+        }
 
 
 def _listed(scope: str) -> Iterator[dict[str, Any]]:
@@ -71,22 +129,3 @@ def _listed(scope: str) -> Iterator[dict[str, Any]]:
             "default": defaults.value_text(prop),
             "doc": prop.doc,
         }
-
-
-def _dumped(env: Environment, scope: str, *, is_alone: bool) -> Iterator[dict[str, Any]]:
-    kind = _SCOPES[scope]
-    known = {prop.name for prop in kind.PROPERTIES}
-    # With several scopes a property is another scope's business; alone, an unknown one is wrong.
-    chosen = {
-        name: text
-        for name, text in env.settings.properties.items()
-        if name != "dump" and (is_alone or name in known)
-    }
-    effective = kind.from_properties(chosen)
-    from_environment = parse_properties(None)
-    for prop in kind.PROPERTIES:
-        is_given = prop.name in chosen
-        is_from_environment = is_given and from_environment.get(prop.name) == chosen[prop.name]
-        origin = "PYLOGCTL_X" if is_from_environment else "-X" if is_given else "default"
-        value = effective.value_text(prop)
-        yield {"property": prop.name, "scope": scope, "value": value, "origin": origin}

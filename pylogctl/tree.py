@@ -330,7 +330,8 @@ def usage_error(error: typer.TyperException) -> CliError:
     if kind == "MissingParameter" and param is not None:
         return UsageError(f"missing {_label(param)}", hints=hints)
     if param is not None:
-        return UsageError(f"{_label(param)}: {error.message.rstrip('.')}", hints=hints)
+        message = error.message.rstrip(".").replace("valid int range", "valid int")
+        return UsageError(f"{_label(param)}: {message}", hints=hints)
     extra = error.message.partition("extra argument(s) (")[2].rstrip(")")
     message = f"unexpected argument '{extra}'" if extra else error.message.rstrip(".")
     return UsageError(message, hints=hints)

@@ -23,6 +23,8 @@ BROKER_ID_NAME = "broker-id"
 CLEAN_SHUTDOWN_NAME = ".pylog_clean_shutdown"
 PARTITION_COUNTS_NAME = "topic-partition-counts"
 CREATOR_NAME = "creator"
+REGISTRY_NAME = "zookeeper"
+"""The data directory of an embedded registry, if the broker was started with one."""
 
 _OWN_NAMES = frozenset(
     (
@@ -31,6 +33,7 @@ _OWN_NAMES = frozenset(
         CLEAN_SHUTDOWN_NAME,
         PARTITION_COUNTS_NAME,
         CREATOR_NAME,
+        REGISTRY_NAME,
         CHECKPOINT_NAME,
     )
 )

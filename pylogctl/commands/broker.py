@@ -24,6 +24,7 @@ from pylogctl.options import (
     SUMMARY,
     accepts,
 )
+from pylogctl.progress import announced_wait
 from pylogctl.render import Column, Document, Kind, render
 from pylogctl.tree import Command, new_app
 from pylogctl.units import format_duration
@@ -107,7 +108,9 @@ _SERVICE = "Service"
         "pylogctl broker start --ephemeral --output json",
         "pylogctl broker start --config server.properties --id 1 --zookeeper zk1:2181,zk2:2181/log",
         "pylogctl broker start --daemon --pid-file broker.pid --log-file broker.log",
+        "pylogctl broker start --config server.properties -X dump",
     ),
+    dumps_properties=True,
 )
 def start(
     env: Environment,
@@ -189,13 +192,18 @@ def start(
     embedded registry on the data directory is started with it, or used if it runs already;
     --zookeeper embedded asks for that in so many words.
     """
-    from pylogctl.broker_service import StartOptions, broker_config
+    from pylogctl.broker_service import StartOptions, broker_config, config_layers
+    from pylogctl.properties import dump_properties
     from pylogctl.readiness import ReadyTargets, go_to_background
 
     options = StartOptions(
         config, broker_id, host, port, data, no_zookeeper, zookeeper_port, ephemeral
     )
-    settings = broker_config(env, options)
+    layers = config_layers(env, options)
+    settings = broker_config(layers)
+    if "dump" in env.settings.properties:
+        dump_properties(env, "broker", layers)
+        return
     if check_config:
         env.note("the configuration is valid")
         return
@@ -293,10 +301,11 @@ def _stop_broker(env: Environment, broker: int | None, *, force: bool, kill: boo
     connection = connector(env, timeout_s=STOP_TIMEOUT_S)(address)
     try:
         call = ShutdownCall(connection)
-        steps = call.ask(force=force)
-        for step in steps:
-            env.note(f"{step.name}: {format_duration(step.seconds)}")
-        call.wait_for_end()
+        with announced_wait(env, f"{name} to stop"):
+            steps = call.ask(force=force)
+            for step in steps:
+                env.note(f"{step.name}: {format_duration(step.seconds)}")
+            call.wait_for_end()
     except RequestTimeoutError:
         if not kill or not _is_local(address):
             raise
@@ -328,7 +337,9 @@ def _stop_process(env: Environment, pid_file: Path, *, kill: bool) -> None:
     started_s = env.clock.monotonic_s()
     os.kill(pid, signal.SIGTERM)
     timeout_s = env.timeout_s(STOP_TIMEOUT_S)
-    if not wait_for_exit(pid, timeout_s):
+    with announced_wait(env, f"{name} to stop"):
+        has_ended = wait_for_exit(pid, timeout_s)
+    if not has_ended:
         if not kill:
             message = f"{name} did not stop within {format_duration(timeout_s)}"
             raise CliError(ExitStatus.TIMEOUT, message, hints=["nothing was killed"])
