@@ -2,31 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from pylogctl.connections import open_cluster
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, PROPERTIES, accepts
-from pylogctl.render import Column, Document, Kind, render
-from pylogctl.signals import StopRequest, graceful_stop
+from pylogctl.render import render
 from pylogctl.tree import Command, new_app
-
-if TYPE_CHECKING:
-    from broker.client.cluster import Cluster, Connect
-    from broker.config import ProducerConfig, Settings
-    from broker.topic import TopicPartition
-    from pylogctl.consume_options import Span
-    from pylogctl.offset_resolution import ResolvedRange
-    from pylogctl.partition_list import PartitionList
-    from pylogctl.perf.display import Intervals
-    from pylogctl.perf.measure import Result
-    from pylogctl.perf.produce import ProducePlan
 
 app = new_app("Measure throughput.")
 
@@ -37,22 +22,6 @@ RUNS = (
     ExitStatus.CONFIG,
     ExitStatus.UNREACHABLE,
     ExitStatus.REMOTE,
-)
-
-PLAN = Document(
-    "perf.produce.plan/1",
-    (
-        Column("topic", "where messages would go"),
-        Column("partitions", "partitions it has; none if it would be created"),
-        Column("messages", "how many would be sent", Kind.INTEGER),
-        Column("seconds", "for how long at most", Kind.SECONDS),
-        Column("batch", "messages in a batch", Kind.INTEGER),
-        Column("bytes", "bytes of payload in a batch, on average", Kind.BYTES),
-        Column("codec", "compression"),
-        Column("acks", "acknowledgement asked for"),
-        Column("threads", "threads with a producer each", Kind.INTEGER),
-    ),
-    empty="nothing to send",
 )
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic.", show_default=False)]
@@ -179,8 +148,9 @@ def produce(
     over until its acknowledgement is read; with -X max.in.flight.requests=1 each is waited for
     before the next is sent.
     """
-    from pylogctl.perf import options, report
+    from pylogctl.perf import options, runs
     from pylogctl.perf.produce import ProducePlan
+    from pylogctl.perf.report import PLAN, PRODUCE, Run, produce_csv_07
     from pylogctl.units import parse_rate
 
     options.check_output(env, compat07=compat07, save=save)
@@ -197,9 +167,10 @@ def produce(
     )
     every_s = options.interval_s_of(interval)
     if env.settings.dry_run:
-        _show_plan(env, plan, config)
+        render(env, PLAN, [runs.plan_record(env, plan, config)])
+        env.note("nothing sent; this was a dry run")
         return
-    result, shown, stop = _run_produce(env, plan, config, every_s)
+    outcome = runs.run_produce(env, plan, config, every_s=every_s)
     used = {
         "topic": topic,
         "messages": messages,
@@ -210,98 +181,19 @@ def produce(
         "threads": threads,
         "rate": rate,
         "warmup": warmup,
-        "properties": _property_texts(config),
+        "properties": options.property_texts(config),
     }
-    _save(save, "perf produce", used, result, shown)
-    if compat07:
-        row = report.produce_row_07(
-            result,
-            codec_id=options.codec_of(config),
-            message_bytes=max(len(payload) for one in plan.batches for payload in one),
-            batch_count=batch,
-        )
-        _write_07(env, report.PRODUCE_HEADER_07, row)
-    else:
-        render(env, report.PRODUCE, [report.result_record(result)])
-    _end(env, stop)
+    run = Run("perf produce", used, outcome.result, outcome.intervals)
+    csv_07 = produce_csv_07(outcome.result, plan, options.codec_of(config)) if compat07 else None
+    runs.report(env, PRODUCE, run, save=save, csv_07=csv_07)
+    _end(env, outcome.status)
 
 
-def _property_texts(config: Settings) -> dict[str, str]:
-    return {prop.name: config.value_text(prop) for prop in config.PROPERTIES}
-
-
-def _show_plan(env: Environment, plan: ProducePlan, config: ProducerConfig) -> None:
-    from broker.topic import check_topic_name
-    from pylogctl.perf.options import codec_of
-
-    check_topic_name(plan.topic)
-    with open_cluster(env) as cluster:
-        partitions = cluster.partitions(plan.topic)
-    sizes = [sum(map(len, batch)) for batch in plan.batches]
-    record = {
-        "topic": plan.topic,
-        "partitions": [partition.name for partition in partitions] or None,
-        "messages": plan.message_count,
-        "seconds": plan.duration_s,
-        "batch": len(plan.batches[0]),
-        "bytes": sum(sizes) // len(sizes),
-        "codec": codec_of(config).name.lower(),
-        "acks": config.acks,
-        "threads": plan.thread_count,
-    }
-    render(env, PLAN, [record])
-    env.note("nothing sent; this was a dry run")
-
-
-def _run_produce(
-    env: Environment, plan: ProducePlan, config: ProducerConfig, every_s: float
-) -> tuple[Result, Intervals, StopRequest]:
-    from pylogctl.perf.display import intervals
-    from pylogctl.perf.measure import Halt
-    from pylogctl.perf.options import connect_with, make_producer
-    from pylogctl.perf.produce import SharedCluster, produce_load
-
-    connect = connect_with(env, config)
-    with (
-        open_cluster(env, connect) as cluster,
-        graceful_stop() as stop,
-        intervals(env, every_s) as shown,
-    ):
-        shared = SharedCluster(cluster)
-        result = produce_load(
-            plan,
-            lambda: make_producer(shared, connect, config),
-            clock=env.clock,
-            halt=Halt(lambda: stop.is_set),
-            on_tick=shown.tick,
-        )
-    return result, shown, stop
-
-
-def _save(
-    path: Path | None,
-    command: str,
-    used: Mapping[str, object],
-    result: Result,
-    shown: Intervals,
-) -> None:
-    if path is not None:
-        from pylogctl.perf.report import Run, save_run
-
-        save_run(path, Run(command, used, result, shown.done))
-
-
-def _write_07(env: Environment, header: str, row: str) -> None:
-    if env.settings.header:
-        env.write_line(header)
-    env.write_line(row)
-
-
-def _end(env: Environment, stop: StopRequest) -> None:
+def _end(env: Environment, status: ExitStatus) -> None:
     """End an interrupted run as such; its result is written by now."""
-    if stop.is_set:
+    if status:
         env.note("interrupted; the result is that of the part that was done")
-        raise typer.Exit(stop.status)
+        raise typer.Exit(status)
 
 
 @app.command("consume", cls=Command)
@@ -374,18 +266,16 @@ def consume(
     """
     from pylogctl.consume_options import make_span
     from pylogctl.partition_list import parse_partition_list
-    from pylogctl.perf import options, report
-    from pylogctl.perf.consume import ConsumePlan, End, consume_load
-    from pylogctl.perf.display import intervals
-    from pylogctl.perf.measure import Halt
+    from pylogctl.perf import options, runs
+    from pylogctl.perf.consume import ConsumePlan, End
+    from pylogctl.perf.report import CONSUME, Run, consume_csv_07
 
     options.check_output(env, compat07=compat07, save=save)
     config = options.consumer_config(env, fetch_size=fetch_size)
     every_s = options.interval_s_of(interval)
     # Without any limit there must be an end: what is there now.
-    span = make_span(
-        env, offset or [], from_beginning=False, exit_at_end=not messages and not duration
-    )
+    is_bounded = messages is None and duration is None
+    span = make_span(env, offset or [], from_beginning=False, exit_at_end=is_bounded)
     chosen = None if partition is None else parse_partition_list(partition)
     plan = ConsumePlan(
         message_count=messages,
@@ -395,21 +285,8 @@ def consume(
         fetch_bytes=config.fetch_bytes,
         max_wait_ms=config.max_wait_ms,
     )
-    connect = options.connect_with(env, config)
-    with ExitStack() as stack:
-        cluster = stack.enter_context(open_cluster(env, connect))
-        ranges = _resolve(env, cluster, connect, topic, chosen, span)
-        stop = stack.enter_context(graceful_stop())
-        shown = stack.enter_context(intervals(env, every_s))
-        result, end = consume_load(
-            plan,
-            ranges,
-            cluster,
-            connect,
-            clock=env.clock,
-            halt=Halt(lambda: stop.is_set),
-            on_tick=shown.tick,
-        )
+    selection = runs.Selection(topic, chosen, span)
+    outcome = runs.run_consume(env, plan, config, selection, every_s=every_s)
     used = {
         "topic": topic,
         "messages": messages,
@@ -418,43 +295,12 @@ def consume(
         "partition": partition,
         "threads": threads,
         "idle_timeout_s": plan.idle_timeout_s,
-        "properties": _property_texts(config),
+        "properties": options.property_texts(config),
     }
-    _save(save, "perf consume", used, result, shown)
-    if compat07:
-        row = report.consume_row_07(result, fetch_bytes=config.fetch_bytes)
-        _write_07(env, report.CONSUME_HEADER_07, row)
-    else:
-        render(env, report.CONSUME, [report.result_record(result)])
-    _end(env, stop)
-    if end is End.IDLE:
+    run = Run("perf consume", used, outcome.result, outcome.intervals)
+    csv_07 = consume_csv_07(outcome.result, plan) if compat07 else None
+    runs.report(env, CONSUME, run, save=save, csv_07=csv_07)
+    _end(env, outcome.status)
+    if outcome.end is End.IDLE:
         env.note(f"stopped: nothing came for {plan.idle_timeout_s:g}s")
         raise typer.Exit(ExitStatus.OK if messages is None else ExitStatus.TIMEOUT)
-
-
-def _resolve(
-    env: Environment,
-    cluster: Cluster,
-    connect: Connect,
-    topic: str,
-    chosen: PartitionList | None,
-    span: Span,
-) -> dict[TopicPartition, ResolvedRange]:
-    """Return from where to where each partition is read; a compressed set is read as a whole."""
-    from broker.client.positions import Positions
-    from pylogctl.offset_resolution import resolve
-    from pylogctl.offset_spec import Mark
-    from pylogctl.selection import select_partitions, select_topics
-
-    ranges = {}
-    topics = select_topics(cluster, [topic])
-    with Positions(cluster, connect) as positions:
-        for partition in select_partitions(cluster, topics, chosen):
-            wanted = span.range_for(partition)
-            wanted = wanted._replace(start=wanted.start or Mark.EARLIEST)
-            found = resolve(wanted, partition, positions)
-            for warning in found.warnings:
-                env.warn(warning)
-            end = None if found.end is None else found.end._replace(inner=0)
-            ranges[partition] = found._replace(start=found.start._replace(inner=0), end=end)
-    return ranges

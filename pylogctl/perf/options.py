@@ -14,7 +14,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.partitioner import round_robin_partitioner
 from broker.client.producer import Producer
-from broker.config import ConsumerConfig, ProducerConfig
+from broker.config import ConsumerConfig, ProducerConfig, Settings
 from broker.protocol.compression import Codec
 from broker.protocol.requests import Acks
 from broker.protocol.responses import BrokerAddress
@@ -127,6 +127,11 @@ def consumer_config(env: Environment, *, fetch_size: str | None) -> ConsumerConf
     """
     options = {} if fetch_size is None else {"fetch.size": str(parse_size(fetch_size))}
     return ConsumerConfig.from_properties({**env.settings.properties, **options})
+
+
+def property_texts(config: Settings) -> dict[str, str]:
+    """Return all properties of settings as text, by their names."""
+    return {prop.name: config.value_text(prop) for prop in config.PROPERTIES}
 
 
 def codec_of(config: ProducerConfig) -> Codec:

@@ -14,9 +14,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from broker.protocol.compression import Codec
 from pylogctl import __version__
+from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.display import Interval
 from pylogctl.perf.measure import MIB, Result, latencies_ms
+from pylogctl.perf.produce import ProducePlan
 from pylogctl.render import Column, Document, Kind
 from pylogctl.units import format_time
 
@@ -37,11 +40,27 @@ _COLUMNS = (
 PRODUCE = Document("perf.produce/1", _COLUMNS, empty="nothing measured")
 CONSUME = Document("perf.consume/1", _COLUMNS, empty="nothing measured")
 
-PRODUCE_HEADER_07 = (
+PLAN = Document(
+    "perf.produce.plan/1",
+    (
+        Column("topic", "where messages would go"),
+        Column("partitions", "partitions it has; none if it would be created"),
+        Column("messages", "how many would be sent", Kind.INTEGER),
+        Column("seconds", "for how long at most", Kind.SECONDS),
+        Column("batch", "messages in a batch", Kind.INTEGER),
+        Column("bytes", "bytes of payload in a batch, on average", Kind.BYTES),
+        Column("codec", "compression"),
+        Column("acks", "acknowledgement asked for"),
+        Column("threads", "threads with a producer each", Kind.INTEGER),
+    ),
+    empty="nothing to send",
+)
+
+_PRODUCE_HEADER_07 = (
     "start.time, end.time, compression, message.size, batch.size, total.data.sent.in.MB, MB.sec, "
     "total.data.sent.in.nMsg, nMsg.sec"
 )
-CONSUME_HEADER_07 = (
+_CONSUME_HEADER_07 = (
     "start.time, end.time, fetch.size, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec"
 )
 
@@ -60,41 +79,34 @@ def result_record(result: Result) -> dict[str, Any]:
     }
 
 
-def produce_row_07(result: Result, *, codec_id: int, message_bytes: int, batch_count: int) -> str:
-    """Return a result as a row under `PRODUCE_HEADER_07`.
-
-    Args:
-        result: what was measured.
-        codec_id: 0 none, 1 gzip, 2 snappy.
-        message_bytes: size of a message as asked for.
-        batch_count: messages in a batch.
+def produce_csv_07(result: Result, plan: ProducePlan, codec: Codec) -> tuple[str, str]:
+    """Return a result as header and row of 0.7's tool; sizes that vary are told by the largest.
 
     Source: Kafka 0.7 `ProducerPerformance`.
     """
     start, end = _times_07(result)
     counted = result.counted
-    return (
-        f"{start}, {end}, {codec_id}, {message_bytes}, {batch_count}, "
+    message_bytes = max(len(payload) for batch in plan.batches for payload in batch)
+    row = (
+        f"{start}, {end}, {codec:d}, {message_bytes}, {len(plan.batches[0])}, "
         f"{counted.payload_bytes / MIB:.2f}, {result.mib_per_s:.4f}, "
         f"{counted.message_count}, {result.messages_per_s:.4f}"
     )
+    return _PRODUCE_HEADER_07, row
 
 
-def consume_row_07(result: Result, *, fetch_bytes: int) -> str:
-    """Return a result as a row under `CONSUME_HEADER_07`.
-
-    Args:
-        result: what was measured.
-        fetch_bytes: bytes per partition and request.
+def consume_csv_07(result: Result, plan: ConsumePlan) -> tuple[str, str]:
+    """Return a result as header and row of 0.7's tool.
 
     Source: Kafka 0.7 `ConsumerPerformance`.
     """
     start, end = _times_07(result)
     counted = result.counted
-    return (
-        f"{start}, {end}, {fetch_bytes}, {counted.payload_bytes / MIB:.4f}, "
+    row = (
+        f"{start}, {end}, {plan.fetch_bytes}, {counted.payload_bytes / MIB:.4f}, "
         f"{result.mib_per_s:.4f}, {counted.message_count}, {result.messages_per_s:.4f}"
     )
+    return _CONSUME_HEADER_07, row
 
 
 def _times_07(result: Result) -> tuple[str, str]:

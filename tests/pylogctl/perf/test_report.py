@@ -9,15 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from broker.protocol.compression import Codec
+from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.display import Interval
 from pylogctl.perf.measure import Counted, Latencies, Result
+from pylogctl.perf.produce import ProducePlan
 from pylogctl.perf.report import (
     CONSUME,
-    CONSUME_HEADER_07,
-    PRODUCE_HEADER_07,
     Run,
-    consume_row_07,
-    produce_row_07,
+    consume_csv_07,
+    produce_csv_07,
     result_record,
     save_run,
 )
@@ -57,22 +58,22 @@ def utc() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("utc")
-def test_produce_row_of_07_has_its_columns_and_formats(result: Result) -> None:
-    row = produce_row_07(result, codec_id=2, message_bytes=100, batch_count=200)
+def test_produce_csv_of_07_has_its_columns_and_formats(result: Result) -> None:
+    plan = ProducePlan("t", [[b"x" * 10, b"x" * 100], [b""]])
+    header, row = produce_csv_07(result, plan, Codec.SNAPPY)
     assert row == (
-        "2023-11-14 22:13:20:007, 2023-11-14 22:13:22:507, 2, 100, 200, 5.00, 2.0000, "
-        "1000, 400.0000"
+        "2023-11-14 22:13:20:007, 2023-11-14 22:13:22:507, 2, 100, 2, 5.00, 2.0000, 1000, 400.0000"
     )
-    assert len(row.split(", ")) == len(PRODUCE_HEADER_07.split(", "))
+    assert len(row.split(", ")) == len(header.split(", "))
 
 
 @pytest.mark.usefixtures("utc")
-def test_consume_row_of_07_has_its_columns_and_formats(result: Result) -> None:
-    row = consume_row_07(result, fetch_bytes=1 << 20)
+def test_consume_csv_of_07_has_its_columns_and_formats(result: Result) -> None:
+    header, row = consume_csv_07(result, ConsumePlan(fetch_bytes=1 << 20))
     assert row == (
         "2023-11-14 22:13:20:007, 2023-11-14 22:13:22:507, 1048576, 5.0000, 2.0000, 1000, 400.0000"
     )
-    assert len(row.split(", ")) == len(CONSUME_HEADER_07.split(", "))
+    assert len(row.split(", ")) == len(header.split(", "))
 
 
 def test_saved_run_tells_what_it_takes_to_repeat_it(result: Result, tmp_path: Path) -> None:

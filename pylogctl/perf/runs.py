@@ -1,0 +1,192 @@
+"""A measurement from its plan to its result: the way to brokers, signals, rows, report.
+
+Knows what a run needs from an environment; knows no option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.positions import Positions
+from broker.config import ConsumerConfig, ProducerConfig
+from broker.topic import TopicPartition, check_topic_name
+from pylogctl.connections import open_cluster
+from pylogctl.consume_options import Span
+from pylogctl.context import Environment
+from pylogctl.exit_status import ExitStatus
+from pylogctl.offset_resolution import ResolvedRange, resolve
+from pylogctl.offset_spec import Mark
+from pylogctl.partition_list import PartitionList
+from pylogctl.perf.consume import ConsumePlan, End, consume_load
+from pylogctl.perf.display import Interval, intervals
+from pylogctl.perf.measure import Halt, Result
+from pylogctl.perf.options import codec_of, connect_with, make_producer
+from pylogctl.perf.produce import ProducePlan, SharedCluster, produce_load
+from pylogctl.perf.report import Run, result_record, save_run
+from pylogctl.render import Document, Record, render
+from pylogctl.selection import select_partitions, select_topics
+from pylogctl.signals import graceful_stop
+
+
+class Outcome(NamedTuple):
+    """What a run gave, in intervals too, and how it ended: OK or interrupted by a signal."""
+
+    result: Result
+    intervals: Sequence[Interval]
+    status: ExitStatus
+    end: End = End.COUNT
+
+
+class Selection(NamedTuple):
+    """What is read: partitions of a topic (None: all), and from where to where."""
+
+    topic: str
+    partitions: PartitionList | None
+    span: Span
+
+
+def run_produce(
+    env: Environment, plan: ProducePlan, config: ProducerConfig, *, every_s: float
+) -> Outcome:
+    """Send what a plan says and measure it; a signal ends it early.
+
+    Args:
+        env: which brokers, and where rows are shown.
+        plan: what to send.
+        config: the producers' settings.
+        every_s: time from row to row.
+
+    Raises:
+        BrokerError: a broker or the registry does not answer, or refuses.
+    """
+    connect = connect_with(env, config)
+    with (
+        open_cluster(env, connect) as cluster,
+        graceful_stop() as stop,
+        intervals(env, every_s) as shown,
+    ):
+        shared = SharedCluster(cluster)
+        result = produce_load(
+            plan,
+            lambda: make_producer(shared, connect, config),
+            clock=env.clock,
+            halt=Halt(lambda: stop.is_set),
+            on_tick=shown.tick,
+        )
+    return Outcome(result, shown.done, stop.status)
+
+
+def plan_record(env: Environment, plan: ProducePlan, config: ProducerConfig) -> Record:
+    """Return what a plan would send where, having checked that the way is clear.
+
+    Raises:
+        InvalidTopicError: there can be no such topic.
+        BrokerError: a broker or the registry does not answer.
+    """
+    check_topic_name(plan.topic)
+    with open_cluster(env, connect_with(env, config)) as cluster:
+        partitions = cluster.partitions(plan.topic)
+    sizes = [sum(map(len, batch)) for batch in plan.batches]
+    return {
+        "topic": plan.topic,
+        "partitions": [partition.name for partition in partitions] or None,
+        "messages": plan.message_count,
+        "seconds": plan.duration_s,
+        "batch": len(plan.batches[0]),
+        "bytes": sum(sizes) // len(sizes),
+        "codec": codec_of(config).name.lower(),
+        "acks": config.acks,
+        "threads": plan.thread_count,
+    }
+
+
+def run_consume(
+    env: Environment,
+    plan: ConsumePlan,
+    config: ConsumerConfig,
+    selection: Selection,
+    *,
+    every_s: float,
+) -> Outcome:
+    """Read what is selected and measure it; a signal ends it early.
+
+    Args:
+        env: which brokers, and where rows are shown.
+        plan: how to read, and until when.
+        config: the readers' settings.
+        selection: what to read.
+        every_s: time from row to row.
+
+    Raises:
+        CliError: topic or partition do not exist, or an offset is no message boundary.
+        BrokerError: a broker or the registry does not answer, or a message is corrupt.
+    """
+    connect = connect_with(env, config)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(open_cluster(env, connect))
+        ranges = _resolve(env, cluster, connect, selection)
+        stop = stack.enter_context(graceful_stop())
+        shown = stack.enter_context(intervals(env, every_s))
+        result, end = consume_load(
+            plan,
+            ranges,
+            cluster,
+            connect,
+            clock=env.clock,
+            halt=Halt(lambda: stop.is_set),
+            on_tick=shown.tick,
+        )
+    return Outcome(result, shown.done, stop.status, end)
+
+
+def _resolve(
+    env: Environment, cluster: Cluster, connect: Connect, selection: Selection
+) -> dict[TopicPartition, ResolvedRange]:
+    """Return from where to where each partition is read."""
+    ranges = {}
+    topics = select_topics(cluster, [selection.topic])
+    with Positions(cluster, connect) as positions:
+        for partition in select_partitions(cluster, topics, selection.partitions):
+            wanted = selection.span.range_for(partition)
+            wanted = wanted._replace(start=wanted.start or Mark.EARLIEST)
+            found = resolve(wanted, partition, positions)
+            for warning in found.warnings:
+                env.warn(warning)
+            # An end inside a compressed set would have each message looked at; it is left out.
+            end = None if found.end is None else found.end._replace(inner=0)
+            ranges[partition] = found._replace(end=end)
+    return ranges
+
+
+def report(
+    env: Environment,
+    document: Document,
+    run: Run,
+    *,
+    save: Path | None,
+    csv_07: tuple[str, str] | None,
+) -> None:
+    """Write a result to standard output, and all of the run to a file if asked for.
+
+    Args:
+        env: where to, and in which format.
+        document: the columns.
+        run: what was measured and how.
+        save: the file, if any.
+        csv_07: header and row to write instead, as Kafka 0.7's tools do.
+
+    Raises:
+        OSError: standard output or the file cannot be written.
+    """
+    if csv_07 is None:
+        render(env, document, [result_record(run.result)])
+    else:
+        for line in csv_07 if env.settings.header else csv_07[1:]:
+            env.write_line(line)
+    env.flush()
+    if save is not None:
+        save_run(save, run)
