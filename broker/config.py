@@ -372,7 +372,7 @@ class ProducerConfig(Settings):
     socket_timeout_ms: int = 30_000
     socket_send_bytes: int = 0
     max_message_bytes: int = 1_000_000
-    max_in_flight: int = 8
+    max_in_flight: int = 64
     num_retries: int = 3
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000

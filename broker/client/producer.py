@@ -94,7 +94,7 @@ class Producer:
         partitioner: Partitioner = hash_partitioner,
         acks: Acks = Acks.COMMITTED,
         codec: Codec = Codec.NONE,
-        max_in_flight: int = 8,
+        max_in_flight: int = 64,
         max_message_bytes: int = DEFAULT_MAX_MESSAGE_BYTES,
         retries: int = 3,
         timeout_s: float = 30.0,
