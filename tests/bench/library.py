@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from broker.client.cluster import StaticCluster
@@ -23,6 +24,7 @@ from tests.bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
 
 _PARTITION = TopicPartition("lines", 0, 0)
 _CHUNK_BYTES = 1 << 20
+_BATCH_COUNT = 200
 _MB = 1e6
 
 
@@ -56,9 +58,13 @@ def _produce(broker: BrokerProcess, source: Path, acks: Acks) -> float:
         rest = b""
         while data := file.read(_CHUNK_BYTES):
             text = rest + data
-            made = codec.encode_delimited(text, b"\n", max_payload_bytes=1_000_000, batch_count=200)
+            made = codec.encode_delimited(
+                text, b"\n", max_payload_bytes=1_000_000, batch_count=_BATCH_COUNT
+            )
             rest = text[made.consumed :]
-            producer.send_set(partition, made.message_set)
+            message_set = memoryview(made.message_set)
+            for start, end in pairwise((0, *made.cuts)):
+                producer.send_set(partition, message_set[start:end])
         producer.barrier()
     cluster.close()
     return time.perf_counter() - started_s
