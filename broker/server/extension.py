@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, Protocol
@@ -48,6 +49,7 @@ from broker.protocol.responses import (
     encode_publish_response,
 )
 from broker.server.answer import Answer, Parked, Part
+from broker.server.metrics import ProcessorMetrics
 from broker.server.produce import Appender
 from broker.topic import TopicPartition, check_topic_name
 
@@ -91,6 +93,7 @@ class ExtensionHandler:
         host: the broker.
         logs: where the logs are.
         appender: checks and appends message sets.
+        metrics: where to count.
         clock: for deadlines.
         workers: where lookups run that read the disk.
         wake: makes a processor attempt a parked request again; callable from any thread.
@@ -101,6 +104,7 @@ class ExtensionHandler:
         host: Host,
         logs: LogManager,
         appender: Appender,
+        metrics: ProcessorMetrics,
         clock: Clock,
         workers: ThreadPoolExecutor,
         wake: Callable[[Parked], None],
@@ -108,12 +112,14 @@ class ExtensionHandler:
         self._host = host
         self._logs = logs
         self._appender = appender
+        self._metrics = metrics
         self._clock = clock
         self._workers = workers
         self._wake = wake
 
     def publish(self, request: PublishRequest, header: RequestHeader) -> Answer | Parked | None:
         """Append, and answer when the sets are as safe as asked for; None for acks 0."""
+        started_s = time.perf_counter()
         results: list[Published] = []
         waiting: list[_Waiting] = []
         for place, (partition, message_set) in enumerate(request.sets):
@@ -121,6 +127,7 @@ class ExtensionHandler:
             results.append(result)
             if log is not None and request.acks is Acks.COMMITTED:
                 waiting.append(_Waiting(place, log, log.log_end_offset))
+        self._metrics.produce.record(time.perf_counter() - started_s)
         if request.acks is Acks.NONE:
             return None
         for one in waiting:

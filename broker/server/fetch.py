@@ -7,7 +7,6 @@ import time
 from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
-    BrokerError,
     ProtocolError,
     ServerError,
     UnknownServerError,
@@ -146,40 +145,48 @@ class FetchHandler:
 
     def read(self, request: ReadRequest, header: RequestHeader) -> Answer | Parked:
         """Answer a read now, or park it until it has enough or its time is up."""
-        logs, total_bytes, has_error = self._look(request)
-        answer = Answer()
-        deadline_s = self._clock.monotonic_s() + request.max_wait_ms / 1000
-        if has_error or total_bytes >= request.min_bytes or request.max_wait_ms <= 0:
-            answer.complete(self._read_parts(request, header))
-            return answer
 
         def attempt(is_last: bool) -> list[Part] | None:
-            _, total_bytes, has_error = self._look(request)
-            if is_last or has_error or total_bytes >= request.min_bytes:
+            if is_last or self._is_enough(request):
                 return self._read_parts(request, header)
             return None
 
-        return Parked(answer, attempt, deadline_s, logs)
+        parts = attempt(request.max_wait_ms <= 0)
+        if parts is not None:
+            return Answer(*parts)
+        logs = [self._log_of(position.partition) for position in request.positions]
+        deadline_s = self._clock.monotonic_s() + request.max_wait_ms / 1000
+        return Parked(Answer(), attempt, deadline_s, logs)
 
-    def _look(self, request: ReadRequest) -> tuple[list[Log], int, bool]:
-        """Return the logs, how much they have for the reader, and whether any part is an error."""
-        logs: list[Log] = []
+    def _is_enough(self, request: ReadRequest) -> bool:
+        """Return whether waiting is of no use: there is what was asked for, or an error."""
         total_bytes = 0
         for position in request.positions:
-            log = self._local_log(position.partition)
-            if log is None:
-                return logs, 0, True
-            logs.append(log)
+            try:
+                log = self._log_of(position.partition)
+            except ServerError:
+                return True
             available = log.high_watermark - position.offset
-            if available < 0 or position.offset < log.log_start_offset or log.failure:
-                return logs, 0, True
-            total_bytes += min(available, position.max_bytes)
-        return logs, total_bytes, False
+            if available < 0 or position.offset < log.log_start_offset:
+                return True
+            total_bytes += max(0, min(available, position.max_bytes))
+        return total_bytes >= min(request.min_bytes, request.max_bytes)
 
-    def _local_log(self, partition: TopicPartition) -> Log | None:
+    def _log_of(self, partition: TopicPartition) -> Log:
+        """Return a partition's log, making it if only its topic is there.
+
+        So a reader can wait for the first message of a partition.
+        """
+        topic, index = partition.topic, partition.index
         if partition.home not in (-1, self._broker_id):
-            return None
-        return self._logs.get(partition.topic, partition.index)
+            raise WrongPartitionError(f"broker {self._broker_id} does not lead {partition}")
+        log = self._logs.get(topic, index)
+        if log is not None:
+            return log
+        check_topic_name(topic, self._max_topic_name_length)
+        if topic not in self._logs.topics():
+            raise UnknownTopicError(f"there is no topic '{topic}' on broker {self._broker_id}")
+        return self._logs.get_or_create(topic, index)
 
     def _read_parts(self, request: ReadRequest, header: RequestHeader) -> list[Part]:
         started_s = time.perf_counter()
@@ -204,10 +211,10 @@ class FetchHandler:
         self, position: PartitionPosition, room_bytes: int
     ) -> tuple[ReadPart, FileSlice | None]:
         partition = position.partition
-        log = self._local_log(partition)
-        if log is None:
-            return ReadPart(partition, self._why_no_log(partition), 0, 0, b""), None
-        high_watermark, log_start_offset = log.high_watermark, log.log_start_offset
+        try:
+            log = self._log_of(partition)
+        except ServerError as problem:
+            return ReadPart(partition, problem.code, 0, 0, b""), None
         error = NO_ERROR
         found = None
         try:
@@ -219,15 +226,6 @@ class FetchHandler:
             self._metrics.topics[partition.topic].failed_fetch += 1
         if found:
             self._metrics.topics[partition.topic].bytes_out += found.length
-        return ReadPart(partition, error, high_watermark, log_start_offset, b""), found
-
-    def _why_no_log(self, partition: TopicPartition) -> int:
-        if partition.home not in (-1, self._broker_id):
-            return WrongPartitionError.code
-        try:
-            self._check_partition(partition.topic, partition.index)
-        except ServerError as error:
-            return error.code
-        except BrokerError:
-            return UnknownServerError.code
-        return UnknownTopicError.code
+        # looked at only now: the high watermark told must not be below what was read
+        part = ReadPart(partition, error, log.high_watermark, log.log_start_offset, b"")
+        return part, found

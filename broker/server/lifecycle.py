@@ -175,7 +175,7 @@ class Broker:
                 max_topic_name_length=config.max_topic_name_length,
             ),
             ExtensionHandler(
-                self, self._logs, appender, self._clock, self._workers, processor.wake
+                self, self._logs, appender, metrics, self._clock, self._workers, processor.wake
             ),
         )
 
