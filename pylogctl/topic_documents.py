@@ -30,7 +30,7 @@ DESCRIBE = Document(
         Column("topic", "name of the topic"),
         Column("partition", "partition as home broker and index"),
         Column("broker", "id of the broker that serves it", Kind.INTEGER),
-        Column("address", "where that broker listens"),
+        Column("address", "where that broker listens", shown=False),
         Column("start", "first offset", Kind.INTEGER),
         Column("end", "offset after the last message that can be read", Kind.INTEGER),
         Column("segments", "number of segment files", Kind.INTEGER),

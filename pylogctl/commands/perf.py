@@ -32,14 +32,16 @@ Messages = Annotated[
         metavar="N",
         min=1,
         rich_help_panel="Limits",
-        help="Stop after so many. Default: 10s without --duration.",
+        help="Stop after so many. Without it and --duration: after 10s.",
     ),
 ]
 Duration = Annotated[
     str | None,
     typer.Option("--duration", metavar="DUR", rich_help_panel="Limits", help="Stop after so long."),
 ]
-Threads = Annotated[int, typer.Option("--threads", metavar="N", min=1, help="Threads.")]
+Threads = Annotated[
+    int, typer.Option("--threads", metavar="N", min=1, help="Threads that work at the same time.")
+]
 IntervalOption = Annotated[
     str,
     typer.Option(

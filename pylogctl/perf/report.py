@@ -20,8 +20,8 @@ from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.display import Interval
 from pylogctl.perf.measure import MIB, Result, latencies_ms
 from pylogctl.perf.produce import ProducePlan
-from pylogctl.render import Column, Document, Kind
-from pylogctl.units import format_time
+from pylogctl.render import Column, Document, Kind, Record
+from pylogctl.units import format_duration, format_size, format_time
 
 _COLUMNS = (
     Column("messages", "number of messages", Kind.INTEGER),
@@ -40,6 +40,11 @@ _COLUMNS = (
 PRODUCE = Document("perf.produce/1", _COLUMNS, empty="nothing measured")
 CONSUME = Document("perf.consume/1", _COLUMNS, empty="nothing measured")
 
+FIGURES = Document(
+    "perf.figures/1",
+    (Column("figure", "what was measured"), Column("value", "with its unit")),
+    empty="nothing measured",
+)
 PLAN = Document(
     "perf.produce.plan/1",
     (
@@ -77,6 +82,19 @@ def result_record(result: Result) -> dict[str, Any]:
         "cpu_s": round(result.cpu_s, 3),
         "rss_bytes": result.peak_rss_bytes,
     }
+
+
+def figures(record: Record) -> list[dict[str, str]]:
+    """Return a result's record as a row of `FIGURES` for each column: too many for a terminal."""
+    return [{"figure": c.heading, "value": _figure(record[c.name], c.kind)} for c in _COLUMNS]
+
+
+def _figure(value: Any, kind: Kind) -> str:
+    if value is None:
+        return "-"
+    if kind is Kind.BYTES:
+        return format_size(value)
+    return format_duration(value) if kind is Kind.SECONDS else f"{value:,}"
 
 
 def produce_csv_07(result: Result, plan: ProducePlan, codec: Codec) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from pylogctl.perf.display import Interval, intervals
 from pylogctl.perf.measure import Halt, Result
 from pylogctl.perf.options import codec_of, connect_with, make_producer
 from pylogctl.perf.produce import ProducePlan, SharedCluster, produce_load
-from pylogctl.perf.report import Run, result_record, save_run
+from pylogctl.perf.report import FIGURES, Run, figures, result_record, save_run
 from pylogctl.render import Document, Record, render
 from pylogctl.selection import select_partitions, select_topics
 from pylogctl.signals import graceful_stop
@@ -172,6 +172,8 @@ def report(
 ) -> None:
     """Write a result to standard output, and all of the run to a file if asked for.
 
+    A terminal gets a line for each figure unless a format or columns are asked for.
+
     Args:
         env: where to, and in which format.
         document: the columns.
@@ -182,11 +184,14 @@ def report(
     Raises:
         OSError: standard output or the file cannot be written.
     """
-    if csv_07 is None:
-        render(env, document, [result_record(run.result)])
-    else:
+    record = result_record(run.result)
+    if csv_07 is not None:
         for line in csv_07 if env.settings.header else csv_07[1:]:
             env.write_line(line)
+    elif env.settings.output is None and env.streams.stdout_is_tty and not env.settings.columns:
+        render(env, FIGURES, figures(record))
+    else:
+        render(env, document, [record])
     env.flush()
     if save is not None:
         save_run(save, run)

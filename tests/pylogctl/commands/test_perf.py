@@ -181,6 +181,17 @@ def test_produce_writes_its_result_in_every_format(perf: Invoke, form: str) -> N
     assert "123" in result.text
 
 
+def test_produce_on_a_terminal_writes_a_line_for_each_figure(
+    running_broker: Broker, invoke: Invoke
+) -> None:
+    result = invoke(
+        "perf", "produce", "t", "-b", at(running_broker), "--messages", "1500", "--size", "2KiB",
+        tty=True,
+    )  # fmt: skip
+    figures = dict(line.split(maxsplit=1) for line in result.text.splitlines()[2:])
+    assert (figures["MESSAGES"], figures["BYTES"]) == ("1,500", "2.9 MiB")
+
+
 def test_produce_in_csv_has_the_columns_by_name(perf: Invoke) -> None:
     header, row = csv.reader(perf("produce", "--messages", "5", output="csv").text.splitlines())
     assert header == [
