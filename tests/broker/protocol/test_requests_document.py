@@ -1,0 +1,72 @@
+"""The field tables beside the code are written by hand; what can be compared is compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import broker.protocol
+from broker.errors import ERROR_OF_CODE
+from broker.protocol.codec import MAX_NESTING
+from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of
+from broker.protocol.requests import EXTENSION_REQUESTS, Acks, Lookup, RequestType
+
+DOCUMENT = Path(broker.protocol.__path__[0], "REQUESTS.md").read_text(encoding="utf-8")
+
+
+def rows_under(head: str) -> list[list[str]]:
+    """The cells of the table with this head, without the head."""
+    lines = DOCUMENT[DOCUMENT.index(f"\n| {head} |") + 1 :].splitlines()[2:]
+    end = next(n for n, line in enumerate([*lines, ""]) if not line.startswith("|"))
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[:end]]
+
+
+def test_types_when_listed_in_the_document_then_are_those_of_the_code() -> None:
+    rows = rows_under("type | name | answered")
+
+    assert {int(number): name for number, name, _ in rows} == {
+        int(number): RequestType(number).name for number in EXTENSION_REQUESTS
+    }
+
+
+def test_types_when_listed_in_the_document_then_each_has_a_section() -> None:
+    headings = [line[3:] for line in DOCUMENT.splitlines() if line.startswith("## ")]
+
+    assert [heading for heading in headings if heading[0].isdigit()] == [
+        f"{int(number)} {RequestType(number).name}" for number in EXTENSION_REQUESTS
+    ]
+
+
+def test_error_codes_when_listed_in_the_document_then_are_those_of_the_code() -> None:
+    rows = rows_under("code | error | meaning")
+
+    assert {int(code): name for code, name, _ in rows} == {
+        code: kind.__name__ for code, kind in ERROR_OF_CODE.items()
+    }
+
+
+def test_lookups_when_listed_in_the_document_then_are_those_of_the_code() -> None:
+    rows = rows_under("kind | name | gives")
+
+    assert {int(number): name for number, name, _ in rows} == {
+        int(kind): kind.name for kind in Lookup
+    }
+
+
+def test_acks_when_described_in_the_document_then_are_those_of_the_code() -> None:
+    assert "| acks | int16 | 0 no answer, 1 written, -1 committed" in DOCUMENT
+    assert {int(acks): acks.name for acks in Acks} == {0: "NONE", 1: "WRITTEN", -1: "COMMITTED"}
+
+
+def test_codecs_when_listed_in_the_document_then_are_those_of_the_code() -> None:
+    found = {}
+    for extension, low, name, _ in rows_under("bits 3-2 | bits 1-0 | codec | payload"):
+        for high in range(4) if extension == "any" else map(int, extension.split(",")):
+            found[high << 2 | int(low)] = Codec[name] if name else None
+
+    assert found == {attributes: codec_of(attributes) for attributes in range(16)}
+
+
+def test_limits_when_described_in_the_document_then_are_those_of_the_code() -> None:
+    assert (MAX_NESTING, MAX_DECOMPRESSED_BYTES) == (8, 256 << 20)
+    assert "down to eight levels" in DOCUMENT
+    assert "at most 256 MiB" in DOCUMENT.replace("\n", " ")
