@@ -32,7 +32,10 @@ from tests.broker.log.doubles import FaultyDisk
 from tests.broker.log.log_model import LogModel
 from tests.doubles import FakeClock
 
-payload_lists = st.lists(st.binary(max_size=60), min_size=1, max_size=3)
+payloads_of_any_size = st.builds(
+    lambda size, byte: bytes([byte]) * size, st.integers(0, 60), st.integers(0, 255)
+)
+payload_lists = st.lists(payloads_of_any_size, min_size=1, max_size=3)
 fractions = st.floats(0, 1, allow_nan=False)
 
 
@@ -95,15 +98,19 @@ class LogMachine(RuleBasedStateMachine):
         self.clock.advance(seconds)
         self.model.now_ms = self.clock.time_ms()
 
-    @rule(payloads=payload_lists, chunk_bytes=st.sampled_from([None, 1, 7]))
-    def append(self, payloads: list[bytes], chunk_bytes: int | None) -> None:
-        if self.is_failed:
-            with pytest.raises(StorageError):
-                self.log.append(encode(payloads), len(payloads))
-            return
+    @rule(
+        batches=st.lists(payload_lists, min_size=1, max_size=8),
+        chunk_bytes=st.sampled_from([None, 7]),
+    )
+    def append(self, batches: list[list[bytes]], chunk_bytes: int | None) -> None:
         self.disk.chunk_bytes = chunk_bytes
-        expected = self.model.append([encode([payload]) for payload in payloads])
-        assert self.log.append(encode(payloads), len(payloads)) == expected
+        for payloads in batches:
+            if self.is_failed:
+                with pytest.raises(StorageError):
+                    self.log.append(encode(payloads), len(payloads))
+            else:
+                expected = self.model.append([encode([payload]) for payload in payloads])
+                assert self.log.append(encode(payloads), len(payloads)) == expected
         self.disk.chunk_bytes = None
 
     @precondition(lambda self: not self.is_failed)
@@ -279,7 +286,7 @@ def test_log_when_anything_happens_then_like_the_model() -> None:
     run_state_machine_as_test(
         LogMachine,
         settings=settings(
-            max_examples=60,
+            max_examples=100,
             stateful_step_count=40,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow],
