@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 REQUEST_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
+TRACE_VERBOSITY = 2
 
 
 @contextmanager
@@ -92,15 +93,24 @@ def connector(env: Environment, *, timeout_s: float = 30.0, receive_bytes: int =
         timeout_s: how long an answer is waited for without `--timeout`.
         receive_bytes: SO_RCVBUF; 0 leaves it to the system.
     """
+    answer_s = env.timeout_s(timeout_s)
+    connect_s = min(env.timeout_s(CONNECT_TIMEOUT_S), CONNECT_TIMEOUT_S)
 
     def connect(address: BrokerAddress) -> Connection:
         from broker.client.connection import Connection
 
+        if env.settings.verbosity >= TRACE_VERBOSITY:
+            from pylogctl.tracing import TracedConnection
+
+            return TracedConnection(
+                env,
+                address,
+                timeout_s=answer_s,
+                connect_timeout_s=connect_s,
+                receive_bytes=receive_bytes,
+            )
         return Connection(
-            address,
-            timeout_s=env.timeout_s(timeout_s),
-            connect_timeout_s=min(env.timeout_s(CONNECT_TIMEOUT_S), CONNECT_TIMEOUT_S),
-            receive_bytes=receive_bytes,
+            address, timeout_s=answer_s, connect_timeout_s=connect_s, receive_bytes=receive_bytes
         )
 
     return connect
