@@ -327,7 +327,7 @@ class Log:
                 return segments
             active.modified_ms = now_ms
             try:
-                os.utime(active.path, (now_ms / 1000, now_ms / 1000))
+                os.utime(active.path, ns=(now_ms * 1_000_000, now_ms * 1_000_000))
             except OSError as error:
                 raise self._storage_error("touch", error) from error
             return segments[:-1]
@@ -343,6 +343,7 @@ class Log:
         """
         with self._lock:
             self._segments = self._segments[1:]
+            segment.is_removed = True
         try:
             segment.path.unlink(missing_ok=True)
         except OSError as error:

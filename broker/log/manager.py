@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from threading import Lock
@@ -21,6 +20,7 @@ from broker.log.data_directory import DataDirectory, log_directory_name
 from broker.log.disk import Disk
 from broker.log.flusher import Flusher
 from broker.log.log import Log
+from broker.log.partition_counts import PartitionCounts
 from broker.log.periodic import PeriodicTask
 from broker.log.recovery import Recovery, check_contiguity, list_segments, recover
 from broker.log.retention import Retention
@@ -28,7 +28,6 @@ from broker.log.segment import Segment, SegmentFile, SegmentFiles
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition, check_topic_name
 
-CHECKPOINT_INTERVAL_S = 5.0
 FIRST_RETENTION_DELAY_S = 60.0
 
 logger = logging.getLogger(__name__)
@@ -45,7 +44,7 @@ class LogManager:
 
     def __init__(self, config: BrokerConfig, clock: Clock, *, disk: Disk | None = None) -> None:
         self.on_new_topic: Callable[[str], object] = _ignore_topic
-        self.flusher = Flusher(clock)
+        self._flusher = Flusher(clock, thread_count=config.flusher_threads)
         self.flush_stats = WindowedStats(clock, config.monitoring_period_ms / 1000)
         self.was_recovered = False
         """Whether the logs there were at `open` had not been closed cleanly."""
@@ -61,8 +60,7 @@ class LogManager:
         self._tasks: list[PeriodicTask] = []
         self._create_lock = Lock()
         self._logs: dict[LogKey, Log] = {}
-        self._explicit_counts: dict[str, int] = {}
-        self._found_counts: defaultdict[str, int] = defaultdict(int)
+        self._counts = PartitionCounts(config, self._directory)
         self._checkpointed: dict[LogKey, RecoveryPoint] = {}
         self._is_open = False
 
@@ -96,22 +94,23 @@ class LogManager:
 
     def start(self) -> None:
         """Start the threads that flush, remove old segments and write the checkpoint."""
-        interval_s = self._config.cleanup_interval_ms / 1000
+        retention_s = self._config.cleanup_interval_ms / 1000
+        checkpoint_s = self._config.checkpoint_interval_ms / 1000
         self._tasks = [
             PeriodicTask(
                 "checkpoint",
                 self._write_checkpoint_or_complain,
-                first_delay_s=CHECKPOINT_INTERVAL_S,
-                interval_s=CHECKPOINT_INTERVAL_S,
+                first_delay_s=checkpoint_s,
+                interval_s=checkpoint_s,
             ),
             PeriodicTask(
                 "retention",
                 self.apply_retention,
-                first_delay_s=min(FIRST_RETENTION_DELAY_S, interval_s),
-                interval_s=interval_s,
+                first_delay_s=min(FIRST_RETENTION_DELAY_S, retention_s),
+                interval_s=retention_s,
             ),
         ]
-        self.flusher.start()
+        self._flusher.start()
         for task in self._tasks:
             task.start()
 
@@ -126,7 +125,7 @@ class LogManager:
         self._is_open = False
         for task in reversed(self._tasks):
             task.stop()
-        self.flusher.stop()
+        self._flusher.stop()
         is_clean = self._close_logs()
         try:
             self.write_checkpoint()
@@ -176,7 +175,7 @@ class LogManager:
                     f"topic '{topic}' has no partition {index} on broker "
                     f"{self._config.broker_id}: it has {count}"
                 )
-            is_new_topic = topic not in self._found_counts and topic not in self._explicit_counts
+            is_new_topic = topic not in self._counts
             log = self._create_log(topic, index)
             self._add_log(log)
         if is_new_topic:
@@ -192,11 +191,7 @@ class LogManager:
         Returns:
             The count it was created with; else the configured one, or more if more are on disk.
         """
-        explicit = self._explicit_counts.get(topic)
-        if explicit is not None:
-            return explicit
-        configured = self._config.topic_partition_counts.get(topic, self._config.num_partitions)
-        return max(configured, self._found_counts.get(topic, 0))
+        return self._counts.of(topic)
 
     def create_topic(self, topic: str, partition_count: int) -> None:
         """Give a new topic its number of partitions; their logs appear with the first append.
@@ -216,19 +211,17 @@ class LogManager:
             raise WrongPartitionError(f"topic '{topic}' needs at least 1 partition")
         log_directory_name(topic, partition_count - 1)
         with self._create_lock:
-            if topic in self._explicit_counts or topic in self._found_counts:
+            if topic in self._counts:
                 raise TopicExistsError(
                     f"topic '{topic}' exists on broker {self._config.broker_id}, "
                     f"with {self.partition_count(topic)} partitions"
                 )
-            counts = {**self._explicit_counts, topic: partition_count}
-            self._directory.write_partition_counts(counts)
-            self._explicit_counts = counts
+            self._counts.set_explicit(topic, partition_count)
         self.on_new_topic(topic)
 
     def topics(self) -> list[str]:
         """Return the names of all topics on this broker, sorted."""
-        return sorted({*self._explicit_counts, *(topic for topic, _ in list(self._logs))})
+        return sorted(self._counts.topics())
 
     def logs(self) -> list[Log]:
         """Return all logs."""
@@ -290,7 +283,7 @@ class LogManager:
         is_clean = self._directory.is_clean()
         directories = self._directory.log_directories()
         points = read_checkpoint(self._config.data_dir)
-        self._explicit_counts = self._directory.read_partition_counts()
+        self._counts.load()
         self.was_recovered = not is_clean and bool(directories)
         recoveries: list[Recovery] = []
         for key, directory in sorted(directories.items()):
@@ -345,7 +338,7 @@ class LogManager:
             segments,
             clock=self._clock,
             files=self._files,
-            flusher=self.flusher,
+            flusher=self._flusher,
             flush_stats=self.flush_stats,
             disk=self._disk,
             active_since_ms=point.active_since_ms if point and is_same_segment else None,
@@ -355,7 +348,7 @@ class LogManager:
     def _add_log(self, log: Log) -> None:
         topic, index = log.partition.topic, log.partition.index
         self._logs[topic, index] = log
-        self._found_counts[topic] = max(self._found_counts[topic], index + 1)
+        self._counts.note_partition(topic, index)
 
     def _close_logs(self) -> bool:
         """Close every log; return whether all of them are flushed."""

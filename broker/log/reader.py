@@ -73,12 +73,11 @@ class LogReader:
     def _open(self, segment: Segment) -> SegmentFile:
         try:
             return self._files.get(segment)
-        except FileNotFoundError as error:
-            # Only retention removes files, and only such that left the log before.
-            raise OffsetOutOfRangeError(
-                f"{self._partition}: the segment at {segment.base_offset} was just removed"
-            ) from error
         except OSError as error:
+            if segment.is_removed:  # by retention, since the snapshot was taken
+                raise OffsetOutOfRangeError(
+                    f"{self._partition}: the segment at {segment.base_offset} was just removed"
+                ) from error
             raise self._unreadable(segment, error) from error
 
     def _unreadable(self, segment: Segment, error: OSError) -> StorageError:

@@ -80,7 +80,7 @@ class FileSlice(NamedTuple):
 
 
 class Segment:
-    """One file of a log; `size` and `modified_ms` are changed by the log's append only.
+    """One file of a log; the log alone changes it, under its append lock.
 
     Args:
         directory: the log's directory.
@@ -89,7 +89,7 @@ class Segment:
         modified_ms: time of the last append, milliseconds since 1970.
     """
 
-    __slots__ = ("base_offset", "directory", "file", "modified_ms", "size")
+    __slots__ = ("base_offset", "directory", "file", "is_removed", "modified_ms", "size")
 
     def __init__(self, directory: Path, base_offset: int, *, size: int, modified_ms: int) -> None:
         self.directory = directory
@@ -98,6 +98,7 @@ class Segment:
         self.modified_ms = modified_ms
         # Set while the segment is appended to: the writer's descriptor must see its fsync errors.
         self.file: SegmentFile | None = None
+        self.is_removed = False
 
     @property
     def path(self) -> Path:

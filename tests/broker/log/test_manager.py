@@ -196,6 +196,37 @@ def test_open_when_restarted_then_roll_age_goes_on(
     assert log.segment_count == 2
 
 
+def test_open_when_checkpoint_is_older_than_the_segment_then_its_age_is_not_used(
+    make_manager: ManagerFactory, tmp_path: Path, clock: FakeClock
+) -> None:
+    manager = make_manager(segment_bytes=1)
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    log.flush()
+    manager.write_checkpoint()
+    log.append(ENTRY, 1)
+    log.append(ENTRY, 1)
+    abandon(manager)
+    os.utime(tmp_path / "data" / "events_0" / segment_name(24), ns=(0, 5_000_000))
+    manager = make_manager(segment_bytes=1)
+    manager.open()
+    assert manager.get_or_create("events", 0).active_since_ms == 5
+
+
+def test_start_when_running_then_checkpoint_is_written_now_and_then(tmp_path: Path) -> None:
+    config = BrokerConfig(data_dir=tmp_path / "data", flush_interval_ms=5, checkpoint_interval_ms=5)
+    manager = LogManager(config, SystemClock())
+    manager.open()
+    manager.start()
+    try:
+        manager.get_or_create("events", 0).append(ENTRY, 1)
+        path = tmp_path / "data" / "recovery-point-checkpoint"
+        wait_until(lambda: "events 0 12 " in path.read_text(), "the checkpoint")
+    finally:
+        manager.close()
+
+
 def test_close_when_flush_fails_then_not_marked_clean(
     make_manager: ManagerFactory, tmp_path: Path
 ) -> None:
