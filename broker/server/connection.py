@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from broker.errors import BrokerError
 from broker.log.segment import FileSlice
 from broker.protocol.framing import FrameSizeError, cut_frames, encode_frame
+from broker.protocol.primitives import Buffer
 from broker.server.answer import Answer, Parked, Part
 from broker.server.limits import QueuedBytes
 
@@ -21,6 +22,7 @@ LARGE_FRAME_BYTES = 1 << 16
 MAX_ANSWERS_IN_MEMORY_BYTES = 8 << 20
 MAX_QUEUED_ANSWERS = 4096
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
+_JOINED_BYTES = 1 << 16
 _SEND_TURN_BYTES = 4 << 20
 """What one connection may send in a turn: a fast reader must not starve the others."""
 
@@ -180,6 +182,7 @@ class Connection:
         total = 0
         try:
             while self._answers and total < _SEND_TURN_BYTES:
+                self._join_small()
                 parts = self._answers[0].parts
                 if parts is None:
                     break
@@ -189,6 +192,18 @@ class Connection:
         except OSError as error:
             self.fault = error
         return total
+
+    def _join_small(self) -> None:
+        """Make one of the small answers at the front, so that one call sends them all."""
+        if self._place or self._sent or len(self._answers) < 2:
+            return
+        parts: list[Buffer] = []
+        size = 0
+        while self._answers and size < _JOINED_BYTES and (small := _small(self._answers[0])):
+            parts += small
+            size += self._answers.popleft().bytes_in_memory
+        if parts:
+            self._answers.appendleft(Answer(b"".join(parts)))
 
     def _send_next(self, parts: list[Part]) -> int:
         """Send what the socket takes at once of the part whose turn it is."""
@@ -226,3 +241,11 @@ class Connection:
         self._held.clear()
         self._drop_large()
         self.sock.close()
+
+
+def _small(answer: Answer) -> list[Buffer]:
+    """Return the parts of an answer that is known, small and in memory; else nothing."""
+    if answer.parts is None or answer.bytes_in_memory > _JOINED_BYTES:
+        return []
+    parts = [part for part in answer.parts if not isinstance(part, FileSlice)]
+    return parts if len(parts) == len(answer.parts) else []

@@ -71,6 +71,7 @@ class Processor:
         self._connections: set[Connection] = set()
         self._arrived: deque[tuple[socket.socket, str]] = deque()
         self._woken: deque[Parked] = deque()
+        self._is_signalled = False
         self._connection_of: dict[Parked, Connection] = {}
         self._deadlines: list[tuple[float, int, Parked]] = []
         self._order = itertools.count()
@@ -109,7 +110,9 @@ class Processor:
     def wake(self, parked: Parked) -> None:
         """Attempt a parked request again soon; callable from any thread."""
         self._woken.append(parked)
-        self._signal()
+        if not self._is_signalled:
+            self._is_signalled = True
+            self._signal()
 
     def active_since(self, since_s: float) -> int:
         """Return how many connections had a request or took an answer since a monotonic time.
@@ -235,6 +238,8 @@ class Processor:
             self._serve(connection, attempt)
 
     def _attempt_woken(self) -> None:
+        # before the look at what has come: who comes later then signals again
+        self._is_signalled = False
         for parked in {self._woken.popleft() for _ in range(len(self._woken))}:
             self._attempt(parked, is_last=False)
 
