@@ -27,7 +27,7 @@ from pylogctl.roff import (
     title,
 )
 from pylogctl.shells import FILE_NAMES, SHELLS
-from pylogctl.tree import PANELS, CommandNode, OptionNode, describe
+from pylogctl.tree_view import PANELS, CommandNode, OptionNode, describe
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 

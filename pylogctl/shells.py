@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator
 
-from pylogctl.tree import ArgumentNode, CommandNode, OptionNode
+from pylogctl.tree_view import ArgumentNode, CommandNode, OptionNode
 
 DURATIONS = ("100ms", "1s", "10s", "1m", "5m", "1h")
 OFFSETS = ("start", "end", "-10", "@-10m", "@-1h", "@today", "@yesterday")

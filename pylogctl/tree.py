@@ -1,8 +1,8 @@
-"""The command tree: lazy groups, help layout, parse errors, and a plain view for generators.
+"""The command tree: lazy groups, help layout, and running a command line.
 
-The only module that relies on how Typer works inside (its own copy of Click is private and has
-changed between releases), so that an upgrade of Typer breaks one place, with its own tests. It
-knows no command by name.
+With `tree_view` and `parse_errors` the only modules that rely on how Typer works inside (its own
+copy of Click is private and has changed between releases), so that an upgrade breaks them alone.
+Knows no command by name.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pylogctl.context import Streams
-from pylogctl.errors import CliError, MissingCommandError, UsageError, did_you_mean
-from pylogctl.options import ASKS_FOR_PROPERTIES, Facts, fill_optional, takes_value
+from pylogctl.errors import MissingCommandError, UsageError, did_you_mean
+from pylogctl.options import ASKS_FOR_PROPERTIES, fill_optional, takes_value
+from pylogctl.parse_errors import usage_error
+from pylogctl.tree_view import HELP_FLAGS, PANELS, describe_command, facts_of
 
-PANELS = ("Options", "Input", "Selection", "Limits", "Output", "Connection", "Safety", "General")
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
-_HELP_FLAGS = {"-h", "--help"}
 _HELP_ALL = "--help-all"
 _ALIASES = {"ls": "list", "desc": "describe", "rm": "delete"}
 
@@ -31,69 +31,6 @@ class Entry(NamedTuple):
 
     module: str
     help: str
-
-
-class OptionNode(NamedTuple):
-    """An option as generators see it."""
-
-    name: str
-    flags: tuple[str, ...]
-    metavar: str
-    help: str
-    panel: str
-    envvar: str
-    choices: tuple[str, ...]
-    takes_value: bool
-    repeatable: bool
-    default: object
-
-    @property
-    def synopsis(self) -> str:
-        """Return the option as help shows it, such as `-o, --offset SPEC`."""
-        flags = ", ".join(sorted(self.flags, key=len))
-        return f"{flags} {self.metavar}" if self.metavar else flags
-
-    @property
-    def full_help(self) -> str:
-        """Return the help with choices and default, where the texts before do not show them."""
-        text = self.help
-        if self.choices and self.metavar != "|".join(self.choices):
-            text += f" One of: {', '.join(self.choices)}."
-        if self.takes_value and self.default not in (None, "", ()) and not self.repeatable:
-            text += f" Default: {self.default}."
-        return text
-
-
-class ArgumentNode(NamedTuple):
-    """A positional argument as generators see it."""
-
-    name: str
-    metavar: str
-    help: str
-    required: bool
-    repeatable: bool
-    choices: tuple[str, ...]
-
-
-class CommandNode(NamedTuple):
-    """A command or group with everything below it."""
-
-    path: tuple[str, ...]
-    help: str
-    facts: Facts
-    options: tuple[OptionNode, ...]
-    arguments: tuple[ArgumentNode, ...]
-    children: tuple[CommandNode, ...]
-
-    @property
-    def name(self) -> str:
-        """Return the full command, such as `pylogctl log verify`."""
-        return " ".join(self.path)
-
-    @property
-    def summary(self) -> str:
-        """Return the first sentence of the help."""
-        return self.help.partition("\n")[0].rstrip(".")
 
 
 class Command(TyperCommand):
@@ -109,7 +46,7 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options in the order of the panels."""
-        node = _describe(self, ctx, tuple(ctx.command_path.split()))
+        node = describe_command(self, ctx, tuple(ctx.command_path.split()))
         rows: dict[str, list[tuple[str, str]]] = {}
         for argument in node.arguments:
             rows.setdefault("Arguments", []).append((argument.metavar, argument.help))
@@ -262,7 +199,7 @@ def split_leading(args: list[str]) -> tuple[list[str], list[str], list[str]]:
     rest = list(args)
     while rest and rest[0].startswith("-") and rest[0] != "-":
         word = rest.pop(0)
-        if word in _HELP_FLAGS or word == _HELP_ALL:
+        if word in HELP_FLAGS or word == _HELP_ALL:
             own.append(word)
             continue
         moved.append(word)
@@ -313,110 +250,3 @@ def run(root: TyperGroup, args: list[str], streams: Streams) -> int:
     except typer.TyperException as error:
         raise usage_error(error) from error
     return 0
-
-
-def usage_error(error: typer.TyperException) -> CliError:
-    """Return a parse error of Typer in the words of this program."""
-    ctx = getattr(error, "ctx", None)
-    path = ctx.command_path if ctx is not None else "pylogctl"
-    hints = [f"try: {path} --help"]
-    kind = type(error).__name__
-    option = str(getattr(error, "option_name", ""))
-    param = getattr(error, "param", None)
-    if kind == "NoSuchOption":
-        return UsageError(_no_option(option, ctx, path), hints=hints)
-    if kind == "BadOptionUsage":
-        return UsageError(f"option '{option}' {_value_problem(error.message)}", hints=hints)
-    if kind == "MissingParameter" and param is not None:
-        return UsageError(f"missing {_label(param)}", hints=hints)
-    if param is not None:
-        message = error.message.rstrip(".").replace("valid int range", "valid int")
-        return UsageError(f"{_label(param)}: {message}", hints=hints)
-    extra = error.message.partition("extra argument(s) (")[2].rstrip(")")
-    message = f"unexpected argument '{extra}'" if extra else error.message.rstrip(".")
-    return UsageError(message, hints=hints)
-
-
-def _no_option(option: str, ctx: Any, path: str) -> str:
-    if option in takes_value():
-        return f"option '{option}' does not apply to '{path}'"
-    known = [flag for param in ctx.command.params for flag in param.opts] if ctx else []
-    return f"no option '{option}'{did_you_mean(option, known)}"
-
-
-def _value_problem(message: str) -> str:
-    return "takes no value" if "not take" in message else "needs a value"
-
-
-def _label(param: Any) -> str:
-    if param.param_type_name == "argument":
-        return cast(str, param.human_readable_name).strip("[].")
-    return cast(str, max(param.opts, key=len))
-
-
-def _panel_of(param: Any) -> str:
-    if param.param_type_name == "argument":
-        return "Arguments"
-    if set(param.opts) & _HELP_FLAGS:
-        return "General"
-    return param.rich_help_panel or "Options"
-
-
-def facts_of(command: Any) -> Facts:
-    """Return what `accepts` recorded about a command."""
-    return cast(Facts, getattr(command.callback, "facts", Facts()))
-
-
-def describe(root: TyperGroup) -> CommandNode:
-    """Return the whole tree as plain values, hidden commands and options left out."""
-    return _describe(root, typer.Context(root, info_name="pylogctl"), ("pylogctl",))
-
-
-def _describe(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNode:
-    children = []
-    if isinstance(command, Group):
-        for name in command.list_commands(ctx):
-            child = command.get_command(ctx, name)
-            if child is not None and not child.hidden:
-                child_ctx = typer.Context(child, info_name=name, parent=ctx)
-                children.append(_describe(child, child_ctx, (*path, name)))
-    facts = facts_of(command)
-    params = [p for p in command.get_params(ctx) if not p.hidden]
-    return CommandNode(
-        path,
-        command.help or "",
-        facts,
-        tuple(_option(p, facts) for p in params if p.param_type_name == "option"),
-        tuple(_argument(p, facts) for p in params if p.param_type_name == "argument"),
-        tuple(children),
-    )
-
-
-def _option(param: Any, facts: Facts) -> OptionNode:
-    choices = facts.choices.get(param.name, ())
-    has_value = not (param.is_flag or param.count)
-    metavar = param.metavar or ("|".join(choices) if choices else param.name.upper())
-    default = getattr(param.default, "value", param.default)
-    return OptionNode(
-        param.name,
-        (*param.opts, *param.secondary_opts),
-        metavar if has_value else "",
-        param.help or "",
-        _panel_of(param),
-        param.envvar or "",
-        choices,
-        has_value,
-        bool(param.multiple or param.count),
-        default,
-    )
-
-
-def _argument(param: Any, facts: Facts) -> ArgumentNode:
-    return ArgumentNode(
-        param.name,
-        param.metavar or param.name.upper(),
-        param.help or "",
-        bool(param.required),
-        param.nargs == -1,
-        facts.choices.get(param.name, ()),
-    )

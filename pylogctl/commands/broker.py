@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pylogctl.broker_documents import LIST, STATUS, STOP, registered_record, status_record
 from pylogctl.connections import connector, open_cluster, registry_session
 from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
@@ -25,69 +26,83 @@ from pylogctl.options import (
     accepts,
 )
 from pylogctl.progress import announced_wait
-from pylogctl.render import Column, Document, Kind, render
+from pylogctl.render import render
 from pylogctl.tree import Command, new_app
 from pylogctl.units import format_duration
 
 if TYPE_CHECKING:
     from broker.protocol.responses import BrokerAddress
-    from pylogctl.broker_control import StatusAnswer
 
 app = new_app("Start, stop and look at brokers.")
 
 STOP_TIMEOUT_S = 30.0
 READS = (ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
 
-LIST = Document(
-    "broker.list/1",
-    (
-        Column("id", "number in the cluster", Kind.INTEGER),
-        Column("host", "address for clients"),
-        Column("port", "port for clients", Kind.INTEGER),
-        Column("creator", "token of its data directory"),
-        Column("since", "registered, or started, at", Kind.TIME),
-        Column("session", "session with the registry"),
-        Column("topics", "topics it has", Kind.INTEGER),
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="Settings: Java properties, or TOML (*.toml)."),
+]
+BrokerId = Annotated[
+    int | None,
+    typer.Option("--id", metavar="N", min=0, help="Number in the cluster. Default: 0."),
+]
+Host = Annotated[
+    str | None,
+    typer.Option("--host", metavar="HOST", help="Address to listen on. Default: 127.0.0.1."),
+]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="Port to listen on; 0 picks a free one. Default: 9092.",
     ),
-    empty="no brokers",
-)
-STATUS = Document(
-    "broker.status/1",
-    (
-        Column("broker", "number in the cluster", Kind.INTEGER),
-        Column("host", "address for clients"),
-        Column("port", "port for clients", Kind.INTEGER),
-        Column("phase", "starting, running, stopping, or down"),
-        Column("uptime", "since its start, in seconds", Kind.SECONDS),
-        Column("topics", "topics it has", Kind.INTEGER),
-        Column("partitions", "partitions it has", Kind.INTEGER),
-        Column("bytes", "size of its logs", Kind.BYTES),
-        Column("connections", "open connections", Kind.INTEGER),
-        Column("produce_rate", "produce requests per second", Kind.NUMBER),
-        Column("fetch_rate", "fetch requests per second", Kind.NUMBER),
-        Column("last_flush", "last flush of a log", Kind.TIME),
-        Column("clean_start", "whether it was stopped cleanly before", Kind.BOOLEAN),
-        Column("session", "state of the session with the registry"),
-        Column("registered", "whether all is registered", Kind.BOOLEAN),
-        Column("pid", "process id", Kind.INTEGER, shown=False),
-        Column("data", "data directory", shown=False),
-        Column("zookeeper", "registry", shown=False),
-        Column("software", "program and version", shown=False),
-        Column("metrics", "counters under Kafka 0.7's names", shown=False),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="Data directory. Default: data."),
+]
+NoZookeeper = Annotated[bool, typer.Option("--no-zookeeper", help="Do without a registry.")]
+ZookeeperPort = Annotated[
+    int,
+    typer.Option(
+        "--zookeeper-port",
+        metavar="PORT",
+        min=0,
+        max=65535,
+        help="Port of the embedded registry; 0 picks a free one.",
     ),
-    empty="no brokers",
-)
-STOP = Document(
-    "broker.stop/1",
-    (
-        Column("step", "what was done"),
-        Column("seconds", "how long it took", Kind.SECONDS),
+]
+Ephemeral = Annotated[
+    bool,
+    typer.Option(
+        "--ephemeral",
+        help="A temporary directory, no registry, a free port; gone at the end.",
     ),
-    empty="",
-)
-
-_LISTENING = "Listening"
-_SERVICE = "Service"
+]
+CheckConfig = Annotated[bool, typer.Option("--check-config", help="Check the settings and end.")]
+ReadyFile = Annotated[
+    Path | None,
+    typer.Option("--ready-file", metavar="FILE", help="Write the READY line there too."),
+]
+ReadyFd = Annotated[
+    int | None,
+    typer.Option("--ready-fd", metavar="N", min=0, help="And to this open descriptor."),
+]
+Daemon = Annotated[
+    bool,
+    typer.Option("--daemon", help="Go to the background once ready."),
+]
+PidFile = Annotated[
+    Path | None,
+    typer.Option("--pid-file", metavar="FILE", help="Keep the process id there."),
+]
+LogFile = Annotated[
+    Path | None,
+    typer.Option("--log-file", metavar="FILE", help="Write the log there, not to stderr."),
+]
 
 
 @app.command("start", cls=Command)
@@ -114,77 +129,20 @@ _SERVICE = "Service"
 )
 def start(
     env: Environment,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config", metavar="FILE", help="Settings: Java properties, or TOML (*.toml)."
-        ),
-    ] = None,
-    broker_id: Annotated[
-        int | None,
-        typer.Option("--id", metavar="N", min=0, help="Number in the cluster. Default: 0."),
-    ] = None,
-    host: Annotated[
-        str | None,
-        typer.Option("--host", metavar="HOST", help="Address to listen on. Default: 127.0.0.1."),
-    ] = None,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port",
-            metavar="PORT",
-            min=0,
-            max=65535,
-            help="Port to listen on; 0 picks a free one. Default: 9092.",
-        ),
-    ] = None,
-    data: Annotated[
-        Path | None,
-        typer.Option("--data", metavar="DIR", help="Data directory. Default: data."),
-    ] = None,
-    no_zookeeper: Annotated[
-        bool, typer.Option("--no-zookeeper", help="Do without a registry.")
-    ] = False,
-    zookeeper_port: Annotated[
-        int,
-        typer.Option(
-            "--zookeeper-port",
-            metavar="PORT",
-            min=0,
-            max=65535,
-            help="Port of the embedded registry; 0 picks a free one.",
-        ),
-    ] = 2181,
-    ephemeral: Annotated[
-        bool,
-        typer.Option(
-            "--ephemeral",
-            help="A temporary directory, no registry, a free port; gone at the end.",
-        ),
-    ] = False,
-    check_config: Annotated[
-        bool, typer.Option("--check-config", help="Check the settings and end.")
-    ] = False,
-    ready_file: Annotated[
-        Path | None,
-        typer.Option("--ready-file", metavar="FILE", help="Write the READY line there too."),
-    ] = None,
-    ready_fd: Annotated[
-        int | None,
-        typer.Option("--ready-fd", metavar="N", min=0, help="And to this open descriptor."),
-    ] = None,
-    daemon: Annotated[
-        bool,
-        typer.Option("--daemon", help="Go to the background once ready."),
-    ] = False,
-    pid_file: Annotated[
-        Path | None,
-        typer.Option("--pid-file", metavar="FILE", help="Keep the process id there."),
-    ] = None,
-    log_file: Annotated[
-        Path | None,
-        typer.Option("--log-file", metavar="FILE", help="Write the log there, not to stderr."),
-    ] = None,
+    config: ConfigFile = None,
+    broker_id: BrokerId = None,
+    host: Host = None,
+    port: Port = None,
+    data: DataDir = None,
+    no_zookeeper: NoZookeeper = False,
+    zookeeper_port: ZookeeperPort = 2181,
+    ephemeral: Ephemeral = False,
+    check_config: CheckConfig = False,
+    ready_file: ReadyFile = None,
+    ready_fd: ReadyFd = None,
+    daemon: Daemon = False,
+    pid_file: PidFile = None,
+    log_file: LogFile = None,
 ) -> None:
     """Run a broker until it is told to stop.
 
@@ -385,7 +343,7 @@ def status(
         addresses = cluster.brokers() if broker is None else [find_broker(cluster, broker)]
     connect = connector(env, timeout_s=10.0)
     answers = [ask_status(connect, address) for address in addresses]
-    render(env, STATUS, [_status_record(answer) for answer in answers])
+    render(env, STATUS, [status_record(answer) for answer in answers])
     env.flush()
     failures = [answer.error for answer in answers if answer.error is not None]
     if failures and len(failures) == len(answers) == 1:
@@ -397,27 +355,6 @@ def status(
         raise typer.Exit(
             ExitStatus.UNREACHABLE if len(failures) == len(answers) else ExitStatus.PARTIAL
         )
-
-
-def _status_record(answer: StatusAnswer) -> dict[str, Any]:
-    address, document = answer.address, answer.document
-    record: dict[str, Any] = {"broker": address.id, "host": address.host, "port": address.port}
-    if document is None:
-        return {**record, "phase": "down" if answer.error else "running (0.7)"}
-    session = document["session"] or {}
-    sockets = document["metrics"]["SocketServerStats"]
-    same = ("phase", "topics", "partitions", "bytes", "connections", "clean_start", "pid",
-            "data", "zookeeper", "software", "metrics")  # fmt: skip
-    return {
-        **record,
-        **{name: document[name] for name in same},
-        "uptime": document["uptime_ms"] / 1000,
-        "produce_rate": round(sockets["ProduceRequestsPerSecond"], 1),
-        "fetch_rate": round(sockets["FetchRequestsPerSecond"], 1),
-        "last_flush": document["last_flush_ms"],
-        "session": session.get("state"),
-        "registered": session.get("is_registered"),
-    }
 
 
 @app.command("list", cls=Command)
@@ -437,16 +374,8 @@ def _registered(env: Environment) -> Iterator[dict[str, Any]]:
     from pylogctl.broker_control import registered_brokers
 
     with registry_session(env) as session:
-        for one in registered_brokers(session):
-            yield {
-                "id": one.id,
-                "host": one.host,
-                "port": one.port,
-                "creator": one.creator,
-                "since": one.since_ms,
-                "session": one.session,
-                "topics": one.topic_count,
-            }
+        for broker in registered_brokers(session):
+            yield registered_record(broker)
 
 
 def _given_brokers(env: Environment) -> Iterator[dict[str, Any]]:

@@ -37,7 +37,7 @@ def completion(
     """Print a shell completion script."""
     from pylogctl.app import root
     from pylogctl.shells import SHELLS
-    from pylogctl.tree import describe
+    from pylogctl.tree_view import describe
 
     script = SHELLS[shell](describe(root()))
     if not install:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,86 +16,31 @@ from pylogctl.confirmation import confirm_name
 from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
+from pylogctl.log_documents import (
+    DUMP,
+    RECOVER,
+    STAT,
+    VERIFY,
+    plan_record,
+    problem_record,
+    stat_record,
+    summary_line,
+    with_file_column,
+)
 from pylogctl.options import CONFIRM, DRY_RUN, OUTPUT, PAGER, PROGRESS, accepts
 from pylogctl.pager import paged
 from pylogctl.progress import progress
-from pylogctl.render import Column, Document, Kind, render
+from pylogctl.render import render
 from pylogctl.tree import Command, new_app
-from pylogctl.units import format_size
 
 if TYPE_CHECKING:
-    from broker.log.inspect import RecoveryPlan, SegmentStat, VerifySummary
+    from broker.log.inspect import VerifySummary
     from pylogctl.segment_dump import Dumped
 
 app = new_app("Dump, verify and recover segment files.")
 
 PARALLEL_FROM_BYTES = 64 << 20
 READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
-
-DUMP = Document(
-    "log.dump/1",
-    (
-        Column("file", "segment file", shown=False),
-        Column("pos", "position in the file", Kind.INTEGER),
-        Column("offset", "offset in the log, by the file's name", Kind.INTEGER, shown=False),
-        Column("size", "bytes of payload", Kind.INTEGER),
-        Column("magic", "version of the message format", Kind.INTEGER),
-        Column("codec", "compression of the entry"),
-        Column("crc", "CRC-32 of the payload"),
-        Column("valid", "whether the entry is undamaged", Kind.BOOLEAN),
-        Column("inner", "index inside a compressed entry", Kind.INTEGER),
-        Column("payload", "the payload as text"),
-    ),
-    empty="no messages",
-)
-VERIFY = Document(
-    "log.verify/1",
-    (
-        Column("file", "segment file"),
-        Column("pos", "position of the damage", Kind.INTEGER),
-        Column("kind", "crc, size, magic, codec, compressed, partial, gap or overlap"),
-        Column("expected", "what should be there"),
-        Column("found", "what is there"),
-        Column("bytes_after", "bytes from there to the end of the file", Kind.BYTES),
-        Column("skipped_bytes", "bytes up to the next good entry", Kind.BYTES, shown=False),
-    ),
-    empty="",
-)
-STAT = Document(
-    "log.stat/1",
-    (
-        Column("file", "segment file"),
-        Column("bytes", "size of the file", Kind.BYTES),
-        Column("entries", "outer entries", Kind.INTEGER),
-        Column("messages", "messages, unfolded", Kind.INTEGER),
-        Column("min", "smallest payload", Kind.BYTES),
-        Column("avg", "mean payload", Kind.BYTES),
-        Column("max", "largest payload", Kind.BYTES),
-        Column("codecs", "entries by codec"),
-        Column("ratio", "bytes of payload for a compressed byte", Kind.NUMBER),
-        Column("fault", "what ended the good part"),
-        Column("magics", "entries by version of the format", shown=False),
-        Column("sizes", "messages by payload size, below each power of two", shown=False),
-        Column("payload_bytes", "bytes of all payloads", Kind.BYTES, shown=False),
-        Column("valid_bytes", "how far the file is good", Kind.BYTES, shown=False),
-    ),
-    empty="no files",
-)
-RECOVER = Document(
-    "log.recover/1",
-    (
-        Column("file", "segment file"),
-        Column("bytes", "size of the file before", Kind.BYTES),
-        Column("cut_at", "position to cut at", Kind.INTEGER),
-        Column("cut_bytes", "bytes that go", Kind.BYTES),
-        Column("fault", "what is wrong there"),
-        Column("messages_kept", "good entries before it", Kind.INTEGER),
-        Column("later_segments", "segments behind the cut, to be moved away"),
-        Column("backup", "where the cut bytes went"),
-        Column("done", "whether it was cut", Kind.BOOLEAN),
-    ),
-    empty="nothing to recover",
-)
 
 Files = Annotated[
     list[Path],
@@ -105,6 +50,103 @@ Files = Annotated[
 ]
 FilesOnDisk = Annotated[
     list[Path], typer.Argument(metavar="FILE|DIR...", help="Segment files, directories of them.")
+]
+Offset = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--offset",
+        metavar="SPEC",
+        help="Part to show. Default: all.",
+        rich_help_panel="Selection",
+    ),
+]
+MaxMessages = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--max-messages",
+        metavar="N",
+        min=0,
+        help="Stop after so many.",
+        rich_help_panel="Limits",
+    ),
+]
+Shallow = Annotated[
+    bool,
+    typer.Option(
+        "--shallow",
+        help="Show compressed entries as one, not what is inside.",
+        rich_help_panel="Selection",
+    ),
+]
+NoPayload = Annotated[
+    bool, typer.Option("--no-payload", help="Leave payloads out.", rich_help_panel="Output")
+]
+Payload = Annotated[
+    Literal["utf8", "hex", "base64", "escape"],
+    typer.Option("--payload", help="How payloads are shown.", rich_help_panel="Output"),
+]
+MessageFormat = Annotated[
+    str | None,
+    typer.Option(
+        "-F",
+        "--format",
+        metavar="STR",
+        help="Write messages in this format instead.",
+        rich_help_panel="Output",
+    ),
+]
+Deep = Annotated[
+    bool,
+    typer.Option("--deep/--shallow", help="Unfold compressed entries too (--deep, the default)."),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        rich_help_panel="Limits",
+        help="Processes. Default: one for each processor, one for little data.",
+    ),
+]
+MaxErrors = Annotated[
+    int,
+    typer.Option(
+        "--max-errors",
+        metavar="N",
+        min=1,
+        help="Stop in a file after so many.",
+        rich_help_panel="Limits",
+    ),
+]
+EngineChoice = Annotated[
+    Literal["zlib", "crcmod"],
+    typer.Option("--engine", help="What computes CRCs; crcmod is independent and slow."),
+]
+Execute = Annotated[
+    bool,
+    typer.Option(
+        "--execute", help="Do it; without it only the plan is shown.", rich_help_panel="Safety"
+    ),
+]
+NoBackup = Annotated[
+    bool,
+    typer.Option(
+        "--no-backup",
+        help="Do not keep the cut bytes in a side file.",
+        rich_help_panel="Safety",
+    ),
+]
+Confirm = Annotated[
+    str | None,
+    typer.Option(
+        "--confirm",
+        metavar="NAME",
+        rich_help_panel="Safety",
+        help="With --yes: the file's name, or `all` for several files.",
+    ),
 ]
 
 
@@ -122,52 +164,12 @@ FilesOnDisk = Annotated[
 def dump(
     env: Environment,
     files: Files,
-    offset: Annotated[
-        str | None,
-        typer.Option(
-            "-o",
-            "--offset",
-            metavar="SPEC",
-            help="Part to show. Default: all.",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
-    max_messages: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            "--max-messages",
-            metavar="N",
-            min=0,
-            help="Stop after so many.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
-    shallow: Annotated[
-        bool,
-        typer.Option(
-            "--shallow",
-            help="Show compressed entries as one, not what is inside.",
-            rich_help_panel="Selection",
-        ),
-    ] = False,
-    no_payload: Annotated[
-        bool, typer.Option("--no-payload", help="Leave payloads out.", rich_help_panel="Output")
-    ] = False,
-    payload: Annotated[
-        Literal["utf8", "hex", "base64", "escape"],
-        typer.Option("--payload", help="How payloads are shown.", rich_help_panel="Output"),
-    ] = "utf8",
-    message_format: Annotated[
-        str | None,
-        typer.Option(
-            "-F",
-            "--format",
-            metavar="STR",
-            help="Write messages in this format instead.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    offset: Offset = None,
+    max_messages: MaxMessages = None,
+    shallow: Shallow = False,
+    no_payload: NoPayload = False,
+    payload: Payload = "utf8",
+    message_format: MessageFormat = None,
 ) -> None:
     """Show the messages of segment files.
 
@@ -182,7 +184,7 @@ def dump(
         if message_format is not None:
             _write_formatted(out, message_format, found)
         else:
-            document = _with_file_column(DUMP) if len(paths) > 1 else DUMP
+            document = with_file_column(DUMP) if len(paths) > 1 else DUMP
             render(out, document, (record_of(path, dumped, show) for path, dumped in found))
         out.flush()
     if invalid.count:
@@ -225,11 +227,6 @@ def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Du
         env.write(write_message(Received(facts, number, env.clock.time_ms(), group="")))
 
 
-def _with_file_column(document: Document) -> Document:
-    columns = tuple(c._replace(shown=c.shown or c.name == "file") for c in document.columns)
-    return document._replace(columns=columns)
-
-
 @contextmanager
 def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
     """Give the segment files that paths stand for; standard input becomes a file of its own."""
@@ -260,36 +257,10 @@ def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
 def verify(
     env: Environment,
     files: Files,
-    deep: Annotated[
-        bool,
-        typer.Option(
-            "--deep/--shallow", help="Unfold compressed entries too (--deep, the default)."
-        ),
-    ] = True,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            min=1,
-            rich_help_panel="Limits",
-            help="Processes. Default: one for each processor, one for little data.",
-        ),
-    ] = None,
-    max_errors: Annotated[
-        int,
-        typer.Option(
-            "--max-errors",
-            metavar="N",
-            min=1,
-            help="Stop in a file after so many.",
-            rich_help_panel="Limits",
-        ),
-    ] = 100,
-    engine: Annotated[
-        Literal["zlib", "crcmod"],
-        typer.Option("--engine", help="What computes CRCs; crcmod is independent and slow."),
-    ] = "zlib",
+    deep: Deep = True,
+    jobs: Jobs = None,
+    max_errors: MaxErrors = 100,
+    engine: EngineChoice = "zlib",
 ) -> None:
     """Check every byte of segment files, and how files of one log join up.
 
@@ -311,34 +282,12 @@ def verify(
                 engine=engine,
                 progress=meter.advance,
             )
-    render(env, VERIFY, [_problem_record(problem) for problem in summary.problems])
+    render(env, VERIFY, [problem_record(problem) for problem in summary.problems])
     env.flush()
     for unreadable in summary.unreadable:
         env.complain(f"'{unreadable.path}': {unreadable.reason.lower()}")
-    env.note(_summary_line(summary, env.clock.monotonic_s() - started_s))
+    env.note(summary_line(summary, env.clock.monotonic_s() - started_s))
     raise typer.Exit(_verify_status(summary))
-
-
-def _problem_record(problem: Any) -> dict[str, Any]:
-    return {
-        "file": str(problem.file),
-        "pos": problem.position,
-        "kind": problem.kind,
-        "expected": problem.expected,
-        "found": problem.found,
-        "bytes_after": problem.bytes_after,
-        "skipped_bytes": problem.skipped_bytes,
-    }
-
-
-def _summary_line(summary: VerifySummary, elapsed_s: float) -> str:
-    files, problems = len(summary.reports), len(summary.problems)
-    size = summary.size_bytes
-    return (
-        f"{files} file{'' if files == 1 else 's'}, {format_size(size)}, "
-        f"{summary.message_count:,} messages, {problems} problem{'' if problems == 1 else 's'}, "
-        f"{format_size(size / max(elapsed_s, 1e-9))}/s"
-    )
 
 
 def _verify_status(summary: VerifySummary) -> ExitStatus:
@@ -370,7 +319,7 @@ def stat(env: Environment, files: Files) -> None:
             for path in paths:
                 stats.append(segment_stat(path))
                 meter.advance(stats[-1].size_bytes)
-    render(env, STAT, [_stat_record(one) for one in stats])
+    render(env, STAT, [stat_record(one) for one in stats])
     damaged = [str(one.path) for one in stats if one.fault]
     if damaged:
         raise CliError(
@@ -378,26 +327,6 @@ def stat(env: Environment, files: Files) -> None:
             f"{len(damaged)} files are damaged; their figures end there",
             hints=[f"try: pylogctl log verify {damaged[0]}"],
         )
-
-
-def _stat_record(one: SegmentStat) -> dict[str, Any]:
-    ratio = one.compression_ratio
-    return {
-        "file": str(one.path),
-        "bytes": one.size_bytes,
-        "entries": one.entry_count,
-        "messages": one.message_count,
-        "min": one.min_payload_bytes,
-        "avg": round(one.average_payload_bytes, 1),
-        "max": one.max_payload_bytes,
-        "codecs": dict(one.codec_counts),
-        "ratio": None if ratio is None else round(ratio, 3),
-        "fault": one.fault.name.lower() if one.fault else None,
-        "magics": dict(one.magic_counts),
-        "sizes": {str(size): count for size, count in one.payload_size_counts.items()},
-        "payload_bytes": one.payload_bytes,
-        "valid_bytes": one.valid_bytes,
-    }
 
 
 @app.command("recover", cls=Command)
@@ -414,29 +343,9 @@ def _stat_record(one: SegmentStat) -> dict[str, Any]:
 def recover(
     env: Environment,
     files: FilesOnDisk,
-    execute: Annotated[
-        bool,
-        typer.Option(
-            "--execute", help="Do it; without it only the plan is shown.", rich_help_panel="Safety"
-        ),
-    ] = False,
-    no_backup: Annotated[
-        bool,
-        typer.Option(
-            "--no-backup",
-            help="Do not keep the cut bytes in a side file.",
-            rich_help_panel="Safety",
-        ),
-    ] = False,
-    confirm: Annotated[
-        str | None,
-        typer.Option(
-            "--confirm",
-            metavar="NAME",
-            rich_help_panel="Safety",
-            help="With --yes: the file's name, or `all` for several files.",
-        ),
-    ] = None,
+    execute: Execute = False,
+    no_backup: NoBackup = False,
+    confirm: Confirm = None,
 ) -> None:
     """Cut segment files behind their last valid message.
 
@@ -448,25 +357,11 @@ def recover(
 
     plans = [plan for plan in map(plan_recovery, expand_paths(files)) if plan.cut_bytes]
     if not execute or env.settings.dry_run or not plans:
-        render(env, RECOVER, [_plan_record(plan, done=False) for plan in plans])
+        render(env, RECOVER, [plan_record(plan, done=False) for plan in plans])
         if plans:
             env.note("nothing changed; add --execute")
         return
     name = plans[0].path.name if len(plans) == 1 else "all"
     confirm_name(env, "log recover", name, confirm)
     done = [recover_file(plan.path, backup=not no_backup, clock=env.clock) for plan in plans]
-    render(env, RECOVER, [_plan_record(plan, done=True) for plan in done])
-
-
-def _plan_record(plan: RecoveryPlan, *, done: bool) -> dict[str, Any]:
-    return {
-        "file": str(plan.path),
-        "bytes": plan.size_bytes,
-        "cut_at": plan.valid_end,
-        "cut_bytes": plan.cut_bytes,
-        "fault": plan.fault.name.lower(),
-        "messages_kept": plan.entry_count,
-        "later_segments": [path.name for path in plan.later_segments],
-        "backup": None if plan.side_file is None else str(plan.side_file),
-        "done": done,
-    }
+    render(env, RECOVER, [plan_record(plan, done=True) for plan in done])

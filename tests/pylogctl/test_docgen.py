@@ -13,7 +13,7 @@ from pylogctl import docgen
 from pylogctl.app import root
 from pylogctl.exit_status import ExitStatus
 from pylogctl.manview import render_page
-from pylogctl.tree import CommandNode, describe
+from pylogctl.tree_view import CommandNode, describe
 from tests.pylogctl.conftest import REPOSITORY
 
 FILES = {file.path: file.text for file in docgen.generate()}

@@ -7,7 +7,8 @@ import pytest
 from pylogctl.app import Pylogctl, root
 from pylogctl.exit_status import ExitStatus
 from pylogctl.shells import walk
-from pylogctl.tree import CommandNode, describe, split_leading
+from pylogctl.tree import split_leading
+from pylogctl.tree_view import CommandNode, describe
 from tests.pylogctl.conftest import Invoke
 
 NODES = list(walk(describe(root())))
