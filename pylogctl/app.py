@@ -17,7 +17,9 @@ class Pylogctl(RootGroup):
 
     entries: ClassVar[dict[str, Entry]] = {
         "broker": Entry("pylogctl.commands.broker", "Start, stop and look at brokers."),
-        "produce": Entry("pylogctl.commands.produce", "Write messages from stdin or files to a topic."),
+        "produce": Entry(
+            "pylogctl.commands.produce", "Write messages from stdin or files to a topic."
+        ),
         "consume": Entry("pylogctl.commands.consume", "Read messages of topics to stdout."),
         "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
