@@ -85,7 +85,7 @@ def test_maximum_when_events_are_counted_together_then_is_their_average(
 ) -> None:
     stats.record(0.25)
     stats.record(2.0, count=4)
-    stats.record(0.5, count=4)
+    stats.record(0.6, count=4)
 
     assert stats.window().max_s == 0.5
 
