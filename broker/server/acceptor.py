@@ -16,7 +16,10 @@ from broker.server.processor import Processor
 logger = logging.getLogger(__name__)
 
 _BACKLOG = 512
-_OUT_OF_DESCRIPTORS_PAUSE_S = 0.1
+_MAX_PORT = 65535
+_PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
+_PAUSE_S = 0.1
+"""After an accept that failed for lack of something, such as descriptors."""
 
 
 class AddressInUseError(BrokerError):
@@ -34,13 +37,16 @@ def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
     Raises:
         AddressInUseError: somebody else listens there, or the address is not of this machine.
     """
+    if not 0 <= port <= _MAX_PORT:
+        raise AddressInUseError(f"cannot listen on {host}:{port}: ports end at {_MAX_PORT}")
     try:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise AddressInUseError(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        reason = str(error.strerror).lower()
+        raise AddressInUseError(f"cannot listen on {host}:{port}: {reason}") from error
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if receive_bytes:
@@ -49,9 +55,9 @@ def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        raise AddressInUseError(
-            f"cannot listen on {host}:{port}: {error.strerror}; choose another --port"
-        ) from error
+        hint = "; choose another --port" if error.errno in _PORT_ERRORS else ""
+        reason = str(error.strerror).lower()
+        raise AddressInUseError(f"cannot listen on {host}:{port}: {reason}{hint}") from error
     listener.setblocking(False)
     return listener
 
@@ -82,6 +88,7 @@ class Acceptor:
         self._peer_log = peer_log
         self._send_bytes = send_bytes
         self._stopped = threading.Event()
+        self._is_short_of_something = False
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="acceptor", daemon=True)
 
@@ -90,7 +97,9 @@ class Acceptor:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop accepting, close the listener and join the thread."""
+        """Stop accepting, close the listener and join the thread; a second call does nothing."""
+        if self._stopped.is_set():
+            return
         self._stopped.set()
         self._wake_sender.send(b"\0")
         if self._thread.ident is not None:
@@ -114,12 +123,19 @@ class Acceptor:
             except (BlockingIOError, ConnectionAbortedError, InterruptedError):
                 return
             except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE):
-                    raise
-                logger.error("cannot accept: %s; raise the limit on open files", error.strerror)
-                self._stopped.wait(_OUT_OF_DESCRIPTORS_PAUSE_S)
+                self._pause(error)
                 return
+            self._is_short_of_something = False
             self._admit(sock, str(address[0]))
+
+    def _pause(self, error: OSError) -> None:
+        """Wait for what the system is short of; say so when that begins."""
+        if not self._is_short_of_something:
+            self._is_short_of_something = True
+            is_descriptors = error.errno in (errno.EMFILE, errno.ENFILE)
+            hint = "; raise the limit on open files" if is_descriptors else ""
+            logger.error("cannot accept connections: %s%s", error.strerror, hint)
+        self._stopped.wait(_PAUSE_S)
 
     def _admit(self, sock: socket.socket, address: str) -> None:
         exceeded = self._count.enter(address)

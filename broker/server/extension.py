@@ -12,9 +12,11 @@ from typing import Any, NamedTuple, Protocol
 from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
+    BrokerError,
     RequestTimedOutError,
     ServerError,
     ShuttingDownError,
+    UnknownServerError,
     UnknownTopicError,
     WrongPartitionError,
 )
@@ -57,6 +59,8 @@ logger = logging.getLogger(__name__)
 
 LOOKUP_DEADLINE_S = 60.0
 SHUTDOWN_DEADLINE_S = 3600.0
+MAX_PARTITIONS = 10_000
+"""Of a topic that a client creates on one broker: a metadata answer tells of each of them."""
 
 
 class Host(Protocol):
@@ -195,6 +199,9 @@ class ExtensionHandler:
             offset = _offset_for(log, lookup.kind, lookup.argument)
         except ServerError as error:
             return LookedUp(partition, error.code, -1, -1, -1)
+        except BrokerError as error:  # a damaged segment has no wire code of its own
+            logger.error("a lookup failed: %s", error)
+            return LookedUp(partition, UnknownServerError.code, -1, -1, -1)
         return LookedUp(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
@@ -208,8 +215,9 @@ class ExtensionHandler:
 
     def metadata(self, request: MetadataRequest, header: RequestHeader) -> Answer:
         """Answer with this broker's topics and the partitions it leads."""
-        known = self._logs.topics()
-        asked = known if request.topics is None else request.topics
+        topics = self._logs.topics()
+        known = frozenset(topics)
+        asked = topics if request.topics is None else request.topics
         address = self._host.address()
         response = MetadataResponse(
             cluster_id=self._host.hello().cluster_id,
@@ -242,6 +250,11 @@ class ExtensionHandler:
             ServerError: it exists, its name or number of partitions is illegal, or the disk
                 refuses.
         """
+        if request.partition_count > MAX_PARTITIONS:
+            raise WrongPartitionError(
+                f"topic '{request.topic}' cannot have {request.partition_count} partitions: "
+                f"the most is {MAX_PARTITIONS}"
+            )
         self._logs.create_topic(request.topic, request.partition_count)
         return Answer(encode_extension_response(header.correlation_id, b""))
 

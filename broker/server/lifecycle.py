@@ -67,6 +67,7 @@ class Broker:
         )
         self._queued_bytes = QueuedBytes(config.max_queued_bytes)
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
+        self._software = f"pylogctl {metadata.version('pylogctl')}"
         self._started_ms = self._clock.time_ms()
         self._refuses_appends = False
         self._phase = "starting"
@@ -199,8 +200,11 @@ class Broker:
         """Shut down: deregister, let clients go, flush, write the marker, close.
 
         A shutdown that a client asked for waits for the other clients to move on, unless it was
-        forced; one by a signal does not. Can be called on a broker that never started.
+        forced; one by a signal does not. Can be called on a broker that never started, or whose
+        start failed; a second call does nothing.
         """
+        if self._phase in ("stopping", "stopped"):
+            return
         self._phase = "stopping"
         self._step("deregister", self._deregister)
         if self._shutdown_requested.is_set() and not self._force:
@@ -212,6 +216,7 @@ class Broker:
             for on_flushed in self._on_flushed:
                 on_flushed(document)
         self._stop_everything()
+        self._phase = "stopped"
         logger.info("broker %d is down", self.config.broker_id)
 
     def _step(self, name: str, action: Callable[[], None]) -> None:
@@ -232,7 +237,7 @@ class Broker:
     def _wait_for_clients(self) -> None:
         give_up_s = self._clock.monotonic_s() + MAX_CLIENT_WAIT_S
         pause = threading.Event()
-        while (now_s := self._clock.monotonic_s()) < give_up_s:
+        while not self._force and (now_s := self._clock.monotonic_s()) < give_up_s:
             if not any(one.active_since(now_s - QUIET_CLIENT_S) for one in self._processors):
                 return
             pause.wait(0.05)
@@ -269,7 +274,7 @@ class Broker:
         return HelloResponse(
             broker_id=self.config.broker_id,
             cluster_id=self.config.zookeeper,
-            software=f"pylogctl {metadata.version('pylogctl')}",
+            software=self._software,
             max_message_bytes=self.config.max_message_bytes,
             max_request_bytes=self.config.max_request_bytes,
             versions=supported_versions(),
@@ -284,7 +289,7 @@ class Broker:
             "host": address.host,
             "port": address.port,
             "pid": os.getpid(),
-            "software": self.hello().software,
+            "software": self._software,
             "phase": self._phase,
             "started_ms": self._started_ms,
             "uptime_ms": self._clock.time_ms() - self._started_ms,
