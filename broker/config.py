@@ -390,6 +390,28 @@ class ConsumerConfig(Settings):
         _P("socket.buffersize", "socket_receive_bytes", _INT, "SO_RCVBUF; 0 the system's", 0),
         _P("fetch.size", "fetch_bytes", _INT, "per partition and request", 1),
         _P("fetch.wait.max.ms", "max_wait_ms", _INT, "how long a read may wait", 0),
+        _P("groupid", "group", _TEXT, "the consumer group"),
+        _P("consumerid", "consumer_name", _TEXT, "the member's name; empty: one is made"),
+        _P("autocommit.enable", "auto_commit", _BOOL, "commit finished offsets by itself"),
+        _P("autocommit.interval.ms", "auto_commit_interval_ms", _INT, "how often", 1),
+        _P(
+            "autooffset.reset",
+            "offset_reset",
+            _TEXT,
+            "where to start without an offset, or with one out of range",
+            choices=("smallest", "largest", "fail"),
+        ),
+        _P("queuedchunks.max", "max_queued_chunks", _INT, "read ahead for each stream", 1),
+        _P("fetcher.backoff.ms", "fetch_backoff_ms", _INT, "longest wait for a lost broker", 1),
+        _P("rebalance.retries.max", "rebalance_retries", _INT, "attempts in a row", 1),
+        _P("rebalance.backoff.ms", "rebalance_backoff_ms", _INT, "longest wait between them", 1),
+        _P(
+            "consumer.timeout.ms",
+            "consumer_timeout_ms",
+            _INT,
+            "raise when nothing came for so long; -1 waits for ever",
+            -1,
+        ),
         *ZOOKEEPER_PROPERTIES,
     )
 
@@ -399,6 +421,16 @@ class ConsumerConfig(Settings):
     socket_receive_bytes: int = 0
     fetch_bytes: int = 1 << 20
     max_wait_ms: int = 500
+    group: str = ""
+    consumer_name: str = ""
+    auto_commit: bool = True
+    auto_commit_interval_ms: int = 10_000
+    offset_reset: str = "smallest"
+    max_queued_chunks: int = 10
+    fetch_backoff_ms: int = 1000
+    rebalance_retries: int = 4
+    rebalance_backoff_ms: int = 2000
+    consumer_timeout_ms: int = -1
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000
     zk_connection_timeout_ms: int = 6000

@@ -100,6 +100,7 @@ class Session:
             logger=_kazoo_logger,
         )
         self._client.add_listener(self._on_state)
+        self._note_granted_timeout()
 
     def __enter__(self) -> Session:
         self.start()
@@ -123,6 +124,22 @@ class Session:
         """Return the id of the session, `None` while there is no connection."""
         client_id = self._client.client_id
         return client_id[0] if client_id else None
+
+    @property
+    def session_timeout_s(self) -> float:
+        """Return after how long of silence the server ends the session; it may clamp our wish."""
+        return self._session_timeout_s
+
+    def _note_granted_timeout(self) -> None:
+        """Learn the timeout that the server grants; kazoo keeps it to itself."""
+        connect = self._client._connection._connect
+
+        def connect_and_note(*where: Any) -> tuple[float, float]:
+            read_timeout_ms, connect_timeout_ms = connect(*where)
+            self._session_timeout_s = read_timeout_ms * 1.5 / 1000  # it reads for two thirds of it
+            return read_timeout_ms, connect_timeout_ms
+
+        self._client._connection._connect = connect_and_note
 
     def start(self, timeout_s: float = 10.0) -> None:
         """Connect, and wait until the session stands.
@@ -170,6 +187,37 @@ class Session:
             lambda: self._client.get_async(full, watch=_as_watcher(watch)), path
         )
         return value, _node_stat(stat)
+
+    def get_many(self, node_paths: Iterable[str]) -> dict[str, tuple[bytes, NodeStat]]:
+        """Return values and stats of nodes, with all requests under way at once.
+
+        Args:
+            node_paths: absolute path below the chroot of each; those that do not exist are left
+                out of the answer.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time.
+        """
+        deadline_s = self._deadline_s()
+        full_paths = {path: resolve(self._address.chroot, path) for path in node_paths}
+        with self._translated("/"):
+            while True:
+                self._await_connection(deadline_s)
+                pending = {path: self._client.get_async(full) for path, full in full_paths.items()}
+                try:
+                    return self._collect(pending, deadline_s)
+                except LOST_REQUEST:
+                    continue
+
+    def _collect(
+        self, pending: Mapping[str, Any], deadline_s: float
+    ) -> dict[str, tuple[bytes, NodeStat]]:
+        found = {}
+        for path, result in pending.items():
+            with suppress(kazoo_errors.NoNodeError):
+                value, stat = _answer(result, deadline_s)
+                found[path] = (value, _node_stat(stat))
+        return found
 
     def exists(self, path: str, *, watch: Callable[[], None] | None = None) -> NodeStat | None:
         """Return what is known about a node, `None` if there is none.
@@ -250,11 +298,12 @@ class Session:
         """
         self._write(lambda: self._start_create(path, value, ephemeral), path)
 
-    def create_many(self, nodes: Mapping[str, bytes]) -> list[str]:
-        """Create ephemeral nodes and their parents, with all requests under way at once.
+    def create_many(self, nodes: Mapping[str, bytes], *, ephemeral: bool = True) -> list[str]:
+        """Create nodes and their parents, with all requests under way at once.
 
         Args:
             nodes: absolute path below the chroot, and value, of each.
+            ephemeral: delete them when this session ends.
 
         Returns:
             The paths of those that exist already, which are left as they are.
@@ -265,7 +314,9 @@ class Session:
         deadline_s = self._deadline_s()
         with self._translated("/"):
             self._await_connection(deadline_s)
-        pending = [(path, self._start_create(path, value, True)) for path, value in nodes.items()]
+        pending = [
+            (path, self._start_create(path, value, ephemeral)) for path, value in nodes.items()
+        ]
         existing = []
         for path, result in pending:
             try:
@@ -294,6 +345,36 @@ class Session:
         """
         full = resolve(self._address.chroot, path)
         self._write(lambda: self._client.set_async(full, value, version), path)
+
+    def set_many(self, nodes: Mapping[str, tuple[bytes, int]]) -> dict[str, int]:
+        """Replace values of nodes, with all requests under way at once.
+
+        Args:
+            nodes: absolute path below the chroot of each; its new value, and the version it must
+                have (-1 for any).
+
+        Returns:
+            The new version of each node that was replaced; those that are missing or have another
+            version are left as they are.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time; any of them may have been replaced.
+        """
+        deadline_s = self._deadline_s()
+        with self._translated("/"):
+            self._await_connection(deadline_s)
+        pending = [
+            (path, self._client.set_async(resolve(self._address.chroot, path), value, version))
+            for path, (value, version) in nodes.items()
+        ]
+        versions = {}
+        for path, result in pending:
+            with (
+                suppress(RegistryNodeNotFoundError, RegistryConflictError),
+                self._translated(path),
+            ):
+                versions[path] = _answer(result, deadline_s).version
+        return versions
 
     def delete(self, path: str, *, version: int = -1) -> None:
         """Delete a node that has no children.

@@ -221,3 +221,36 @@ def test_watch_when_missing_node_is_created_then_is_called(session: Session) -> 
     session.create("/a")
 
     assert called.wait(WATCH_DEADLINE_S)
+
+
+def test_get_many_when_some_are_missing_then_gives_the_others(session: Session) -> None:
+    session.create("/a/1", b"one")
+    session.create("/a/2", b"two")
+
+    found = session.get_many(["/a/1", "/a/2", "/a/3"])
+
+    assert {path: value for path, (value, _) in found.items()} == {"/a/1": b"one", "/a/2": b"two"}
+
+
+def test_set_many_when_a_version_differs_then_sets_only_the_others(session: Session) -> None:
+    session.create("/a/1", b"one")
+    session.create("/a/2", b"two")
+
+    versions = session.set_many({"/a/1": (b"x", 0), "/a/2": (b"y", 7), "/a/3": (b"z", 0)})
+
+    assert versions == {"/a/1": 1}
+    assert session.get("/a/1")[0] == b"x"
+    assert session.get("/a/2")[0] == b"two"
+
+
+def test_create_many_when_persistent_then_no_session_owns_the_nodes(session: Session) -> None:
+    assert session.create_many({"/a/1": b"one", "/a/2": b""}, ephemeral=False) == []
+
+    assert session.get("/a/1")[1].ephemeral_owner == 0
+
+
+def test_session_timeout_when_server_clamps_it_then_is_what_the_server_grants(
+    zookeeper: str,
+) -> None:
+    with Session(zookeeper, session_timeout_ms=60_000) as patient:
+        assert patient.session_timeout_s == 4.0  # 20 of the server's ticks
