@@ -478,7 +478,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l payload-file -d
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l batch -d 'Messages in a batch' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s z -l codec -d 'Compression of a batch' -r -a 'none gzip snappy lz4 zstd'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l acks -d 'Wait for nothing, for written (1) or for flushed (-1)' -r -a '0 1 -1'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l threads -d 'Threads' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l threads -d 'Threads that work at the same time' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l rate -d 'No faster than this on average: 1000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l warmup -d 'Messages to send before the clock starts' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -508,7 +508,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l duration -d 'St
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s o -l offset -d 'Where to start, and to end: START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s p -l partition -d 'Only these: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l threads -d 'Threads' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l threads -d 'Threads that work at the same time' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l idle-timeout -d 'Stop when nothing came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
