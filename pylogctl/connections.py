@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pylogctl.context import Environment
@@ -17,6 +18,7 @@ from pylogctl.progress import announced_wait
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
     from broker.client.connection import Connection
+    from broker.config import ConsumerConfig, ProducerConfig
     from broker.protocol.responses import BrokerAddress
     from broker.zk.session import Session
 
@@ -85,16 +87,37 @@ def open_cluster(env: Environment, connect: Connect | None = None) -> Iterator[C
         registry.stop()
 
 
-def connector(env: Environment, *, timeout_s: float = 30.0, receive_bytes: int = 0) -> Connect:
+def with_addresses(env: Environment, config: ProducerConfig | ConsumerConfig) -> Environment:
+    """Return the environment with brokers and registry from `-X` where no option names them."""
+    settings = env.settings
+    if not settings.brokers and settings.zookeeper is None:
+        settings = replace(
+            settings,
+            brokers=tuple(filter(None, config.broker_list.split(","))),
+            zookeeper=config.zookeeper or None,
+        )
+    return replace(env, settings=settings)
+
+
+def connector(
+    env: Environment,
+    *,
+    timeout_s: float = 30.0,
+    connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    send_bytes: int = 0,
+    receive_bytes: int = 0,
+) -> Connect:
     """Return what makes connections to brokers, with the limits the user asked for.
 
     Args:
         env: `--timeout` bounds connecting and every answer.
         timeout_s: how long an answer is waited for without `--timeout`.
+        connect_timeout_s: how long connecting is tried, at most.
+        send_bytes: SO_SNDBUF; 0 leaves it to the system.
         receive_bytes: SO_RCVBUF; 0 leaves it to the system.
     """
     answer_s = env.timeout_s(timeout_s)
-    connect_s = min(env.timeout_s(CONNECT_TIMEOUT_S), CONNECT_TIMEOUT_S)
+    connect_s = min(env.timeout_s(connect_timeout_s), connect_timeout_s)
 
     def connect(address: BrokerAddress) -> Connection:
         from broker.client.connection import Connection
@@ -107,10 +130,15 @@ def connector(env: Environment, *, timeout_s: float = 30.0, receive_bytes: int =
                 address,
                 timeout_s=answer_s,
                 connect_timeout_s=connect_s,
+                send_bytes=send_bytes,
                 receive_bytes=receive_bytes,
             )
         return Connection(
-            address, timeout_s=answer_s, connect_timeout_s=connect_s, receive_bytes=receive_bytes
+            address,
+            timeout_s=answer_s,
+            connect_timeout_s=connect_s,
+            send_bytes=send_bytes,
+            receive_bytes=receive_bytes,
         )
 
     return connect

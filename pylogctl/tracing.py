@@ -29,6 +29,7 @@ class TracedConnection(Connection):
         address: as for `Connection`, like the rest.
         timeout_s: how long an answer is waited for.
         connect_timeout_s: how long connecting is tried.
+        send_bytes: SO_SNDBUF; 0 leaves it to the system.
         receive_bytes: SO_RCVBUF; 0 leaves it to the system.
     """
 
@@ -39,12 +40,14 @@ class TracedConnection(Connection):
         *,
         timeout_s: float,
         connect_timeout_s: float,
+        send_bytes: int,
         receive_bytes: int,
     ) -> None:
         super().__init__(
             address,
             timeout_s=timeout_s,
             connect_timeout_s=connect_timeout_s,
+            send_bytes=send_bytes,
             receive_bytes=receive_bytes,
         )
         self._env = env

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.connection import Connection
 from broker.client.partitioner import round_robin_partitioner
 from broker.client.producer import Producer
 from broker.config import ConsumerConfig, ProducerConfig, Settings
 from broker.protocol.compression import Codec
 from broker.protocol.requests import Acks
-from broker.protocol.responses import BrokerAddress
+from pylogctl.connections import connector
 from pylogctl.context import Environment
 from pylogctl.errors import UsageError
 from pylogctl.perf.produce import Batch, SizeRange, make_batches, read_batches
@@ -146,19 +145,13 @@ def connect_with(env: Environment, config: ProducerConfig | ConsumerConfig) -> C
         env: `--timeout` goes before the timeouts of the settings.
         config: of producer or consumer.
     """
-    send_bytes = config.socket_send_bytes if isinstance(config, ProducerConfig) else 0
-    receive_bytes = config.socket_receive_bytes if isinstance(config, ConsumerConfig) else 0
-
-    def connect(address: BrokerAddress) -> Connection:
-        return Connection(
-            address,
-            timeout_s=env.timeout_s(config.socket_timeout_ms / 1000),
-            connect_timeout_s=env.timeout_s(config.connect_timeout_ms / 1000),
-            send_bytes=send_bytes,
-            receive_bytes=receive_bytes,
-        )
-
-    return connect
+    return connector(
+        env,
+        timeout_s=config.socket_timeout_ms / 1000,
+        connect_timeout_s=config.connect_timeout_ms / 1000,
+        send_bytes=config.socket_send_bytes if isinstance(config, ProducerConfig) else 0,
+        receive_bytes=config.socket_receive_bytes if isinstance(config, ConsumerConfig) else 0,
+    )
 
 
 def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) -> Producer:

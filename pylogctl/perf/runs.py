@@ -14,7 +14,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.positions import Positions
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.topic import TopicPartition, check_topic_name
-from pylogctl.connections import open_cluster
+from pylogctl.connections import open_cluster, with_addresses
 from pylogctl.consume_options import Span
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
@@ -65,7 +65,7 @@ def run_produce(
     """
     connect = connect_with(env, config)
     with (
-        open_cluster(env, connect) as cluster,
+        open_cluster(with_addresses(env, config), connect) as cluster,
         graceful_stop() as stop,
         intervals(env, every_s) as shown,
     ):
@@ -88,7 +88,7 @@ def plan_record(env: Environment, plan: ProducePlan, config: ProducerConfig) -> 
         BrokerError: a broker or the registry does not answer.
     """
     check_topic_name(plan.topic)
-    with open_cluster(env, connect_with(env, config)) as cluster:
+    with open_cluster(with_addresses(env, config), connect_with(env, config)) as cluster:
         partitions = cluster.partitions(plan.topic)
     sizes = [sum(map(len, batch)) for batch in plan.batches]
     return {
@@ -127,7 +127,7 @@ def run_consume(
     """
     connect = connect_with(env, config)
     with ExitStack() as stack:
-        cluster = stack.enter_context(open_cluster(env, connect))
+        cluster = stack.enter_context(open_cluster(with_addresses(env, config), connect))
         ranges = _resolve(env, cluster, connect, selection)
         stop = stack.enter_context(graceful_stop())
         shown = stack.enter_context(intervals(env, every_s))

@@ -224,6 +224,16 @@ def test_produce_when_an_option_is_wrong_says_which(
     assert result.stdout == b""
 
 
+def test_produce_finds_brokers_by_property(running_broker: Broker, invoke: Invoke) -> None:
+    address = f"broker.list={at(running_broker)}"
+    result = invoke("perf", "produce", "t", "-X", address, "--messages", "5", "--output", "json")
+    assert record(result)["messages"] == 5
+
+
+def test_produce_when_verbose_tells_the_requests(perf: Invoke) -> None:
+    assert "-> " in perf("produce", "--messages", "5", "-vv").stderr
+
+
 def test_produce_when_no_broker_is_there_is_unreachable(invoke: Invoke) -> None:
     result = invoke("perf", "produce", "t", "-b", "127.0.0.1:1", "--timeout", "50ms")
     assert result.status == ExitStatus.UNREACHABLE
