@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable
+from functools import partial
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
@@ -19,8 +20,11 @@ from broker.errors import (
     NO_ERROR,
     BrokerError,
     BrokerUnreachableError,
+    LogCorruptError,
     MessageSizeTooLargeError,
+    RequestTimedOutError,
     RequestTimeoutError,
+    ServerError,
     error_for_code,
 )
 from broker.protocol.codec import scan
@@ -40,6 +44,7 @@ from broker.topic import TopicPartition, check_topic_name
 
 DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
 _BARRIER_PAUSE_S = 0.02
+_BROKER_SHARE_OF_TIMEOUT = 0.9
 
 
 class Delivery:
@@ -217,15 +222,18 @@ class Producer:
         """Wait until consumers can find and read all that was sent, whatever the acknowledgements.
 
         Raises:
-            RequestTimeoutError: it takes longer than the timeout; the text says what is missing.
+            RequestTimedOutError, RequestTimeoutError: it takes longer than the timeout; the text
+                says what is missing.
+            LogCorruptError: a broker no longer has what it acknowledged.
             BrokerError: a broker fails meanwhile.
         """
         self.flush()
         for channel in self._channels.values():
             channel.barrier()
-        for topic in self._new_topics:
+        sent_topics = {topic for channel in self._channels.values() for topic in channel.topics()}
+        for topic in self._new_topics & sent_topics:
             self._wait_until_known(topic)
-        self._new_topics.clear()
+        self._new_topics -= sent_topics
 
     def _wait_until_known(self, topic: str) -> None:
         """Wait until a topic that came into being with our messages is there for others."""
@@ -346,7 +354,8 @@ class Channel:
     def _publish(
         self, partition: TopicPartition, message_set: Buffer, acks: Acks
     ) -> PublishRequest:
-        timeout_ms = int(self._timeout_s * 1000)
+        # less than the connection waits for an answer, so that the broker can say that time is up
+        timeout_ms = int(self._timeout_s * 1000 * _BROKER_SHARE_OF_TIMEOUT)
         return PublishRequest(acks, timeout_ms, (PartitionSet(partition, message_set),))
 
     def _receive_one(self) -> None:
@@ -382,29 +391,49 @@ class Channel:
         )
         return next(iter(decode_offsets_response(self._connection.receive())), 0)
 
+    def topics(self) -> set[str]:
+        """Return the topics something was sent to."""
+        return {partition.topic for partition in self._ends}
+
     def barrier(self) -> None:
         """Wait until all that was sent can be read.
 
         Raises:
-            RequestTimeoutError: it takes longer than the timeout.
+            RequestTimedOutError: it takes longer than the timeout; the text says what is missing.
+            LogCorruptError: the broker no longer has what it acknowledged.
             BrokerError: the broker fails.
         """
         for partition, end in self._ends.items():
-            if self._connection.hello() is None:
-                self._barrier_07(partition, end)
-            elif self._acks is not Acks.COMMITTED:
-                # an empty committed publish waits for all that was written before it
-                body = self._connection.call(self._publish(partition, b"", Acks.COMMITTED))
-                (published,) = decode_publish_response(body)
-                if published.error != NO_ERROR:
-                    raise error_for_code(published.error, published.text)
+            # a connection may have been closed for its idleness since the last acknowledgement
+            self._retrying(partial(self._wait_until_readable, partition, end))
+
+    def _wait_until_readable(self, partition: TopicPartition, end: int) -> None:
+        if self._connection.hello() is None:
+            self._barrier_07(partition, end)
+        elif self._acks is not Acks.COMMITTED:
+            # an empty committed publish waits for all that was written before it
+            body = self._connection.call(self._publish(partition, b"", Acks.COMMITTED))
+            (published,) = decode_publish_response(body)
+            if published.error == RequestTimedOutError.code:
+                raise self._not_readable(partition, end, self._latest_07(partition))
+            if published.error != NO_ERROR:
+                raise error_for_code(published.error, published.text)
+            if published.base_offset < end:
+                raise LogCorruptError(
+                    f"{partition} ends at {published.base_offset} and not at {end}: the broker "
+                    "has lost what it acknowledged as written"
+                )
+
+    def _not_readable(self, partition: TopicPartition, end: int, latest: int) -> ServerError:
+        missing = f"{end - latest} bytes" if end > latest else "some"
+        return RequestTimedOutError(
+            f"{missing} of {partition} cannot be read yet, "
+            f"{self._timeout_s:g}s after they were sent"
+        )
 
     def _barrier_07(self, partition: TopicPartition, end: int) -> None:
         give_up_s = time.monotonic() + self._timeout_s
         while (latest := self._latest_07(partition)) < end:
             if time.monotonic() >= give_up_s:
-                raise RequestTimeoutError(
-                    f"{end - latest} bytes of {partition} cannot be read yet, "
-                    f"{self._timeout_s:g}s after they were sent"
-                )
+                raise self._not_readable(partition, end, latest)
             time.sleep(_BARRIER_PAUSE_S)

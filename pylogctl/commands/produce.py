@@ -357,11 +357,13 @@ def produce(  # the signature is the option table
 
 def _tell(env: Environment, topic: str, outcome: Outcome) -> None:
     """Write the summary: as a document to stdout if one was asked for, else as a note."""
-    from pylogctl.producing import summary
-    from pylogctl.render import render
+    from pylogctl.producing.summary import summary_text
 
     dry_run = env.settings.dry_run
     if env.settings.output is None:
-        env.note(summary.summary_text(topic, outcome, dry_run=dry_run))
-    else:
-        render(env, summary.DOCUMENT, [summary.summary_record(topic, outcome, dry_run=dry_run)])
+        env.note(summary_text(topic, outcome, dry_run=dry_run))
+        return
+    from pylogctl.producing.document import DOCUMENT, summary_record
+    from pylogctl.render import render
+
+    render(env, DOCUMENT, [summary_record(topic, outcome, dry_run=dry_run)])

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Protocol
+from functools import cache, partial
+from typing import TYPE_CHECKING, Protocol
 
 from broker.client.producer import Producer
 from broker.clock import Clock
 from broker.topic import TopicPartition
-from pylogctl.envelope import read_envelope
 from pylogctl.errors import UsageError
+from pylogctl.escapes import escape
 from pylogctl.framing import Shape
 from pylogctl.framing_reader import ChunkReader, Framed, Refuse, read_messages
-from pylogctl.producing.csv_records import read_column
+from pylogctl.partition_list import PartitionPattern
 from pylogctl.producing.input_reader import InputReader
 from pylogctl.producing.limits import Limits, Quota, Refusals
 from pylogctl.producing.message_lane import Interpret, MessageLane, Outgoing, Route
 from pylogctl.producing.plan import Plan
-from pylogctl.producing.receipts import Receipt
 from pylogctl.producing.routing import partition_for
 from pylogctl.producing.sender import Sender
-from pylogctl.producing.templates import expand
 from pylogctl.producing.text_lane import TextLane
 
-_LINES = (Shape.DELIMITED, Shape.HEX, Shape.BASE64, Shape.JSONL)
+if TYPE_CHECKING:
+    from pylogctl.producing.receipts import Receipt
+
+Step = Callable[[Outgoing, int, int], Outgoing]
+"""Changes what is to be sent, given its number in the input and in the run."""
 
 
 class Lane(Protocol):
@@ -114,6 +116,8 @@ def fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
 def _read_records(plan: Plan, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
     limit = plan.max_message_bytes
     if plan.input.csv_column is not None:
+        from pylogctl.producing.csv_records import read_column
+
         return read_column(stream, plan.input.csv_column, max_message_bytes=limit, refuse=refuse)
     # What is cut off a message or put into it makes it shorter or longer than it came.
     if plan.key_delimiter is not None:
@@ -123,24 +127,59 @@ def _read_records(plan: Plan, stream: ChunkReader, refuse: Refuse) -> Iterator[F
 
 def _interpreter(plan: Plan, clock: Clock) -> Interpret:
     """Return what makes of a framed message what is to be sent."""
-    is_jsonl = plan.framing.shape is Shape.JSONL
-    is_line = plan.framing.shape in _LINES
+    steps = []
+    if plan.framing.shape is Shape.JSONL:
+        steps.append(_open_envelope(plan))
+    if plan.key_delimiter is not None:
+        steps.append(_split_key(plan.key_delimiter, "line" if _is_by_line(plan) else "message"))
+    if plan.input.template:
+        steps.append(_expand_template(clock))
 
     def interpret(framed: Framed, number: int) -> Outgoing:
-        payload, key, partition = framed.payload, None, None
-        if is_jsonl:
-            payload, partition = read_envelope(payload, framed.number, strict=plan.input.strict)
-        if plan.key_delimiter is not None:
-            key, delimiter, payload = payload.partition(plan.key_delimiter)
-            if not delimiter:
-                what = "line" if is_line else "message"
-                shown = plan.key_delimiter.decode("utf-8", "backslashreplace")
-                raise UsageError(f"{what} {framed.number}: no key delimiter '{shown}' in it")
-        if plan.input.template:
-            payload = expand(payload, number, clock)
-        return Outgoing(payload, key, partition if plan.keep_partition else None)
+        outgoing = Outgoing(framed.payload)
+        for step in steps:
+            outgoing = step(outgoing, framed.number, number)
+        return outgoing
 
     return interpret
+
+
+def _is_by_line(plan: Plan) -> bool:
+    by_line = (Shape.DELIMITED, Shape.HEX, Shape.BASE64, Shape.JSONL)
+    return plan.framing.shape in by_line and plan.framing.delimiter == b"\n"
+
+
+def _open_envelope(plan: Plan) -> Step:
+    from pylogctl.envelope import read_envelope
+
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        payload, partition = read_envelope(outgoing.payload, line_number, strict=plan.input.strict)
+        if plan.keep_partition and partition is None:
+            raise UsageError(f"line {line_number}: no partition, which --keep-partition needs")
+        return Outgoing(payload, None, partition)
+
+    return step
+
+
+def _split_key(delimiter: bytes, what: str) -> Step:
+    shown = escape(delimiter)
+
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        key, found, payload = outgoing.payload.partition(delimiter)
+        if not found:
+            raise UsageError(f"{what} {line_number}: no key delimiter '{shown}' in it")
+        return outgoing._replace(payload=payload, key=key)
+
+    return step
+
+
+def _expand_template(clock: Clock) -> Step:
+    from pylogctl.producing.templates import expand
+
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        return outgoing._replace(payload=expand(outgoing.payload, number, clock))
+
+    return step
 
 
 def _router(plan: Plan, producer: Producer, fixed: TopicPartition | None) -> Route:
@@ -150,10 +189,13 @@ def _router(plan: Plan, producer: Producer, fixed: TopicPartition | None) -> Rou
     if not plan.keep_partition:
         return lambda outgoing: producer.choose_partition(plan.topic, outgoing.key)
 
+    @cache
+    def partition_of(pattern: PartitionPattern) -> TopicPartition:
+        home = "" if pattern.home is None else f"{pattern.home}-"
+        return partition_for(producer, plan.topic, f"{home}{pattern.first}", pattern)
+
     def keep(outgoing: Outgoing) -> TopicPartition:
-        pattern = outgoing.partition
-        if pattern is None:
-            raise UsageError("a message names no partition, which --keep-partition needs")
-        return partition_for(producer, plan.topic, str(pattern), pattern)
+        assert outgoing.partition is not None  # refused before
+        return partition_of(outgoing.partition)
 
     return keep

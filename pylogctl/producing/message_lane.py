@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
-from pylogctl.errors import UsageError
+from pylogctl.errors import CliError, UsageError
 from pylogctl.framing_reader import ChunkReader, Framed, Refuse, too_large
 from pylogctl.partition_list import PartitionPattern
 from pylogctl.producing.input_reader import InputReader, InputStopped
@@ -123,10 +123,7 @@ class MessageLane:
             for framed in self._read_records(reader, refuse):
                 self._count = self._count_before + framed.number
                 self.position = framed.position + len(framed.raw)
-                try:
-                    self._take(framed)
-                except UsageError as error:
-                    self._refuse(error, reader)
+                self._take(framed, reader)
                 if self._quota.is_used_up():
                     break
         except InputStopped:
@@ -143,26 +140,30 @@ class MessageLane:
         self._send_all()
         self._sender.flush()
 
-    def _refuse(self, error: UsageError, reader: InputReader) -> None:
+    def _refuse(self, error: CliError, reader: InputReader) -> None:
         # what came before the message is sent, whatever becomes of the run
         self._send_all()
         self._refusals.refuse(error, reader.name)
 
-    def _take(self, framed: Framed) -> None:
+    def _take(self, framed: Framed, reader: InputReader) -> None:
         number = self._count
-        outgoing = self._interpret(framed, number)
-        payload = outgoing.payload
-        if self._skip_empty and not payload:
+        try:
+            outgoing = self._interpret(framed, number)
+            payload = outgoing.payload
+            if self._skip_empty and not payload:
+                return
+            if len(payload) > self._limits.message_bytes:
+                raise too_large(
+                    framed.number, framed.position, len(payload), self._limits.message_bytes
+                )
+            partition = self._route(outgoing)
+        except CliError as error:
+            self._refuse(error, reader)
             return
-        if len(payload) > self._limits.message_bytes:
-            raise too_large(
-                framed.number, framed.position, len(payload), self._limits.message_bytes
-            )
-        if self._is_confirmed is not None and self._is_confirmed(number, payload):
-            self._quota.use(1)
-            return
-        self._add(self._route(outgoing), number, payload)
         self._quota.use(1)
+        if self._is_confirmed is not None and self._is_confirmed(number, payload):
+            return
+        self._add(partition, number, payload)
         if self._accepted is not None:
             self._accepted(framed.raw)
 

@@ -7,10 +7,10 @@ message is decided in the lanes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
@@ -31,14 +31,14 @@ from pylogctl.producing.lanes import Lane, make_lane
 from pylogctl.producing.limits import Limits, Quota, Refusals
 from pylogctl.producing.pacing import Pacer
 from pylogctl.producing.plan import DEFAULT_LINGER_S, Plan
-from pylogctl.producing.readback import SentSets
-from pylogctl.producing.receipts import Receipt, ReceiptWriter
-from pylogctl.producing.sender import Batch, Nowhere, Sender
+from pylogctl.producing.sender import Batch, Confirmed, Nowhere, Sender
 from pylogctl.producing.sources import Sources, check_files
 from pylogctl.progress import Progress, announced_wait, progress
 from pylogctl.signals import StopRequest, graceful_stop
 
-_ANSWER_GRACE_S = 1.0
+if TYPE_CHECKING:
+    from pylogctl.producing.readback import SentSets
+    from pylogctl.producing.receipts import Receipt
 
 
 class Outcome(NamedTuple):
@@ -110,7 +110,7 @@ class _Run:
         self._peers = peers
         self._sources = sources
         self._stop = stop
-        self._sent_sets = SentSets()
+        self._sent_sets = _sent_sets(env, plan)
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.complain)
         pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
         self._sender = self._make_sender(pacer, receipts)
@@ -129,8 +129,12 @@ class _Run:
 
     def _make_sender(self, pacer: Pacer | None, receipts: BinaryIO | None) -> Sender:
         plan = self._plan
-        observers = [] if receipts is None else [ReceiptWriter(receipts).write]
-        if plan.records.verify and not self._env.settings.dry_run:
+        observers: list[Callable[[Confirmed], None]] = []
+        if receipts is not None:
+            from pylogctl.producing.receipts import ReceiptWriter
+
+            observers.append(ReceiptWriter(receipts).write)
+        if self._sent_sets is not None:
             observers.append(self._sent_sets.note)
         return Sender(
             Nowhere() if self._env.settings.dry_run else self._peers.producer,
@@ -171,10 +175,14 @@ class _Run:
             try:
                 self._read_inputs(meter)
                 self._sender.flush()
-            except (CliError, OSError):
-                # what came before the trouble is sent; it deserves its chance to arrive
-                with suppress(CliError, BrokerError):
-                    self._sender.flush()
+            except CliError as error:
+                if not self._sender.has_failed:
+                    self._finish_quietly()
+                    count = self._sender.message_count
+                    error.hints += (f"messages sent before: {count}",) if count else ()
+                raise
+            except OSError:
+                self._finish_quietly()
                 raise
         is_verified = self._finish()
         return Outcome(
@@ -186,6 +194,13 @@ class _Run:
             is_verified,
             self._status(),
         )
+
+    def _finish_quietly(self) -> None:
+        """Give what was sent before some trouble its chance to arrive; that trouble is told."""
+        with suppress(CliError, BrokerError):
+            self._sender.flush()
+            if self._plan.barrier:
+                self._sender.barrier()
 
     def _read_inputs(self, meter: Progress) -> None:
         read_bytes = 0
@@ -231,7 +246,7 @@ class _Run:
             return False
         with announced_wait(self._env, "the brokers to make all of it readable"):
             self._sender.barrier()
-        if not self._plan.records.verify or self._stop.is_set:
+        if self._sent_sets is None or self._stop.is_set:
             return False
         peers = self._peers
         self._sent_sets.verify(
@@ -243,6 +258,15 @@ class _Run:
         if self._stop.is_set:
             return self._stop.status
         return ExitStatus.PARTIAL if self._refusals.count else ExitStatus.OK
+
+
+def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
+    """Return what remembers all that is sent, if it is to be verified."""
+    if not plan.records.verify or env.settings.dry_run:
+        return None
+    from pylogctl.producing.readback import SentSets
+
+    return SentSets()
 
 
 def _do_nothing() -> None:
@@ -269,10 +293,9 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
     connect_s = min(limit_s, config.connect_timeout_ms / 1000)
 
     def connect(address: BrokerAddress) -> Connection:
-        # Longer than a broker takes to say that time is up, so that it can say so.
         return Connection(
             address,
-            timeout_s=limit_s + _ANSWER_GRACE_S,
+            timeout_s=limit_s,
             connect_timeout_s=connect_s,
             send_bytes=config.socket_send_bytes,
         )
@@ -314,6 +337,8 @@ def _load_receipt(plan: Plan) -> Receipt | None:
     path = plan.records.resume
     if path is None:
         return None
+    from pylogctl.producing.receipts import Receipt
+
     if path == plan.records.receipt and not path.exists():
         return Receipt()
     return Receipt.load(path, plan.topic)

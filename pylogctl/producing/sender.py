@@ -112,6 +112,8 @@ class Sender:
         """How many messages were acknowledged in each partition."""
         self.payload_bytes = 0
         """Bytes of payload acknowledged."""
+        self.has_failed = False
+        """Whether a broker is gone, or has refused what it must not."""
 
     @property
     def message_count(self) -> int:
@@ -186,6 +188,7 @@ class Sender:
 
     def _failure(self, error: BrokerError, batch: Batch | None = None) -> BrokerError | CliError:
         """Return an error with what is known of all that was sent, `batch` being lost."""
+        self.has_failed = True
         lost = [batch] if batch is not None else []
         # what other brokers have in flight may well have arrived
         with suppress(BrokerError):

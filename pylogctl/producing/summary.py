@@ -1,48 +1,17 @@
-"""What a run did, as a line for people and as a record for programs."""
+"""What a run did, as a line for people."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from broker.topic import TopicPartition
-from pylogctl.producing.run import Outcome
-from pylogctl.render import Column, Document, Kind
 from pylogctl.units import format_count, format_duration, format_size
 
-DOCUMENT = Document(
-    "produce/1",
-    (
-        Column("topic", "topic that was written to"),
-        Column("partitions", "partitions that were written to"),
-        Column("messages", "messages confirmed", Kind.INTEGER),
-        Column("bytes", "their payloads", Kind.BYTES),
-        Column("seconds", "time until all could be read", Kind.SECONDS),
-        Column("messages_per_second", "messages by time", Kind.NUMBER),
-        Column("refused", "messages left out as they could not be sent", Kind.INTEGER),
-        Column("resumed", "messages an earlier run had sent", Kind.INTEGER),
-        Column("verified", "all was read back and compared", Kind.BOOLEAN),
-        Column("dry_run", "nothing was sent", Kind.BOOLEAN),
-    ),
-    empty="nothing",
-)
+if TYPE_CHECKING:
+    from pylogctl.producing.run import Outcome
+
 _NAMED_PARTITIONS = 3
-
-
-def summary_record(topic: str, outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
-    """Return the record of a run."""
-    return {
-        "topic": topic,
-        "partitions": [partition.name for partition in sorted(outcome.partitions)],
-        "messages": outcome.message_count,
-        "bytes": outcome.payload_bytes,
-        "seconds": round(outcome.seconds, 6),
-        "messages_per_second": round(outcome.message_count / max(outcome.seconds, 1e-9)),
-        "refused": outcome.refused_count,
-        "resumed": outcome.resumed_count,
-        "verified": outcome.is_verified,
-        "dry_run": dry_run,
-    }
 
 
 def summary_text(topic: str, outcome: Outcome, *, dry_run: bool) -> str:

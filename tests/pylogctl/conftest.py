@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -51,13 +52,15 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.fixture
 def invoke() -> Invoke:
-    """Run a command line in this process, with streams in memory."""
+    """Run a command line in this process; standard input is a file with a descriptor."""
 
     def run(*args: str, stdin: bytes = b"", tty: bool = False) -> Result:
         stdout, stderr, echoed = io.BytesIO(), io.StringIO(), io.StringIO()
-        streams = Streams(io.BytesIO(stdin), stdout, stderr, stdout_is_tty=tty)
         failure = None
-        with redirect_stdout(echoed):
+        with redirect_stdout(echoed), tempfile.TemporaryFile() as file:
+            file.write(stdin)
+            file.seek(0)
+            streams = Streams(file, stdout, stderr, stdout_is_tty=tty)
             try:
                 status = tree.run(root(), list(args), streams)
             except Exception as error:
