@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -220,7 +221,7 @@ class _Sender:
         if plan.rate is not None:
             share = plan.rate._replace(per_second=plan.rate.per_second / plan.thread_count)
             self._pacer = Pacer(share, clock, self._wait)
-        self._under_way: list[_Sent] = []
+        self._under_way: defaultdict[int, deque[_Sent]] = defaultdict(deque)
 
     def run(self) -> None:
         """Send until the budget is spent or it is time to stop, then wait for all of it."""
@@ -243,7 +244,8 @@ class _Sender:
             self._pacer.wait_for(len(batch), payload_bytes)
         sent_s = time.monotonic()
         delivery = self._producer.send(self._plan.topic, batch)
-        self._under_way.append(_Sent(delivery, len(batch), payload_bytes, sent_s))
+        home = delivery.partition.home
+        self._under_way[home].append(_Sent(delivery, len(batch), payload_bytes, sent_s))
         if self._plan.is_sequential:
             self._producer.flush()
         self._settle()
@@ -256,15 +258,11 @@ class _Sender:
         self._halt.wait(give_up_s - time.monotonic())
 
     def _settle(self) -> None:
-        """Count what is acknowledged by now."""
+        """Count what is acknowledged by now; a broker acknowledges in the order of sending."""
         now_s = time.monotonic()
-        waiting: list[_Sent] = []
-        for one in self._under_way:
-            if not one.delivery.is_done:
-                waiting.append(one)
-                continue
-            base_offset = one.delivery.result()
-            if base_offset >= 0:
-                self.tally.latencies.add(now_s - one.sent_s)
-            self.tally.add(one.message_count, one.payload_bytes)
-        self._under_way = waiting
+        for queue in self._under_way.values():
+            while queue and queue[0].delivery.is_done:
+                one = queue.popleft()
+                if one.delivery.result() >= 0:
+                    self.tally.latencies.add(now_s - one.sent_s)
+                self.tally.add(one.message_count, one.payload_bytes)
