@@ -26,6 +26,7 @@ from pylogctl.progress import progress
 from pylogctl.render import Document, Record, chosen_columns, render
 from pylogctl.targets import Done, for_each
 from pylogctl.tree import Command, new_app
+from pylogctl.units import format_time
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
@@ -339,7 +340,7 @@ def offsets(
     """
     from pylogctl.consume_options import make_span
     from pylogctl.offset_resolution import resolve
-    from pylogctl.offset_spec import Mark, OffsetRange
+    from pylogctl.offset_spec import ByTime, Mark, OffsetRange
     from pylogctl.partition_list import parse_partition_list
     from pylogctl.selection import select_partitions, select_topics
     from pylogctl.topic_documents import OFFSETS, offsets_record
@@ -357,6 +358,9 @@ def offsets(
                 found = resolve(whole, one, facts.positions, strict=strict_offset)
                 for warning in found.warnings:
                     env.warn(warning)
+                for side in (start, end):
+                    if isinstance(side, ByTime):
+                        env.trace(1, f"{one}: looked up {format_time(side.time_ms)}")
                 records.append(offsets_record(one, found))
             return records
 

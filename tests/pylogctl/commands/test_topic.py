@@ -364,6 +364,14 @@ def test_offsets_turns_an_expression_into_numbers(
     assert (record["start"], record["end"], record["bytes"]) == (start, end, end - start)
 
 
+def test_offsets_when_verbose_tells_the_moment_that_was_looked_up(
+    running_broker: Broker, topic: Invoke
+) -> None:
+    fill(running_broker, "t", [b"1"])
+    result = topic("offsets", "t", "--at", "@1700000000", "-v")
+    assert "t[0-0]: looked up 2023-11-14T22:13:20.000Z\n" in result.stderr
+
+
 def test_offsets_when_the_message_is_inside_a_compressed_set_tells_how_many_to_skip(
     running_broker: Broker, topic: Invoke
 ) -> None:
