@@ -14,10 +14,12 @@ from pathlib import Path
 
 from tests.bench import (
     codec_loops,
+    commands,
     fetch,
     library,
     machine,
     memory,
+    pipes,
     produce,
     report,
     start,
@@ -33,9 +35,11 @@ BENCHMARKS: dict[str, Benchmark] = {
     "produce": produce.run,
     "fetch": fetch.run,
     "library": library.run,
+    "pipes": pipes.run,
     "verify": verify.run,
     "memory": memory.run,
     "start": start.run,
+    "commands": commands.run,
 }
 
 

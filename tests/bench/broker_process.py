@@ -15,6 +15,8 @@ from broker.client.connection import Connection
 from broker.protocol.responses import BrokerAddress
 
 REPOSITORY = Path(__file__).parents[2]
+PYLOGCTL = Path(sys.executable).with_name("pylogctl")
+"""The command as it is installed beside this interpreter."""
 _STOP_TIMEOUT_S = 60.0
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
