@@ -46,6 +46,7 @@ class Lane(Protocol):
 
 def make_lane(
     plan: Plan,
+    fixed: TopicPartition | None,
     producer: Producer,
     sender: Sender,
     clock: Clock,
@@ -60,6 +61,7 @@ def make_lane(
 
     Args:
         plan: what to do.
+        fixed: the partition that everything goes to, if there is one.
         producer: knows partitions.
         sender: takes batches.
         clock: for templates.
@@ -68,12 +70,7 @@ def make_lane(
         refusals: told of messages that cannot be sent.
         accepted: given the input bytes of what is sent.
         receipt: what an earlier run has had confirmed.
-
-    Raises:
-        CliError: there is no such partition.
-        BrokerError: no broker can be reached.
     """
-    fixed = fixed_partition(plan, producer)
     if fixed is not None and plan.is_plain:
         return TextLane(
             sender,

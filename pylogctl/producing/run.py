@@ -9,25 +9,22 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.connection import Connection
 from broker.client.partitioner import PARTITIONERS
 from broker.client.producer import Producer
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
-from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from pylogctl.connections import open_cluster
+from pylogctl.connections import connector, open_cluster, with_addresses
 from pylogctl.context import Environment
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.failure import failure_of
 from pylogctl.framing import Framing, Shape
 from pylogctl.producing.input_reader import STDIN, InputStopped, signal_wakeup
-from pylogctl.producing.lanes import Lane, make_lane
+from pylogctl.producing.lanes import Lane, fixed_partition, make_lane
 from pylogctl.producing.limits import Limits, Quota, Refusals
 from pylogctl.producing.pacing import Pacer
 from pylogctl.producing.plan import DEFAULT_LINGER_S, Plan
@@ -78,7 +75,7 @@ def run(env: Environment, plan: Plan) -> Outcome:
         check_files(plan.files)
     receipt = _load_receipt(plan)
     with ExitStack() as stack:
-        peers = stack.enter_context(_connected(_with_addresses(env, plan.config), plan))
+        peers = stack.enter_context(_connected(with_addresses(env, plan.config), plan))
         peers.producer.partitions(plan.topic)
         receipts = stack.enter_context(_receipt_file(env, plan, receipt))
         stop = stack.enter_context(graceful_stop())
@@ -115,8 +112,12 @@ class _Run:
         pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
         self._sender = self._make_sender(pacer, receipts)
         self._receipt = receipt
+        fixed = fixed_partition(plan, peers.producer)
+        where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
+        env.trace(1, f"sending to {where}, acks {plan.acks.name.lower()}")
         self._lane: Lane = make_lane(
             plan,
+            fixed,
             peers.producer,
             self._sender,
             env.clock,
@@ -175,6 +176,7 @@ class _Run:
             try:
                 self._read_inputs(meter)
                 self._sender.flush()
+                self._env.flush()
             except CliError as error:
                 if not self._sender.has_failed:
                     self._finish_quietly()
@@ -290,16 +292,12 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
     """Open the way to the brokers for the time of a block."""
     config = plan.config
     limit_s = _limit_s(env, config)
-    connect_s = min(limit_s, config.connect_timeout_ms / 1000)
-
-    def connect(address: BrokerAddress) -> Connection:
-        return Connection(
-            address,
-            timeout_s=limit_s,
-            connect_timeout_s=connect_s,
-            send_bytes=config.socket_send_bytes,
-        )
-
+    connect = connector(
+        env,
+        timeout_s=limit_s,
+        connect_timeout_s=config.connect_timeout_ms / 1000,
+        send_bytes=config.socket_send_bytes,
+    )
     with open_cluster(env, connect) as cluster:
         producer = Producer(
             cluster,
@@ -315,18 +313,6 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
             yield Peers(cluster, connect, producer)
         finally:
             producer.close()
-
-
-def _with_addresses(env: Environment, config: ProducerConfig) -> Environment:
-    """Return the environment with brokers and registry from `-X` where no option names them."""
-    settings = env.settings
-    if not settings.brokers and settings.zookeeper is None:
-        settings = replace(
-            settings,
-            brokers=tuple(filter(None, config.broker_list.split(","))),
-            zookeeper=config.zookeeper or None,
-        )
-    return replace(env, settings=settings)
 
 
 def _load_receipt(plan: Plan) -> Receipt | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from broker import Broker
 from broker.protocol.codec import encode
 from tests.pylogctl.conftest import REPOSITORY, process_environment
 
@@ -67,3 +68,13 @@ def test_log_commands_import_no_network(tmp_path: Path, segment: Path, command: 
 def test_consume_with_a_broker_given_imports_neither_registry_nor_tables(tmp_path: Path) -> None:
     args = ["consume", "t", "-b", "127.0.0.1:1", "--timeout", "100ms"]
     assert not _imported(tmp_path, *args) & HEAVY
+
+
+def test_produce_with_a_broker_given_imports_neither_registry_nor_tables(
+    tmp_path: Path, running_broker: Broker
+) -> None:
+    (tmp_path / "input").write_bytes(b"a\n")
+    args = ["produce", "t", "-b", f"127.0.0.1:{running_broker.port}", str(tmp_path / "input")]
+    imported = _imported(tmp_path, *args)
+    assert "broker.client.producer" in imported
+    assert not imported & (HEAVY | {"json", "csv"})

@@ -754,3 +754,19 @@ def test_produce_when_the_broker_is_down_says_so_once(invoke: Invoke) -> None:
         r"error: cannot reach 127\.0\.0\.1:1: connection refused \(\d+ attempts in 0\.\ds\)\n",
         result.stderr,
     )
+
+
+def test_produce_when_what_it_sent_cannot_be_read_in_time_tells_the_missing_bytes(
+    start_broker: Callable[..., Broker], invoke: Invoke
+) -> None:
+    broker = start_broker(flush_interval_ms=3_600_000, flush_interval_messages=1_000_000)
+    of_07 = BrokerOf07(broker)
+    try:
+        args = ("produce", "-b", of_07.address, "t", "--timeout", "300ms")
+        result = invoke(*args, stdin=b"abc\n\n")
+    finally:
+        of_07.stop()
+    assert result.status == ExitStatus.TIMEOUT
+    assert result.stderr == (
+        "error: 23 bytes of t[0-0] cannot be read yet, 0.3s after they were sent\n"
+    )
