@@ -8,14 +8,17 @@ nearest known name (0.7 ignored them in silence: KAFKA-181).
 from __future__ import annotations
 
 import difflib
+import logging
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 from broker.errors import ConfigError
+
+logger = logging.getLogger(__name__)
 
 HOUR_MS = 3_600_000
 MINUTE_MS = 60_000
@@ -69,32 +72,31 @@ class Settings:
     """Base of the three settings objects: reading and checking of property texts."""
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = ()
+    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {}
+    """Properties of 0.7 that its files may hold and we have no use for, and why."""
 
     @classmethod
-    def from_properties(cls, properties: Mapping[str, str]) -> Self:
+    def from_properties(cls, *layers: Mapping[str, str]) -> Self:
         """Return settings from property texts, defaults for the rest.
 
         Args:
-            properties: name to text, as `.properties` files and `-X name=value` give them.
+            layers: name to text, as `.properties` files and `-X name=value` give them; a later
+                layer goes over an earlier one, also where it sets the same thing under another
+                name, as hours and minutes of one time do.
 
         Raises:
             ConfigError: a name is unknown, or a text is malformed or out of range.
         """
-        return cls().with_properties(properties)
-
-    def with_properties(self, properties: Mapping[str, str]) -> Self:
-        """Return a copy with these properties on top.
-
-        Raises:
-            ConfigError: a name is unknown, or a text is malformed or out of range.
-        """
-        known = {prop.name: prop for prop in self.PROPERTIES}
+        known = {prop.name: prop for prop in cls.PROPERTIES}
         values: dict[str, Any] = {}
-        for name, text in properties.items():
-            if name not in known:
+        for name, text in (item for properties in layers for item in properties.items()):
+            if name in cls.WITHOUT_EFFECT:
+                logger.warning("%s has no effect: %s", name, cls.WITHOUT_EFFECT[name])
+            elif name not in known:
                 raise ConfigError(_unknown_property(name, known))
-            values[known[name].field] = parse_property(known[name], text)
-        return replace(self, **values)
+            else:
+                values[known[name].field] = parse_property(known[name], text)
+        return cls(**values)
 
     def value_text(self, prop: Property) -> str:
         """Return a property's value in this object as property text."""
@@ -279,8 +281,13 @@ class BrokerConfig(Settings):
             maximum=_INT64_MAX,
         ),
         _P("monitoring.period.secs", "monitoring_period_ms", _INT, "window of rates", 1, 1000),
+        _P("enable.zookeeper", "enable_zookeeper", _BOOL, "whether to heed zk.connect"),
         *ZOOKEEPER_PROPERTIES,
     )
+
+    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
+        "log.default.flush.scheduler.interval.ms": "a log is flushed when it is due",
+    }
 
     broker_id: int = 0
     host: str = "127.0.0.1"
@@ -316,6 +323,7 @@ class BrokerConfig(Settings):
     max_idle_ms: int = 10 * MINUTE_MS
     max_queued_bytes: int = 256 << 20
     monitoring_period_ms: int = 600_000
+    enable_zookeeper: bool = True
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000
     zk_connection_timeout_ms: int = 6000
@@ -323,6 +331,11 @@ class BrokerConfig(Settings):
     def __post_init__(self) -> None:
         if self.retention_policy == "archive" and self.archive_dir is None:
             raise ConfigError("log.cleanup.policy=archive needs log.archive.dir")
+
+    @property
+    def registry(self) -> str:
+        """Return the registry's connect string; empty for a broker without one."""
+        return self.zookeeper if self.enable_zookeeper else ""
 
     def for_topic(self, topic: str) -> LogConfig:
         """Return the log settings of one topic: its own where it has any, else the defaults."""

@@ -84,8 +84,7 @@ def broker_config(layers: Sequence[Layer]) -> BrokerConfig:
     Raises:
         ConfigError: a property is unknown or malformed.
     """
-    merged = {name: text for layer in layers for name, text in layer.properties.items()}
-    return BrokerConfig.from_properties(merged)
+    return BrokerConfig.from_properties(*(layer.properties for layer in layers))
 
 
 def _registry_option(env: Environment, options: StartOptions) -> str | None:
@@ -147,7 +146,7 @@ def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_read
         if options.ephemeral:
             directory = tempfile.TemporaryDirectory(prefix="pylogctl-")
             config = replace(config, data_dir=Path(closing.enter_context(directory)) / "data")
-        if config.zookeeper == EMBEDDED:
+        if config.registry == EMBEDDED:
             embedded = embedded_registry(env, config, options.zookeeper_port)
             registry = closing.enter_context(embedded)
             config = replace(config, zookeeper=registry)
@@ -175,7 +174,7 @@ def ready_record(broker: Broker) -> Mapping[str, Any]:
         "broker": address.id,
         "host": address.host,
         "port": address.port,
-        "zookeeper": broker.config.zookeeper or None,
+        "zookeeper": broker.config.registry or None,
         "pid": os.getpid(),
         "data": str(broker.config.data_dir.absolute()),
     }

@@ -107,8 +107,7 @@ def _only_known(layer: Layer, kind: type[Settings]) -> Layer:
 def _in_effect(scope: str, layers: Sequence[Layer]) -> Iterator[dict[str, Any]]:
     kind = _SCOPES[scope]
     origins = {name: layer.origin for layer in layers for name in layer.properties}
-    merged = {name: text for layer in layers for name, text in layer.properties.items()}
-    effective = kind.from_properties(merged)
+    effective = kind.from_properties(*(layer.properties for layer in layers))
     for prop in kind.PROPERTIES:
         yield {
             "property": prop.name,

@@ -22,4 +22,4 @@ class FakeClock:
 
     def advance(self, seconds: float) -> None:
         self._monotonic_s += seconds
-        self._time_ms += int(seconds * 1000)
+        self._time_ms += round(seconds * 1000)

@@ -412,32 +412,87 @@ def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
     return payloads
 
 
+def count_unfolded(codec: Codec, payload: Buffer) -> int:
+    """Return how many messages `unfold` would give, without making them.
+
+    Raises:
+        InvalidMessageError: as `unfold`.
+    """
+    return _count_into(codec, payload, depth=1, room_bytes=MAX_DECOMPRESSED_BYTES)[0]
+
+
+def _count_into(codec: Codec, payload: Buffer, *, depth: int, room_bytes: int) -> tuple[int, int]:
+    """Return the number of messages in one wrapper, and how much of the room is left."""
+    data = _open_wrapper(codec, payload, depth, room_bytes)
+    room_bytes -= len(data)
+    found = scan(data)
+    _check_inner(found.fault, found.valid_bytes, len(data))
+    count = found.entry_count - len(found.wrappers)
+    view = memoryview(data)
+    for position in found.wrappers:
+        end = position + LENGTH_BYTES + INT32.unpack_from(view, position)[0]
+        inner, room_bytes = _count_into(
+            _codec_at(view, position) or Codec.NONE,
+            _payload(view, position, end),
+            depth=depth + 1,
+            room_bytes=room_bytes,
+        )
+        count += inner
+    return count, room_bytes
+
+
+def _open_wrapper(codec: Codec, payload: Buffer, depth: int, room_bytes: int) -> bytes:
+    if depth > MAX_NESTING:
+        raise InvalidMessageError(f"compressed messages nest deeper than {MAX_NESTING}")
+    return decompress(codec, payload, max_bytes=room_bytes)
+
+
+def _check_inner(fault: Fault, position: int, size: int) -> None:
+    """Raise for an inner set that ends badly; up to 3 bytes, or a partial tail, are no harm."""
+    if fault and not (fault is Fault.PARTIAL and (position or size < LENGTH_BYTES)):
+        raise InvalidMessageError(
+            f"a compressed set has a bad message at byte {position}: {fault.name}"
+        )
+
+
 def _unfold_into(
     payloads: list[bytes], codec: Codec, payload: Buffer, *, depth: int, room_bytes: int
 ) -> int:
     """Append the payloads of one wrapper; return how much of the room is left."""
-    if depth > MAX_NESTING:
-        raise InvalidMessageError(f"compressed messages nest deeper than {MAX_NESTING}")
-    view = memoryview(decompress(codec, payload, max_bytes=room_bytes))
-    room_bytes -= len(view)
+    data = _open_wrapper(codec, payload, depth, room_bytes)
+    view = memoryview(data)
+    size = len(data)
+    room_bytes -= size
+    unpack = _KIND.unpack_from
+    checksum = crc32
+    last_start = size - ENTRY_OVERHEAD_BYTES
     position = 0
-    while len(view) - position >= LENGTH_BYTES:
+    while size - position >= LENGTH_BYTES:
+        if position <= last_start:
+            length, kind, crc = unpack(data, position)
+            end = position + 4 + length
+            if kind == _PLAIN and length >= 6 and end <= size:
+                inner = data[position + 10 : end]
+                if checksum(inner) == crc:
+                    payloads.append(inner)
+                    position = end
+                    continue
         fault = _fault_of_entry(view, position)
-        if fault is Fault.PARTIAL and position:
-            break
+        _check_inner(fault, position, size)
         if fault:
-            raise InvalidMessageError(
-                f"a compressed set has a bad message at byte {position}: {fault.name}"
-            )
+            break
         end = position + LENGTH_BYTES + INT32.unpack_from(view, position)[0]
-        inner = _payload(view, position, end)
         inner_codec = _codec_at(view, position)
         if inner_codec:
             room_bytes = _unfold_into(
-                payloads, inner_codec, inner, depth=depth + 1, room_bytes=room_bytes
+                payloads,
+                inner_codec,
+                _payload(view, position, end),
+                depth=depth + 1,
+                room_bytes=room_bytes,
             )
         else:
-            payloads.append(bytes(inner))
+            payloads.append(bytes(_payload(view, position, end)))
         position = end
     return room_bytes
 

@@ -18,7 +18,8 @@ from typing import Any
 from broker.errors import InvalidMessageError
 from broker.protocol.primitives import INT32, Buffer
 
-MAX_DECOMPRESSED_BYTES = 256 << 20
+MAX_DECOMPRESSED_BYTES = 64 << 20
+"""What one wrapper may unfold to. 0.7 has no limit; a few kilobytes can stand for gigabytes."""
 _GZIP_PIECE_BYTES = 4096
 _SNAPPY_BLOCK_BYTES = 32768
 _SNAPPY_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)

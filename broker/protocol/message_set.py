@@ -6,6 +6,7 @@ Hot paths use `codec`; this is the view for inspection, filters and output forma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from broker.errors import InvalidFetchSizeError, InvalidMessageError
@@ -16,6 +17,7 @@ from broker.protocol.codec import (
     MAGIC1_HEADER_BYTES,
     Fault,
     Scan,
+    count_unfolded,
     encode,
     scan,
     unfold,
@@ -185,19 +187,27 @@ def count_messages(buffer: Buffer, found: Scan) -> int:
     view = memoryview(buffer)
     for position in found.wrappers:
         (entry,) = iter_entries(view[position : _entry_end(view, position)], position)
-        count += len(_payloads_of(entry))
+        with _naming(entry):
+            count += count_unfolded(entry.codec or Codec.NONE, entry.payload)
     return count
+
+
+@contextmanager
+def _naming(entry: Entry) -> Iterator[None]:
+    """Have errors about the content of a wrapper say which one it is."""
+    try:
+        yield
+    except InvalidMessageError as error:
+        text = describe_fault(Fault.COMPRESSED, entry.offset)
+        raise InvalidMessageError(f"{text} ({error})") from error
 
 
 def _payloads_of(entry: Entry) -> list[bytes]:
     """Return what an entry with a known codec holds; an error names its offset."""
     if not entry.codec:
         return [bytes(entry.payload)]
-    try:
+    with _naming(entry):
         return unfold(entry.codec, entry.payload)
-    except InvalidMessageError as error:
-        text = describe_fault(Fault.COMPRESSED, entry.offset)
-        raise InvalidMessageError(f"{text} ({error})") from error
 
 
 def _entry_end(view: memoryview, position: int) -> int:

@@ -427,7 +427,7 @@ def _config(
         "socket.buffersize": None if socket_buffer is None else parse_size(socket_buffer),
     }
     options = {name: str(value) for name, value in given.items() if value is not None}
-    return ConsumerConfig.from_properties({**env.settings.properties, **options})
+    return ConsumerConfig.from_properties(env.settings.properties, options)
 
 
 def _resolve(

@@ -115,7 +115,7 @@ def producer_config(env: Environment, *, codec: str | None, acks: str | None) ->
     """
     given = {"compression.codec": codec, "request.required.acks": acks}
     options = {name: text for name, text in given.items() if text is not None}
-    return ProducerConfig.from_properties({**env.settings.properties, **options})
+    return ProducerConfig.from_properties(env.settings.properties, options)
 
 
 def consumer_config(env: Environment, *, fetch_size: str | None) -> ConsumerConfig:
@@ -125,7 +125,7 @@ def consumer_config(env: Environment, *, fetch_size: str | None) -> ConsumerConf
         ConfigError: a property is unknown or malformed.
     """
     options = {} if fetch_size is None else {"fetch.size": str(parse_size(fetch_size))}
-    return ConsumerConfig.from_properties({**env.settings.properties, **options})
+    return ConsumerConfig.from_properties(env.settings.properties, options)
 
 
 def property_texts(config: Settings) -> dict[str, str]:

@@ -265,10 +265,34 @@ def test_property_when_unknown_and_like_no_other_then_config_error_suggests_none
     assert str(caught.value) == "no property 'xyzzy'"
 
 
-def test_property_when_given_on_top_then_the_others_stay() -> None:
-    config = BrokerConfig.from_properties({"port": "1", "brokerid": "2"})
+def test_property_when_given_in_a_later_layer_then_it_goes_over_the_earlier() -> None:
+    layers = [{"port": "1", "brokerid": "2"}, {"port": "3"}]
 
-    assert config.with_properties({"port": "3"}) == BrokerConfig(port=3, broker_id=2)
+    assert BrokerConfig.from_properties(*layers) == BrokerConfig(port=3, broker_id=2)
+
+
+def test_property_when_a_later_layer_has_another_unit_then_it_goes_over_the_earlier() -> None:
+    layers = [
+        {"log.retention.hours": "9", "log.retention.minutes": "5"},
+        {"log.retention.hours": "1"},
+    ]
+
+    assert BrokerConfig.from_properties(*layers).retention_ms == HOUR_MS
+
+
+def test_property_when_it_has_no_effect_here_then_a_warning_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    name = "log.default.flush.scheduler.interval.ms"
+
+    assert BrokerConfig.from_properties({name: "1000"}) == BrokerConfig()
+    assert f"{name} has no effect: a log is flushed when it is due" in caplog.text
+
+
+def test_registry_when_zookeeper_is_not_enabled_then_there_is_none() -> None:
+    properties = {"enable.zookeeper": "false", "zk.connect": "a:1"}
+
+    assert BrokerConfig.from_properties(properties).registry == ""
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_bomb_when_it_unfolds_to_more_than_the_limit_then_fault_is_compressed(
 
 
 def test_bombs_when_only_together_above_the_limit_then_fault_is_compressed() -> None:
-    unread_tail = struct.pack(">i", 2**31 - 1) + bytes(64 * MEBIBYTE)
+    unread_tail = struct.pack(">i", 2**31 - 1) + bytes(MAX_DECOMPRESSED_BYTES // 4)
     inner = wrapper_bytes(Codec.ZSTD, GOOD + unread_tail)
 
     assert unfold(Codec.SNAPPY, compress(Codec.SNAPPY, inner * 3)) == [b"good"] * 3
