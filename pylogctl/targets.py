@@ -19,40 +19,45 @@ Failure = CliError | BrokerError
 
 
 class Done(NamedTuple):
-    """What came of several targets."""
+    """What came of several targets; `plural` is what they are, for example `topics`."""
 
     failures: Sequence[Failure]
     target_count: int
+    plural: str
 
-    def check(self, env: Environment, plural: str) -> None:
-        """End the command as partly done if some targets failed; what succeeded is written by now.
+    @property
+    def summary(self) -> str:
+        """Return how many failed, as part of a sentence."""
+        return f"{len(self.failures)} of {self.target_count} {self.plural}"
 
-        Args:
-            env: where each failure is told, the same one only once.
-            plural: what the targets are, for example `topics`.
 
-        Raises:
-            CliError: some failed.
-        """
-        if not self.failures:
-            return
-        messages = list(dict.fromkeys(map(str, self.failures)))
-        for message in messages:
-            env.complain(message)
-        raise CliError(
-            ExitStatus.PARTIAL,
-            f"{len(self.failures)} of {self.target_count} {plural} failed",
-            details={"failures": messages},
-        )
+def check_done(env: Environment, *results: Done) -> None:
+    """End the command as partly done if some targets failed; what succeeded is written by now.
+
+    Args:
+        env: where each failure is told, the same one only once.
+        results: of one or more kinds of target.
+
+    Raises:
+        CliError: some failed.
+    """
+    messages = list(dict.fromkeys(str(one) for done in results for one in done.failures))
+    if not messages:
+        return
+    for message in messages:
+        env.complain(message)
+    summary = " and ".join(done.summary for done in results if done.failures)
+    raise CliError(ExitStatus.PARTIAL, f"{summary} failed", details={"failures": messages})
 
 
 def for_each(
-    env: Environment, targets: Iterable[Target], work: Callable[[Target], Answer]
+    env: Environment, plural: str, targets: Iterable[Target], work: Callable[[Target], Answer]
 ) -> tuple[list[Answer], Done]:
     """Do something with every target, each once.
 
     Args:
         env: where failures are told when there is nothing but failures.
+        plural: what the targets are, for example `topics`.
         targets: what to do it with.
         work: does it; what it raises counts as this target's failure.
 
@@ -74,4 +79,4 @@ def for_each(
         for failure in failures[:-1]:
             env.complain(str(failure))
         raise failures[-1]
-    return answers, Done(failures, len(chosen))
+    return answers, Done(failures, len(chosen), plural)

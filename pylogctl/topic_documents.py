@@ -87,15 +87,16 @@ def list_record(summary: TopicSummary, message_count: int | None) -> Record:
 
 def describe_record(facts: PartitionFacts) -> Record:
     """Return a row of `DESCRIBE`."""
+    ends = facts.ends
     return {
         "topic": facts.partition.topic,
         "partition": facts.partition.name,
         "broker": facts.leader.id,
         "address": f"{facts.leader.host}:{facts.leader.port}",
-        "start": facts.ends.start,
-        "end": facts.ends.end,
+        "start": None if ends is None else ends.start,
+        "end": None if ends is None else ends.end,
         "segments": facts.segment_count,
-        "bytes": facts.ends.end - facts.ends.start,
+        "bytes": None if ends is None else ends.end - ends.start,
         "last_append": facts.last_append_ms,
     }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeVar
 
@@ -50,13 +50,16 @@ class TopicSummary(NamedTuple):
 
 
 class PartitionFacts(NamedTuple):
-    """A partition; `last_append_ms` is in milliseconds since 1970, None where nobody knows."""
+    """A partition; what is unknown is None, all of it if its broker did not answer.
+
+    `last_append_ms` is in milliseconds since 1970.
+    """
 
     partition: TopicPartition
     leader: BrokerAddress
-    ends: Ends
-    segment_count: int
-    last_append_ms: int | None
+    ends: Ends | None = None
+    segment_count: int | None = None
+    last_append_ms: int | None = None
 
 
 class TopicFacts:
@@ -87,6 +90,16 @@ class TopicFacts:
         """Return why brokers did not answer, one error for each broker."""
         return list(self._failures.values())
 
+    def check_any_answer(self, partitions: Iterable[TopicPartition]) -> None:
+        """Check that at least one broker of some partitions has answered so far.
+
+        Raises:
+            BrokerError: why one of them has not, if none has.
+        """
+        homes = {partition.home for partition in partitions}
+        if homes and homes <= set(self._failures):
+            raise self._failures[min(homes)]
+
     def ends(self, partition: TopicPartition) -> Ends:
         """Return where a partition starts and ends.
 
@@ -109,27 +122,31 @@ class TopicFacts:
         return TopicSummary(topic, partitions, ends)
 
     def describe(self, partition: TopicPartition, *, now_ms: int) -> PartitionFacts:
-        """Return all that is known of a partition.
+        """Return all that is known of a partition; a broker that does not answer is noted.
 
         Args:
             partition: it exists.
             now_ms: the present moment, milliseconds since 1970.
 
         Raises:
-            BrokerError: its broker does not answer, or did not when it was asked before.
+            BrokerUnreachableError: its broker is not in the registry any more.
         """
+        leader = self._cluster.leader(partition)
 
         def ask() -> PartitionFacts:
             starts = self.positions.segment_starts(partition)
             return PartitionFacts(
                 partition,
-                self._cluster.leader(partition),
+                leader,
                 Ends(starts[0], starts[-1]),
                 self._segment_count(partition, starts),
                 self._last_append_ms(partition, starts, now_ms),
             )
 
-        return self._ask(partition.home, ask)
+        try:
+            return self._ask(partition.home, ask)
+        except (BrokerUnreachableError, RequestTimeoutError):
+            return PartitionFacts(partition, leader)
 
     def count_messages(
         self, ends: dict[TopicPartition, Ends], advance: Callable[[int], None]

@@ -24,14 +24,14 @@ from pylogctl.options import (
 )
 from pylogctl.progress import progress
 from pylogctl.render import Document, Record, chosen_columns, render
-from pylogctl.targets import Done, for_each
+from pylogctl.targets import Done, check_done, for_each
 from pylogctl.tree import Command, new_app
 from pylogctl.units import format_time
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
     from pylogctl.topic_creation import Creation
-    from pylogctl.topic_facts import TopicFacts, TopicSummary
+    from pylogctl.topic_facts import PartitionFacts, TopicFacts, TopicSummary
 
 app = new_app("List, describe and create topics.")
 
@@ -109,11 +109,14 @@ def list_topics(
             return
         summaries = [facts.summary(name) for name in names]
         counts = _message_counts(env, facts, summaries) if count else {}
-        if facts.failures and all(one.ends is None for one in summaries):
-            raise facts.failures[0]
+        facts.check_any_answer(one for summary in summaries for one in summary.partitions)
         records = [topic_documents.list_record(one, counts.get(one.topic)) for one in summaries]
         render(env, document, records)
-        Done(facts.failures, len(cluster.brokers())).check(env, "brokers")
+        check_done(env, _broker_failures(cluster, facts))
+
+
+def _broker_failures(cluster: Cluster, facts: TopicFacts) -> Done:
+    return Done(facts.failures, len(cluster.brokers()), "brokers")
 
 
 def _wants_names_only(env: Environment, document: Document) -> bool:
@@ -171,7 +174,8 @@ def _message_counts(
 def describe(env: Environment, topics: Topics) -> None:
     """Show the partitions of topics: broker, offsets, segments, size and age.
 
-    The last append is when the last segment file was written to.
+    The last append is when the last segment file was written to. A broker that does not answer
+    leaves gaps and makes the exit status 6.
     """
     from pylogctl.selection import select_partitions, select_topics
     from pylogctl.topic_documents import DESCRIBE, describe_record
@@ -179,13 +183,15 @@ def describe(env: Environment, topics: Topics) -> None:
     with _facts(env) as (cluster, facts):
         now_ms = env.clock.time_ms()
 
-        def describe_one(topic: str) -> list[Record]:
+        def describe_one(topic: str) -> list[PartitionFacts]:
             partitions = select_partitions(cluster, select_topics(cluster, [topic]))
-            return [describe_record(facts.describe(one, now_ms=now_ms)) for one in partitions]
+            return [facts.describe(one, now_ms=now_ms) for one in partitions]
 
-        found, done = for_each(env, topics, describe_one)
-        render(env, DESCRIBE, [record for records in found for record in records])
-        done.check(env, "topics")
+        described, done = for_each(env, "topics", topics, describe_one)
+        found = [one for partitions in described for one in partitions]
+        facts.check_any_answer(one.partition for one in found)
+        render(env, DESCRIBE, [describe_record(one) for one in found])
+        check_done(env, done, _broker_failures(cluster, facts))
 
 
 @app.command("create", cls=Command)
@@ -289,11 +295,11 @@ def _create(
         is_new = create_on(connect, topic, one)
         return create_record(topic, one, "created" if is_new else "exists")
 
-    records, done = for_each(env, plan, create_one)
+    records, done = for_each(env, "brokers", plan, create_one)
     homes = {int(record["broker"]) for record in records}
     await_topic(cluster, topic, homes, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
     render(env, CREATE, records)
-    done.check(env, "brokers")
+    check_done(env, done)
 
 
 @app.command("offsets", cls=Command)
@@ -364,6 +370,6 @@ def offsets(
                 records.append(offsets_record(one, found))
             return records
 
-        found, done = for_each(env, topics, resolve_one)
+        found, done = for_each(env, "topics", topics, resolve_one)
         render(env, OFFSETS, [record for records in found for record in records])
-        done.check(env, "topics")
+        check_done(env, done)

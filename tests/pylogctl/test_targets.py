@@ -10,7 +10,7 @@ from broker.errors import TopicNotFoundError
 from pylogctl.context import Environment, Streams
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
-from pylogctl.targets import for_each
+from pylogctl.targets import Done, check_done, for_each
 
 
 @pytest.fixture
@@ -30,18 +30,18 @@ def _length(target: str) -> int:
 
 
 def test_for_each_when_all_go_well_gives_every_answer_once(env: Environment) -> None:
-    answers, done = for_each(env, ["a", "bb", "a"], _length)
-    done.check(env, "topics")
+    answers, done = for_each(env, "topics", ["a", "bb", "a"], _length)
+    check_done(env, done)
     assert answers == [1, 2]
 
 
 def test_for_each_when_one_fails_does_the_rest_and_ends_as_partly_done(
     env: Environment, stderr: io.StringIO
 ) -> None:
-    answers, done = for_each(env, ["bad", "a"], _length)
+    answers, done = for_each(env, "topics", ["bad", "a"], _length)
     assert answers == [1]
     with pytest.raises(CliError, match="1 of 2 topics failed") as caught:
-        done.check(env, "topics")
+        check_done(env, done)
     assert caught.value.status is ExitStatus.PARTIAL
     assert stderr.getvalue() == "error: topic 'bad' not found\n"
 
@@ -54,20 +54,30 @@ def test_for_each_when_several_fail_alike_tells_it_once(
             return 1
         raise UsageError("no")
 
-    _, done = for_each(env, ["a", "b", "good"], fail)
+    _, done = for_each(env, "topics", ["a", "b", "good"], fail)
     with pytest.raises(CliError, match="2 of 3 topics failed"):
-        done.check(env, "topics")
+        check_done(env, done)
     assert stderr.getvalue() == "error: no\n"
 
 
 def test_for_each_when_a_single_target_fails_raises_its_failure(env: Environment) -> None:
     with pytest.raises(TopicNotFoundError):
-        for_each(env, ["bad"], _length)
+        for_each(env, "topics", ["bad"], _length)
 
 
 def test_for_each_when_all_fail_raises_the_last_and_tells_the_others(
     env: Environment, stderr: io.StringIO
 ) -> None:
     with pytest.raises(TopicNotFoundError, match="bad2"):
-        for_each(env, ["bad1", "bad2"], _length)
+        for_each(env, "topics", ["bad1", "bad2"], _length)
     assert stderr.getvalue() == "error: topic 'bad1' not found\n"
+
+
+def test_check_done_when_several_kinds_failed_tells_all_of_them_in_one_error(
+    env: Environment, stderr: io.StringIO
+) -> None:
+    topics = Done([UsageError("bad topic")], 3, "topics")
+    brokers = Done([UsageError("bad broker")], 2, "brokers")
+    with pytest.raises(CliError, match="1 of 3 topics and 1 of 2 brokers failed"):
+        check_done(env, topics, brokers)
+    assert stderr.getvalue() == "error: bad topic\nerror: bad broker\n"

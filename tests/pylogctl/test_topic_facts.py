@@ -1,0 +1,88 @@
+"""What is found out about topics when a broker of the registry is down."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from broker import Broker, Connection, TopicPartition
+from broker.errors import BrokerUnreachableError
+from broker.protocol.responses import BrokerAddress
+from pylogctl.topic_facts import Ends, TopicFacts
+
+HERE, GONE = TopicPartition("t", 0, 0), TopicPartition("t", 9, 0)
+
+
+class RegisteredCluster:
+    """Topic t on broker 0, which runs, and on broker 9, which the registry has not missed yet."""
+
+    def __init__(self, port: int, closed_port: int) -> None:
+        self._brokers = [
+            BrokerAddress(0, "127.0.0.1", port),
+            BrokerAddress(9, "127.0.0.1", closed_port),
+        ]
+        self.connected: list[int] = []
+
+    def brokers(self) -> list[BrokerAddress]:
+        return self._brokers
+
+    def topics(self) -> list[str]:
+        return ["t"]
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        return [HERE, GONE]
+
+    def leader(self, partition: TopicPartition) -> BrokerAddress:
+        return next(one for one in self._brokers if one.id == partition.home)
+
+    def connect(self, address: BrokerAddress) -> Connection:
+        self.connected.append(address.id)
+        return Connection(address, timeout_s=20, connect_timeout_s=0.05)
+
+
+@pytest.fixture
+def cluster(running_broker: Broker) -> Iterator[RegisteredCluster]:
+    with socket.socket() as closed:  # bound but not listening: nobody else gets the port
+        closed.bind(("127.0.0.1", 0))
+        yield RegisteredCluster(running_broker.port, closed.getsockname()[1])
+
+
+@pytest.fixture
+def facts(cluster: RegisteredCluster) -> Iterator[TopicFacts]:
+    with TopicFacts(cluster, cluster.connect) as opened:
+        yield opened
+
+
+def test_summary_when_a_broker_is_down_has_no_ends_and_the_failure_is_noted(
+    facts: TopicFacts,
+) -> None:
+    summary = facts.summary("t")
+    assert (summary.ends, summary.size_bytes) == (None, None)
+    assert summary.partitions == [HERE, GONE]
+    assert ["cannot reach broker 9" in str(one) for one in facts.failures] == [True]
+
+
+def test_describe_when_a_broker_is_down_leaves_gaps_there_only(facts: TopicFacts) -> None:
+    here, gone = (facts.describe(one, now_ms=1) for one in (HERE, GONE))
+    assert (here.ends, gone.ends) == (Ends(0, 0), None)
+    assert gone.leader.id == 9
+
+
+def test_a_broker_that_is_down_is_not_asked_again(
+    facts: TopicFacts, cluster: RegisteredCluster
+) -> None:
+    for _ in range(3):
+        facts.describe(GONE, now_ms=1)
+    assert cluster.connected == [9]
+    with pytest.raises(BrokerUnreachableError):
+        facts.ends(GONE)
+
+
+def test_check_any_answer_is_content_with_one_broker_and_not_with_none(facts: TopicFacts) -> None:
+    facts.summary("t")
+    facts.check_any_answer([HERE, GONE])
+    facts.check_any_answer([])
+    with pytest.raises(BrokerUnreachableError, match="broker 9"):
+        facts.check_any_answer([GONE])
