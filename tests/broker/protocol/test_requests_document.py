@@ -67,6 +67,6 @@ def test_codecs_when_listed_in_the_document_then_are_those_of_the_code() -> None
 
 
 def test_limits_when_described_in_the_document_then_are_those_of_the_code() -> None:
-    assert (MAX_NESTING, MAX_DECOMPRESSED_BYTES) == (8, 256 << 20)
+    assert (MAX_NESTING, MAX_DECOMPRESSED_BYTES) == (8, 64 << 20)
     assert "down to eight levels" in DOCUMENT
-    assert "at most 256 MiB" in DOCUMENT.replace("\n", " ")
+    assert "at most 64 MiB" in DOCUMENT.replace("\n", " ")
