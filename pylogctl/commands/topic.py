@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
@@ -30,6 +30,7 @@ from pylogctl.units import format_time
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
+    from broker.topic import TopicPartition
     from pylogctl.topic_creation import Creation
     from pylogctl.topic_facts import PartitionFacts, TopicFacts, TopicSummary
 
@@ -109,14 +110,15 @@ def list_topics(
             return
         summaries = [facts.summary(name) for name in names]
         counts = _message_counts(env, facts, summaries) if count else {}
-        facts.check_any_answer(one for summary in summaries for one in summary.partitions)
+        partitions = [one for summary in summaries for one in summary.partitions]
+        facts.check_any_answer(partitions)
         records = [topic_documents.list_record(one, counts.get(one.topic)) for one in summaries]
         render(env, document, records)
-        check_done(env, _broker_failures(cluster, facts))
+        check_done(env, _broker_failures(facts, partitions))
 
 
-def _broker_failures(cluster: Cluster, facts: TopicFacts) -> Done:
-    return Done(facts.failures, len(cluster.brokers()), "brokers")
+def _broker_failures(facts: TopicFacts, partitions: Iterable[TopicPartition]) -> Done:
+    return Done(facts.failures, len({partition.home for partition in partitions}), "brokers")
 
 
 def _wants_names_only(env: Environment, document: Document) -> bool:
@@ -189,9 +191,10 @@ def describe(env: Environment, topics: Topics) -> None:
 
         described, done = for_each(env, "topics", topics, describe_one)
         found = [one for partitions in described for one in partitions]
-        facts.check_any_answer(one.partition for one in found)
+        asked = [one.partition for one in found]
+        facts.check_any_answer(asked)
         render(env, DESCRIBE, [describe_record(one) for one in found])
-        check_done(env, done, _broker_failures(cluster, facts))
+        check_done(env, done, _broker_failures(facts, asked))
 
 
 @app.command("create", cls=Command)
