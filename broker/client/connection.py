@@ -20,6 +20,7 @@ from broker.protocol.requests import (
     EXTENSION_VERSION,
     BaseRequest,
     ExtensionRequest,
+    FetchRequest,
     HelloRequest,
     RequestHeader,
     encode_extension_request,
@@ -34,7 +35,8 @@ from broker.protocol.responses import (
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
-MAX_ANSWER_BYTES = 1 << 30
+MAX_ANSWER_BYTES = 1 << 29
+"""Below every size that four printable characters make: a banner is never taken for an answer."""
 _CONNECT_WAITS_S = (0.001, 0.01, 0.1, 1.0)
 
 
@@ -108,12 +110,23 @@ class Connection:
                 if is_hopeless or elapsed_s + wait_s > self._connect_timeout_s:
                     raise BrokerUnreachableError(
                         f"cannot reach {self.name}: {_reason(error)} "
-                        f"({attempts} attempts in {elapsed_s:.1f}s)"
+                        f"({attempts} attempt{'s' * (attempts > 1)} in {elapsed_s:.1f}s)"
                     ) from error
             time.sleep(wait_s)
 
     def _attempt_connect(self, timeout_s: float) -> socket.socket:
         sock = socket.create_connection((self.address.host, self.address.port), timeout_s)
+        try:
+            self._set_up(sock)
+        except OSError:
+            sock.close()
+            raise
+        return sock
+
+    def _set_up(self, sock: socket.socket) -> None:
+        if sock.getsockname() == sock.getpeername():
+            # a free port in the range of outgoing ones can be connected to itself
+            raise ConnectionRefusedError("connection refused")
         sock.settimeout(self.timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -121,11 +134,6 @@ class Connection:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
         if self._receive_bytes:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_bytes)
-        if sock.getsockname() == sock.getpeername():
-            # a free port in the range of outgoing ones can be connected to itself
-            sock.close()
-            raise ConnectionRefusedError("connection refused")
-        return sock
 
     def close(self) -> None:
         """Close the socket, if there is one; the next request connects again."""
@@ -140,18 +148,33 @@ class Connection:
         know, and is then connected to again.
 
         Raises:
-            BrokerUnreachableError: it cannot be connected to.
+            BrokerUnreachableError: it cannot be connected to, or closes every connection.
             ProtocolError: whatever listens there does not speak this protocol.
             RequestTimeoutError: it does not answer.
         """
         if not self._is_asked:
-            self.connect()
-            try:
-                self._hello = HelloResponse.decode(self.call(HelloRequest()))
-            except BrokerUnreachableError:
-                self._hello = None
+            self._hello = self._say_hello() or self._say_hello()
+            if self._hello is None:
+                self._ask_as_07()
             self._is_asked = True
         return self._hello
+
+    def _say_hello(self) -> HelloResponse | None:
+        """Return the answer to a hello, None if the connection was closed over it.
+
+        A broker that is just going down closes it as well: hence the second attempt, as nothing
+        would be acknowledged by a broker that is mistaken for one of 0.7.
+        """
+        self.connect()
+        try:
+            return HelloResponse.decode(self.call(HelloRequest()))
+        except BrokerUnreachableError:
+            return None
+
+    def _ask_as_07(self) -> None:
+        """Check that a 0.7 request is answered, by a fetch that has no effect there."""
+        self.send_request(FetchRequest("hello", 0, 0, 0))
+        self.receive()
 
     def call(self, request: ExtensionRequest) -> Reader:
         """Send an extension request and return the body of its answer.
@@ -172,8 +195,13 @@ class Connection:
 
     def receive_extension(self, correlation_id: int) -> Reader:
         """Return the body of the next answer, which must have this correlation id."""
-        found, body = decode_extension_response(self.receive())
-        check_correlation_id(correlation_id, found)
+        frame = self.receive()
+        try:
+            found, body = decode_extension_response(frame)
+            check_correlation_id(correlation_id, found)
+        except ProtocolError:
+            self.close()  # it is out of step: no later answer on it could be trusted
+            raise
         return body
 
     def send_request(self, request: BaseRequest) -> None:
@@ -206,7 +234,7 @@ class Connection:
         (size,) = INT32.unpack(head)
         if not 2 <= size <= MAX_ANSWER_BYTES:
             self.close()
-            shown = bytes(head).decode("ascii", "backslashreplace")
+            shown = repr(bytes(head))[2:-1]
             raise ProtocolError(
                 f"{self.name} answered but does not speak the log protocol (first bytes: '{shown}')"
             )

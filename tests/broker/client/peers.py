@@ -1,0 +1,137 @@
+"""What a client may meet at the other end besides one of our brokers."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable
+
+from broker.protocol.framing import FrameDecoder, encode_frame
+from broker.protocol.primitives import INT16
+from broker.protocol.requests import FIRST_EXTENSION_TYPE
+from broker.protocol.responses import BrokerAddress
+
+Serve = Callable[[socket.socket], object]
+
+
+class Server:
+    """Listens on a free port and serves each connection on a thread of its own.
+
+    Args:
+        serve: gets each connection; it is closed when this returns.
+        port: 0 picks a free one.
+    """
+
+    def __init__(self, serve: Serve, port: int = 0) -> None:
+        self._serve = serve
+        self._listener = socket.create_server(("127.0.0.1", port))
+        self.port = int(self._listener.getsockname()[1])
+        self.connection_count = 0
+        self._lock = threading.Lock()
+        self._open: list[socket.socket] = []
+        self._threads: list[threading.Thread] = []
+        self._acceptor = threading.Thread(target=self._accept, name="server")
+        self._acceptor.start()
+
+    @property
+    def address(self) -> BrokerAddress:
+        return BrokerAddress(-1, "127.0.0.1", self.port)
+
+    def stop(self) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._acceptor.join()
+        self._listener.close()
+        self.drop_connections()
+        for thread in self._threads:
+            thread.join()
+
+    def drop_connections(self) -> None:
+        """Close every connection, as a broker that goes down does."""
+        with self._lock:
+            for sock in self._open:
+                with contextlib.suppress(OSError):
+                    sock.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                sock, _ = self._listener.accept()
+            except OSError:
+                return
+            with self._lock:
+                self.connection_count += 1
+                self._open.append(sock)
+            thread = threading.Thread(target=self._run, args=(sock,), name="server-connection")
+            self._threads.append(thread)
+            thread.start()
+
+    def _run(self, sock: socket.socket) -> None:
+        try:
+            with contextlib.suppress(OSError):
+                self._serve(sock)
+        finally:
+            with self._lock:
+                self._open.remove(sock)
+                sock.close()
+
+
+def say(data: bytes) -> Serve:
+    """Return what answers the first bytes that come with these, and then nothing more."""
+
+    def serve(sock: socket.socket) -> None:
+        sock.recv(1)
+        sock.sendall(data)
+        stay_silent(sock)
+
+    return serve
+
+
+def stay_silent(sock: socket.socket) -> None:
+    """Take everything and answer nothing."""
+    while sock.recv(1 << 16):
+        pass
+
+
+def hang_up(sock: socket.socket) -> None:
+    """Close as soon as the first bytes come."""
+    sock.recv(1)
+
+
+def as_true_07_broker(port: int) -> Serve:
+    """Return what hands 0.7's requests on to one of our brokers and closes on all others.
+
+    Args:
+        port: of the broker.
+    """
+
+    def serve(sock: socket.socket) -> None:
+        with socket.create_connection(("127.0.0.1", port)) as upstream:
+            answers = threading.Thread(target=_copy, args=(upstream, sock))
+            answers.start()
+            try:
+                _hand_on(sock, upstream)
+            finally:
+                with contextlib.suppress(OSError):
+                    upstream.shutdown(socket.SHUT_RDWR)
+                answers.join()
+
+    return serve
+
+
+def _hand_on(sock: socket.socket, upstream: socket.socket) -> None:
+    decoder = FrameDecoder()
+    while data := sock.recv(1 << 16):
+        decoder.receive_data(data)
+        while (frame := decoder.next_frame()) is not None:
+            if INT16.unpack_from(frame)[0] >= FIRST_EXTENSION_TYPE:
+                return
+            upstream.sendall(encode_frame(frame))
+
+
+def _copy(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_RDWR)
