@@ -6,7 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from broker.client.connection import Connection, addresses_text
-from broker.errors import BrokerUnreachableError, TopicNotFoundError, WrongPartitionError
+from broker.errors import (
+    BrokerUnreachableError,
+    ConfigError,
+    TopicNotFoundError,
+    WrongPartitionError,
+)
 from broker.protocol.requests import FetchRequest, MetadataRequest
 from broker.protocol.responses import BrokerAddress, MetadataResponse, decode_fetch_response
 from broker.topic import TopicPartition, check_topic_name
@@ -80,12 +85,12 @@ class StaticCluster:
     """The cluster as the listed brokers tell it, with no registry.
 
     Args:
-        addresses: at least one broker.
+        addresses: at least one broker; one that is listed twice counts once.
         connect: makes the connections they are asked over; these are kept until `close`.
     """
 
     def __init__(self, addresses: Sequence[BrokerAddress], connect: Connect) -> None:
-        self._connections = [connect(address) for address in addresses]
+        self._connections = [connect(address) for address in dict.fromkeys(addresses)]
         self._addresses: dict[int, BrokerAddress] = {}
 
     def close(self) -> None:
@@ -97,11 +102,22 @@ class StaticCluster:
         """Return the listed brokers under the ids they give themselves.
 
         A 0.7 broker cannot say its id: the one in the list is taken, or else its place there.
+
+        Raises:
+            BrokerUnreachableError: one of them cannot be reached.
+            ConfigError: two of them have the same id.
         """
         for place, connection in enumerate(self._connections):
             if connection.address in self._addresses.values():
                 continue
-            self._addresses[self._id_of(connection, place)] = connection.address
+            broker_id = self._id_of(connection, place)
+            if broker_id in self._addresses:
+                both = [self._addresses[broker_id], connection.address]
+                raise ConfigError(
+                    f"{addresses_text(both, ' and ')} both are broker {broker_id}: "
+                    "the brokers of one cluster need different ids"
+                )
+            self._addresses[broker_id] = connection.address
         return [
             address._replace(id=broker_id) for broker_id, address in sorted(self._addresses.items())
         ]
@@ -117,7 +133,7 @@ class StaticCluster:
         found: set[str] = set()
         for connection in self._connections:
             if connection.hello() is not None:
-                response = MetadataResponse.decode(connection.call(MetadataRequest(None)))
+                response = _metadata(connection, MetadataRequest(None))
                 found.update(topic.topic for topic in response.topics)
         return sorted(found)
 
@@ -129,12 +145,15 @@ class StaticCluster:
             if connection.hello() is None:
                 found += _probe_partitions(connection, topic, self._id_of(connection, place))
             else:
-                response = MetadataResponse.decode(connection.call(MetadataRequest((topic,))))
+                response = _metadata(connection, MetadataRequest((topic,)))
                 found += [one.partition for one in response.topics[0].partitions]
         return sorted(found)
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
         """Return the listed broker that is the partition's home."""
+        known = self._addresses.get(partition.home)
+        if known is not None:
+            return known._replace(id=partition.home)
         for broker in self.brokers():
             if broker.id == partition.home:
                 return broker
@@ -142,6 +161,17 @@ class StaticCluster:
             f"{partition} is on broker {partition.home}, which is not among "
             f"{addresses_text([c.address for c in self._connections])}"
         )
+
+
+def _metadata(connection: Connection, request: MetadataRequest) -> MetadataResponse:
+    """Ask for metadata, again if the connection turns out dead: brokers close idle ones."""
+    was_open = connection.is_open
+    try:
+        return MetadataResponse.decode(connection.call(request))
+    except BrokerUnreachableError:
+        if not was_open:
+            raise
+    return MetadataResponse.decode(connection.call(request))
 
 
 def _probe_partitions(connection: Connection, topic: str, home: int) -> list[TopicPartition]:

@@ -292,6 +292,6 @@ def _parse_broker(item: str) -> BrokerAddress:
     return BrokerAddress(int(broker_id), host, int(port))
 
 
-def addresses_text(addresses: Sequence[BrokerAddress]) -> str:
+def addresses_text(addresses: Sequence[BrokerAddress], separator: str = ",") -> str:
     """Return broker addresses as a static list, for messages."""
-    return ",".join(f"{a.host}:{a.port}" for a in addresses)
+    return separator.join(f"{a.host}:{a.port}" for a in addresses)

@@ -9,7 +9,7 @@ from broker.client.connection import (
     DEFAULT_TIMEOUT_S,
     Connection,
 )
-from broker.errors import NO_ERROR, BrokerUnreachableError, error_for_code
+from broker.errors import NO_ERROR, BrokerUnreachableError, ProtocolError, error_for_code
 from broker.protocol.codec import Fault, decode
 from broker.protocol.message_set import raise_fault
 from broker.protocol.primitives import Buffer
@@ -137,6 +137,9 @@ class SimpleConsumer:
             BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
         """
         parts = decode_multifetch_response(self._ask(MultiFetchRequest(tuple(fetches))))
+        if len(parts) != len(fetches):
+            self._connection.close()
+            raise ProtocolError(f"{len(parts)} parts came for {len(fetches)} fetches")
         return [
             _fetched(request, code, data)
             for request, (code, data) in zip(fetches, parts, strict=True)
