@@ -52,6 +52,14 @@ class RequestTimeoutError(BrokerError):
     """An answer, or an acknowledgement, did not come in the time given for it."""
 
 
+class ConsumerTimeoutError(BrokerError):
+    """Nothing came to a stream of a group within the time its reader was willing to wait."""
+
+
+class OffsetStoreError(BrokerError):
+    """A store of a group's offsets, other than the registry, could not be read or written."""
+
+
 class TopicNotFoundError(BrokerError):
     """A topic that was asked for exists on no broker."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from broker.errors import (
     BrokerUnreachableError,
@@ -140,6 +141,13 @@ class Connection:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+    def interrupt(self) -> None:
+        """Make a send or receive that waits in another thread fail at once."""
+        sock = self._socket
+        if sock is not None:
+            with suppress(OSError):  # that thread may have closed it meanwhile
+                sock.shutdown(socket.SHUT_RDWR)
 
     def hello(self) -> HelloResponse | None:
         """Return who the broker is, or None for a broker that knows only 0.7's requests.

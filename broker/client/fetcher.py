@@ -28,6 +28,7 @@ DEFAULT_MAX_WAIT_MS = 500
 MAX_ANSWER_BYTES = 64 << 20
 _RECONNECT_WAIT_S = 0.2
 _EMPTY_FETCH_WAIT_S = 0.1
+_PAUSED_MAX_WAIT_MS = 20
 
 
 class Piece(NamedTuple):
@@ -70,6 +71,7 @@ class Fetcher:
         self._fetch_bytes = fetch_bytes
         self._max_wait_ms = max_wait_ms
         self._retry_s = retry_s
+        self._paused: set[TopicPartition] = set()
         self._asked: dict[TopicPartition, int] | None = None
         self._correlation_id = 0
 
@@ -89,6 +91,23 @@ class Fetcher:
     def forget(self, partition: TopicPartition) -> None:
         """Read a partition no longer."""
         self._positions.pop(partition, None)
+        self._paused.discard(partition)
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Ask for no more of a partition for now; what was asked for before still comes.
+
+        While a partition is paused the others are waited for shortly only, so that it need not
+        wait for them once it is resumed.
+        """
+        self._paused.add(partition)
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Ask for a paused partition again."""
+        self._paused.discard(partition)
+
+    def interrupt(self) -> None:
+        """Make a poll that waits in another thread fail at once."""
+        self._connection.interrupt()
 
     def poll(self) -> list[Piece]:
         """Return what has come, waiting for it up to `max_wait_ms` or so.
@@ -101,7 +120,7 @@ class Fetcher:
                 `retry_s`.
             ProtocolError: it does not answer as a broker does.
         """
-        if not self._positions:
+        if self._asked is None and not self._wanted():
             return []
         give_up_s = time.monotonic() + self._retry_s
         while True:
@@ -115,6 +134,9 @@ class Fetcher:
                 time.sleep(_RECONNECT_WAIT_S)
                 continue
             return self._advance(pieces)
+
+    def _wanted(self) -> dict[TopicPartition, int]:
+        return {one: at for one, at in self._positions.items() if one not in self._paused}
 
     def _receive(self) -> list[Piece]:
         """Return the pieces of the request under way, or of a new one."""
@@ -140,14 +162,17 @@ class Fetcher:
 
     def _ask(self) -> None:
         speaks_extensions = self._connection.hello() is not None
-        self._asked = dict(self._positions)
+        self._asked = self._wanted()
         if speaks_extensions:
             positions = tuple(
                 PartitionPosition(partition, offset, self._fetch_bytes)
                 for partition, offset in self._asked.items()
             )
+            max_wait_ms = self._max_wait_ms
+            if len(positions) < len(self._positions):
+                max_wait_ms = min(max_wait_ms, _PAUSED_MAX_WAIT_MS)
             self._correlation_id = self._connection.send_extension(
-                ReadRequest(self._max_wait_ms, 1, MAX_ANSWER_BYTES, positions)
+                ReadRequest(max_wait_ms, 1, MAX_ANSWER_BYTES, positions)
             )
         else:
             fetches = tuple(
@@ -170,7 +195,7 @@ class Fetcher:
                 current.append(piece)
             elif piece.high_watermark >= 0:
                 current.append(piece)
-        if self._positions:
+        if self._wanted():
             self._ask_ahead()
         return current
 

@@ -1,0 +1,304 @@
+"""A group in the registry: this process as a member, its view of the others, who owns what.
+
+Three small classes over one registry session. Each says what stands in ZooKeeper; when to act on
+it is the subject of `balancer`. Paths and values are 0.7's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from broker.client.subscription import threads_by_topic, topics_of
+from broker.errors import (
+    ConfigError,
+    CoordinationError,
+    RegistryConflictError,
+    RegistryNodeNotFoundError,
+    RegistryUnreachableError,
+)
+from broker.topic import TopicPartition
+from broker.zk import paths
+from broker.zk.session import Session
+from broker.zk.values import (
+    FilterSubscription,
+    StaticSubscription,
+    Subscription,
+    decode_number,
+    decode_owner,
+    decode_subscription,
+    encode_owner,
+    encode_subscription,
+)
+
+logger = logging.getLogger(__name__)
+
+
+class Membership:
+    """This process's own node among the members of a group.
+
+    Args:
+        session: started.
+        group: the group's name.
+        consumer_id: this member's.
+        subscription: what it reads.
+    """
+
+    def __init__(
+        self, session: Session, group: str, consumer_id: str, subscription: Subscription
+    ) -> None:
+        self._session = session
+        self._group = group
+        self._path = paths.consumer(group, consumer_id)
+        self._value = encode_subscription(subscription)
+        self.consumer_id = consumer_id
+        self.session_id: int | None = None
+        """The session in which the node was registered; None before, and after it is known lost."""
+
+    def register(self) -> None:
+        """Put the node there.
+
+        Raises:
+            RegistryConflictError: another process is a member under this id.
+            RegistryUnreachableError: no answer came in time.
+
+        Source: Kafka 0.7 `ZookeeperConsumerConnector.registerConsumerInZK`.
+        """
+        session_id = self._session.session_id
+        try:
+            self._session.create(self._path, self._value, ephemeral=True)
+        except RegistryConflictError as error:
+            stat = self._session.exists(self._path)
+            if stat is None or stat.ephemeral_owner != session_id:
+                raise RegistryConflictError(
+                    f"consumer id '{self.consumer_id}' is already registered in group "
+                    f"'{self._group}', by a process that is alive or was so until just now"
+                ) from error
+        if self._session.session_id != session_id:
+            raise RegistryUnreachableError("the registry session expired while registering")
+        self.session_id = session_id
+
+    def stands(self) -> bool:
+        """Return whether the node is there, in the session it was registered in.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time.
+        """
+        stat = self._session.exists(self._path)
+        return stat is not None and stat.ephemeral_owner == self.session_id
+
+    def deregister(self) -> None:
+        """Take the node away, if it is ours.
+
+        Raises:
+            CoordinationError: it may be left; it goes with the session.
+        """
+        if self.session_id is not None and self.stands():
+            with suppress(RegistryNodeNotFoundError):
+                self._session.delete(self._path)
+        self.session_id = None
+
+
+class Ownership:
+    """The nodes that say which consumer thread owns which partition.
+
+    Args:
+        session: started.
+        membership: of the process whose threads own them; its session is the one that counts.
+        group: the group's name.
+    """
+
+    def __init__(self, session: Session, membership: Membership, group: str) -> None:
+        self._session = session
+        self._membership = membership
+        self._group = group
+
+    def claim(
+        self, threads: Mapping[TopicPartition, str], *, on_release: Callable[[], None]
+    ) -> set[TopicPartition]:
+        """Make threads of this process owners of partitions.
+
+        Args:
+            threads: the thread that is to own each partition.
+            on_release: called when a partition that somebody else still owns may be free.
+
+        Returns:
+            The partitions that are owned now; the others belong to somebody else.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time; some may be owned.
+        """
+        nodes = {paths.owner(self._group, partition): partition for partition in threads}
+        existing = self._session.create_many(
+            {path: encode_owner(threads[partition]) for path, partition in nodes.items()}
+        )
+        found = self._session.get_many(existing)
+        unclaimed = set(existing) - found.keys()  # they went away meanwhile
+        for path, (value, stat) in found.items():
+            if stat.ephemeral_owner != self._membership.session_id:
+                unclaimed.add(path)
+                logger.info("%s is still owned by %s", nodes[path], decode_owner(value))
+            elif value != encode_owner(threads[nodes[path]]):
+                self._session.set(path, encode_owner(threads[nodes[path]]))
+        for path in unclaimed:
+            if self._session.exists(path, watch=on_release) is None:
+                on_release()
+        return {nodes[path] for path in nodes.keys() - unclaimed}
+
+    def held(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return which partitions this process owns according to the registry.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time.
+        """
+        nodes = {paths.owner(self._group, partition): partition for partition in partitions}
+        session_id = self._membership.session_id
+        return {
+            nodes[path]
+            for path, (_, stat) in self._session.get_many(nodes).items()
+            if stat.ephemeral_owner == session_id
+        }
+
+    def unowned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return which partitions nobody owns.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time.
+        """
+        nodes = {paths.owner(self._group, partition): partition for partition in partitions}
+        return {nodes[path] for path in nodes.keys() - self._session.get_many(nodes).keys()}
+
+    def release(self, partitions: Collection[TopicPartition]) -> None:
+        """Give up partitions, as far as this process owns them.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time; some may be owned still.
+        """
+        held = self.held(partitions)
+        self._session.delete_many(paths.owner(self._group, partition) for partition in held)
+
+
+class View(NamedTuple):
+    """What a member needs to know to compute its share: for each topic it reads."""
+
+    partitions: dict[str, list[TopicPartition]]
+    threads: dict[str, list[str]]
+
+
+class GroupView:
+    """Reads a group's members and topics, and watches them.
+
+    Args:
+        session: started.
+        group: the group's name.
+        subscription: of the member whose topics are looked at.
+        on_change: called when something may have changed since it was read last, in a thread of
+            the registry that must not be held up.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        group: str,
+        subscription: Subscription,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._session = session
+        self._group = group
+        self._subscription = subscription
+        self._on_change = on_change
+        self._lock = threading.Lock()  # guards _armed
+        self._armed: set[tuple[str, str]] = set()
+
+    def read(self) -> View:
+        """Read all of it.
+
+        Raises:
+            ConfigError: a member's filter is no regular expression here.
+            CoordinationError: the registry cannot be reached, or what it holds makes no sense.
+
+        Source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`.
+        """
+        members = self._members()
+        if isinstance(self._subscription, FilterSubscription):
+            topics = list(topics_of(self._subscription, self._children(paths.TOPICS)))
+        else:
+            topics = list(self._subscription.stream_counts)
+        threads = threads_by_topic(members, topics)
+        partitions = {topic: self._partitions(topic) for topic in topics}
+        return View(partitions, {topic: threads.get(topic, []) for topic in topics})
+
+    def _members(self) -> dict[str, Subscription]:
+        ids = self._children(paths.consumer_ids(self._group))
+        nodes = {paths.consumer(self._group, one): one for one in ids}
+        members = {}
+        for path, (value, _) in self._session.get_many(nodes).items():
+            try:
+                subscription = decode_subscription(value)
+                threads_by_topic({nodes[path]: subscription}, ())
+            except (CoordinationError, ConfigError) as error:
+                logger.warning("member %s of %s left out: %s", nodes[path], self._group, error)
+                subscription = StaticSubscription({})
+            members[nodes[path]] = subscription
+        return members
+
+    def _partitions(self, topic: str) -> list[TopicPartition]:
+        """Return a topic's partitions on all brokers that have registered it, live or not.
+
+        A broker's nodes go with its session, all of them; looking at its id node as well could
+        only make members disagree that read at different times.
+        """
+        partitions: list[TopicPartition] = []
+        for name in self._children(paths.topic(topic)):
+            path = f"{paths.topic(topic)}/{name}"
+            watch = self._watch("data", path)
+            try:
+                value, _ = self._session.get(path, watch=watch)
+                count = decode_number(value, f"partition count in {path}")
+                home = decode_number(name.encode(), f"broker id in {path}")
+            except RegistryNodeNotFoundError:
+                self._disarm("data", path)
+                continue  # it went away meanwhile, of which the watch on its parent tells
+            except RegistryUnreachableError:
+                self._disarm("data", path)
+                raise
+            except CoordinationError as error:
+                logger.warning("%s; left out", error)
+                continue
+            partitions += [TopicPartition(topic, home, index) for index in range(count)]
+        return partitions
+
+    def _children(self, path: str) -> list[str]:
+        """Return a node's children, and watch them, or else the node's coming into being."""
+        for kind, read in (("children", self._session.children), ("exists", self._session.exists)):
+            try:
+                found = read(path, watch=self._watch(kind, path))
+            except CoordinationError as error:
+                self._disarm(kind, path)
+                if not isinstance(error, RegistryNodeNotFoundError):
+                    raise
+            else:
+                if isinstance(found, list):
+                    return found
+                if found is not None:
+                    self._on_change()  # it came into being between the two reads
+        return []
+
+    def _watch(self, kind: str, path: str) -> Callable[[], None] | None:
+        """Return what to call on a change, None if an earlier read left such a watch."""
+        with self._lock:
+            if (kind, path) in self._armed:
+                return None
+            self._armed.add((kind, path))
+        return lambda: self._fire(kind, path)
+
+    def _fire(self, kind: str, path: str) -> None:
+        self._disarm(kind, path)
+        self._on_change()
+
+    def _disarm(self, kind: str, path: str) -> None:
+        with self._lock:
+            self._armed.discard((kind, path))

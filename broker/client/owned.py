@@ -1,0 +1,119 @@
+"""One partition while this process owns it: how far it is read, finished and committed.
+
+Three threads meet here, each with fields of its own: the fetcher reads ahead, the application
+finishes messages, and whoever commits looks at what is finished.
+"""
+
+from __future__ import annotations
+
+from broker.client.fetcher import MessageStream
+from broker.client.offsets import Position
+from broker.topic import TopicPartition
+
+
+class OwnedPartition:
+    """A partition from the time it is claimed until it is released, never used again after that.
+
+    Attributes:
+        fetch_offset: where the fetcher goes on; None until it has found out where to start.
+        seek_offset: where the application wants it to go on instead, else None.
+        finished: the offset after the last message the application has finished; -1 at first.
+        committed: what the store is known to have.
+        is_released: nothing of it may be handed out any more.
+        is_blocked: it stands at a message that cannot be read, or an offset that is not there.
+
+    Args:
+        partition: which one.
+        thread_id: the consumer thread that owns it in the registry.
+        stored: the position in the store, None if it has none.
+        finished_here: how far this process came when it owned the partition before.
+    """
+
+    __slots__ = (
+        "_inner",
+        "_inner_end",
+        "_skip",
+        "arrived",
+        "committed",
+        "fetch_offset",
+        "finished",
+        "is_blocked",
+        "is_released",
+        "partition",
+        "seek_offset",
+        "thread_id",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        thread_id: str,
+        stored: Position | None,
+        finished_here: Position | None = None,
+    ) -> None:
+        self.partition = partition
+        self.thread_id = thread_id
+        self.committed = stored
+        self.finished = -1 if stored is None else stored.offset
+        self.fetch_offset = None if stored is None else stored.offset
+        self.seek_offset: int | None = None
+        self.is_released = False
+        self.is_blocked = False
+        self.arrived = MessageStream(self.finished)
+        self._skip = stored or Position(-1)
+        if finished_here and finished_here.offset == self._skip.offset:
+            self._skip = max(self._skip, finished_here)
+        self._inner = self._skip
+        self._inner_end = 0
+
+    @property
+    def position(self) -> Position | None:
+        """Return what may be committed, None while there is nothing."""
+        finished, inner = self.finished, self._inner
+        if finished == inner.offset >= 0:
+            return inner
+        return None if self.committed is None and finished < 0 else Position(finished)
+
+    def add(self, offset: int, data: bytes | bytearray | memoryview) -> memoryview | None:
+        """Put bytes behind those that arrived before, and return all that are not taken.
+
+        Args:
+            offset: of the first byte; None is returned for bytes that are no continuation, which
+                were on their way when the application went elsewhere.
+            data: what came.
+        """
+        rest = self.arrived.add(b"")
+        if offset != self.arrived.offset + len(rest):
+            return None
+        return self.arrived.add(data)
+
+    def restart_at(self, offset: int) -> None:
+        """Go on at an offset with nothing in between: everything before it counts as finished."""
+        self.arrived = MessageStream(offset)
+        self.finished = offset
+        self.is_blocked = False
+
+    def drop_finished(self, messages: list[tuple[int, int, bytes]]) -> None:
+        """Take those messages off the front that were finished before this partition was claimed.
+
+        They are the first ones of a compressed set, which can only be fetched as a whole.
+        """
+        start, count = self._skip
+        if count and messages:
+            if messages[0][0] == start:
+                del messages[:count]
+            self._skip = Position(-1)
+
+    def finish_inner(self, offset: int, remaining_count: int) -> None:
+        """Note that a message inside a compressed set is finished, which is not the last of it.
+
+        Args:
+            offset: of the set.
+            remaining_count: messages that follow it in what was decoded with it.
+        """
+        if self.finished != offset:
+            self.finished = offset
+        if self._inner.offset != offset or not self._inner_end:
+            already = self._inner.inner_count if self._inner.offset == offset else 0
+            self._inner_end = remaining_count + already + 1
+        self._inner = Position(offset, self._inner_end - remaining_count)

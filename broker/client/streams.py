@@ -1,0 +1,388 @@
+"""A stream of a consumer group: what one thread of the application reads.
+
+Fetchers put bytes in, in order of each partition; the application takes messages, or whole
+chunks, out. Nothing of a partition is handed out after it was released, nor while it is not
+certain that this process still owns it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from operator import length_hint
+from typing import NamedTuple
+
+from broker.client.lease import Lease
+from broker.client.owned import OwnedPartition
+from broker.errors import BrokerError, ConsumerTimeoutError, InvalidMessageError
+from broker.protocol.codec import LENGTH_BYTES, MAGIC0_HEADER_BYTES, Fault, decode
+from broker.protocol.message_set import raise_fault
+from broker.protocol.primitives import INT32, Buffer
+from broker.topic import TopicPartition
+
+GroupMessage = tuple[str, TopicPartition, int, int, bytes]
+"""A message as (topic, partition, offset, next offset, payload).
+
+Offsets are byte positions. Inside a compressed set all messages but the last have the set's start
+as their next offset: a group resumes at a set's start only.
+"""
+
+_NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
+
+
+class Arrival(NamedTuple):
+    """What a fetcher puts into a stream: bytes, a jump to another offset, or an error."""
+
+    owned: OwnedPartition
+    offset: int
+    data: Buffer = b""
+    is_jump: bool = False
+    error: BrokerError | None = None
+
+
+class Chunk:
+    """Bytes of one partition, for an application that works on whole buffers.
+
+    Attributes:
+        partition: where they are from.
+        offset: the offset of the first byte, where an entry starts.
+        data: a message set, usually with a partial entry at its end.
+    """
+
+    __slots__ = ("_owned", "data", "offset", "partition")
+
+    def __init__(self, owned: OwnedPartition, data: memoryview) -> None:
+        self._owned = owned
+        self.partition = owned.partition
+        self.offset = owned.arrived.offset
+        self.data = data
+
+    def take(self, valid_bytes: int) -> None:
+        """Say how much of the chunk is whole entries that were worked on.
+
+        The rest comes again in front of the next chunk of the partition. Call it once, and before
+        the next chunk is asked for.
+        """
+        self._owned.arrived.take(valid_bytes)
+
+    def finish(self, next_offset: int) -> bool:
+        """Say that everything before an offset is done with, so that it may be committed.
+
+        Args:
+            next_offset: where an entry starts or ends, at most where `take` has come to.
+
+        Returns:
+            False if the partition was released meanwhile: another member reads on from what was
+            committed last.
+        """
+        if self._owned.is_released:
+            return False
+        self._owned.finished = next_offset
+        return True
+
+
+class ConsumerStream:
+    """Messages of the partitions that one consumer thread owns, as they come and go.
+
+    For one thread at a time. Iterating gives a `GroupMessage` each; asking for the next one
+    finishes the one before, and only finished messages are committed. After an exception the
+    iteration can be started again and goes on with what comes next.
+
+    Args:
+        name: the stream's name, for messages.
+        lease: tells whether this process still owns what it owns.
+        max_chunks: how many chunks wait before fetchers are told to pause.
+        timeout_s: how long to wait for something before that is an error; None for ever.
+        on_room: called when fetchers that were told to pause can go on.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        lease: Lease,
+        *,
+        max_chunks: int,
+        timeout_s: float | None,
+        on_room: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self._lease = lease
+        self._max_chunks = max_chunks
+        self._timeout_s = timeout_s
+        self._on_room = on_room
+        self._changed = threading.Condition()  # guards _arrivals, _owned_partitions, _is_ended
+        self._arrivals: deque[Arrival] = deque()
+        self._owned_partitions: dict[TopicPartition, OwnedPartition] = {}
+        self._is_ended = False
+        self._current: OwnedPartition | None = None
+        self._messages = _NOTHING
+        self._in_hand: tuple[int, int] | None = None
+        self._fault: tuple[OwnedPartition, Fault] | None = None
+        self._iterator: Iterator[GroupMessage] | None = None
+
+    def __iter__(self) -> Iterator[GroupMessage]:
+        """Return the messages; see the class.
+
+        Raises:
+            InvalidMessageError: the next message of a partition is corrupt. Its partition stands
+                still until `skip_corrupt`; iterating again goes on with the others.
+            OffsetOutOfRangeError: a partition's offset is not there and no reset is configured.
+            ConsumerTimeoutError: nothing came within the timeout.
+        """
+        self._close_iterator()
+        self._iterator = self._iterate()
+        return self._iterator
+
+    def __next__(self) -> GroupMessage:
+        """Return the next message; see `__iter__`."""
+        if self._iterator is None:
+            self._iterator = self._iterate()
+        try:
+            return next(self._iterator)
+        except BaseException:
+            self._iterator = None
+            raise
+
+    def finish(self, message: GroupMessage) -> None:
+        """Say that a message is done with, before the next one is asked for.
+
+        Args:
+            message: the one that was given last.
+        """
+        _, partition, offset, next_offset, _ = message
+        if self._current is not None and self._current.partition == partition:
+            self._finish(offset, next_offset)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Return whole buffers as they come, instead of messages; not both at once.
+
+        Raises:
+            OffsetOutOfRangeError, ConsumerTimeoutError: as for messages.
+        """
+        self._close_iterator()
+        while True:
+            deadline_s = self._deadline_s()
+            arrival = self._take_arrival(deadline_s)
+            if arrival is None:
+                return
+            data = arrival.owned.add(arrival.offset, arrival.data)
+            if data is not None and not arrival.owned.is_released:
+                yield Chunk(arrival.owned, data)
+
+    def skip_corrupt(self, partition: TopicPartition) -> int:
+        """Leave out the message that a partition stands still at, and count it as finished.
+
+        Args:
+            partition: as the error named it.
+
+        Returns:
+            The offset at which the partition goes on.
+
+        Raises:
+            InvalidMessageError: the message's length cannot be read, so where the next one starts
+                is not known; `seek` there.
+        """
+        owned = self._owned(partition)
+        if owned is None:
+            return -1
+        rest = owned.arrived.add(b"")
+        length = INT32.unpack_from(rest)[0] if len(rest) >= LENGTH_BYTES else 0
+        if length < MAGIC0_HEADER_BYTES:
+            raise InvalidMessageError(
+                f"the message of {partition} at {owned.arrived.offset} has no length to skip by"
+            )
+        next_offset = owned.arrived.offset + LENGTH_BYTES + length
+        self.seek(partition, next_offset)
+        return next_offset
+
+    def seek(self, partition: TopicPartition, offset: int) -> bool:
+        """Go on in a partition at another offset, and count everything before it as finished.
+
+        Args:
+            partition: one that this stream owns.
+            offset: where a message starts.
+
+        Returns:
+            False if the stream does not own the partition (any more).
+        """
+        owned = self._owned(partition)
+        if owned is None:
+            return False
+        if owned is self._current:
+            self._messages = _NOTHING
+            self._in_hand = None
+        if self._fault and self._fault[0] is owned:
+            self._fault = None
+        owned.restart_at(offset)
+        owned.seek_offset = offset
+        self._on_room()
+        return True
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions that the stream reads now."""
+        with self._changed:
+            return sorted(self._owned_partitions)
+
+    # What follows is for fetchers and for the rebalance.
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether fetchers should pause."""
+        return len(self._arrivals) >= self._max_chunks
+
+    def put(self, arrival: Arrival) -> None:
+        """Put something in; it is dropped if the partition was released meanwhile."""
+        with self._changed:
+            if not (arrival.owned.is_released or self._is_ended):
+                self._arrivals.append(arrival)
+                self._changed.notify()
+
+    def adopt(self, owned: OwnedPartition) -> None:
+        """Read a partition from now on."""
+        with self._changed:
+            self._owned_partitions[owned.partition] = owned
+
+    def release(self, owned: OwnedPartition) -> None:
+        """Hand out nothing more of a partition, and drop what waits."""
+        with self._changed:
+            owned.is_released = True
+            self._owned_partitions.pop(owned.partition, None)
+            kept = [one for one in self._arrivals if one.owned is not owned]
+            self._arrivals = deque(kept)
+            self._changed.notify()
+        self._on_room()
+
+    def end(self) -> None:
+        """End the iteration, dropping what waits."""
+        with self._changed:
+            self._is_ended = True
+            self._arrivals.clear()
+            self._changed.notify_all()
+
+    def _owned(self, partition: TopicPartition) -> OwnedPartition | None:
+        with self._changed:
+            return self._owned_partitions.get(partition)
+
+    def _close_iterator(self) -> None:
+        iterator, self._iterator = self._iterator, None
+        if iterator is not None:
+            iterator.close()  # type: ignore[attr-defined]  # it is one of our generators
+
+    def _deadline_s(self) -> float | None:
+        return None if self._timeout_s is None else time.monotonic() + self._timeout_s
+
+    def _iterate(self) -> Iterator[GroupMessage]:
+        """Give messages one by one; everything in the inner loop is paid for each message."""
+        if self._in_hand is not None:
+            self._finish(*self._in_hand)
+        lease, now_s = self._lease, time.monotonic
+        while (owned := self._await_messages()) is not None:
+            partition, messages = owned.partition, self._messages
+            topic = partition.topic
+            for offset, next_offset, payload in messages:
+                try:
+                    yield (topic, partition, offset, next_offset, payload)
+                except GeneratorExit:
+                    self._in_hand = (offset, next_offset)
+                    raise
+                if next_offset != offset:
+                    owned.finished = next_offset
+                else:
+                    owned.finish_inner(offset, length_hint(messages))
+                if owned.is_released or now_s() >= lease.until_s:
+                    break
+
+    def _finish(self, offset: int, next_offset: int) -> None:
+        owned = self._current
+        self._in_hand = None
+        if owned is None:
+            return
+        if next_offset != offset:
+            owned.finished = next_offset
+        else:
+            owned.finish_inner(offset, length_hint(self._messages))
+
+    def _await_messages(self) -> OwnedPartition | None:
+        """Return the partition whose messages come next; None at the end of the stream."""
+        deadline_s = self._deadline_s()
+        while not self._is_ended:
+            owned = self._current
+            if owned is not None and owned.is_released:
+                self._current, self._messages, owned = None, _NOTHING, None
+            if owned is not None and length_hint(self._messages):
+                if self._lease.is_valid:
+                    return owned
+                self._await_lease(deadline_s)
+                continue
+            self._current = None
+            self._raise_fault()
+            arrival = self._take_arrival(deadline_s)
+            if arrival is None:
+                break
+            self._decode(arrival)
+        return None
+
+    def _decode(self, arrival: Arrival) -> None:
+        """Make the messages of an arrival the current ones."""
+        owned = arrival.owned
+        data = owned.add(arrival.offset, arrival.data)
+        if data is None or owned.is_blocked:
+            return
+        decoded = decode(data, owned.arrived.offset)
+        owned.arrived.take(decoded.valid_bytes)
+        messages = decoded.messages
+        owned.drop_finished(messages)
+        if decoded.fault not in (Fault.NONE, Fault.PARTIAL):
+            owned.is_blocked = True
+            self._fault = (owned, decoded.fault)
+        self._current, self._messages = owned, iter(messages)
+        if not messages:
+            owned.finished = max(owned.finished, owned.arrived.offset)
+
+    def _raise_fault(self) -> None:
+        fault, self._fault = self._fault, None
+        if fault is not None and not fault[0].is_released:
+            owned, kind = fault
+            try:
+                raise_fault(kind, owned.arrived.offset)
+            except BrokerError as error:
+                raise InvalidMessageError(f"{owned.partition}: {error}") from error
+
+    def _take_arrival(self, deadline_s: float | None) -> Arrival | None:
+        """Return the next bytes; None at the end of the stream."""
+        while True:
+            with self._changed:
+                while not (self._arrivals or self._is_ended):
+                    self._wait(deadline_s)
+                if self._is_ended:
+                    return None
+                arrival = self._arrivals.popleft() if self._lease.is_valid else None
+                has_room = len(self._arrivals) == self._max_chunks // 2
+            if arrival is None:
+                self._await_lease(deadline_s)
+                continue
+            if has_room:
+                self._on_room()
+            if arrival.error is not None:
+                raise arrival.error
+            if not arrival.is_jump:
+                return arrival
+            arrival.owned.restart_at(arrival.offset)
+
+    def _wait(self, deadline_s: float | None) -> None:
+        """Wait for a change; caller holds `_changed`."""
+        timeout_s = None if deadline_s is None else deadline_s - time.monotonic()
+        if timeout_s is not None and timeout_s <= 0:
+            raise self._timeout()
+        self._changed.wait(timeout_s)
+
+    def _await_lease(self, deadline_s: float | None) -> None:
+        timeout_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+        if not self._lease.wait(timeout_s):
+            raise self._timeout()
+
+    def _timeout(self) -> ConsumerTimeoutError:
+        return ConsumerTimeoutError(f"nothing came to stream {self.name} in {self._timeout_s:g}s")
