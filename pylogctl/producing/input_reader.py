@@ -35,8 +35,25 @@ class Idle(Protocol):
         """Send what is held back, and see to what was sent."""
 
 
+class Input(Protocol):
+    """An input as a lane sees it."""
+
+    @property
+    def name(self) -> str:
+        """Return what to put before a message about this input; nothing for standard input."""
+
+    def attend(self, idle: Idle) -> None:
+        """Have something done before each wait."""
+
+    def is_ready(self) -> bool:
+        """Return whether a read would not wait."""
+
+    def read1(self, size: int, /) -> bytes:
+        """Return what is there, waiting for at least one byte; nothing at the end."""
+
+
 class InputReader:
-    """Reads one input.
+    """Reads one input from a descriptor.
 
     Args:
         fd: open for reading; not closed here.

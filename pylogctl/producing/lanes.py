@@ -14,7 +14,7 @@ from pylogctl.escapes import escape
 from pylogctl.framing import Shape
 from pylogctl.framing_reader import ChunkReader, Framed, Refuse, read_messages
 from pylogctl.partition_list import PartitionPattern
-from pylogctl.producing.input_reader import InputReader
+from pylogctl.producing.input_reader import Input
 from pylogctl.producing.limits import Limits, Quota, Refusals
 from pylogctl.producing.message_lane import Interpret, MessageLane, Outgoing, Route
 from pylogctl.producing.plan import Plan
@@ -35,7 +35,7 @@ class Lane(Protocol):
     position: int
     """How far the current input is used, in bytes."""
 
-    def read(self, reader: InputReader) -> None:
+    def read(self, reader: Input) -> None:
         """Send all messages of an input.
 
         Raises:

@@ -14,7 +14,7 @@ from broker.topic import TopicPartition
 from pylogctl.errors import CliError, UsageError
 from pylogctl.framing_reader import ChunkReader, Framed, Refuse, too_large
 from pylogctl.partition_list import PartitionPattern
-from pylogctl.producing.input_reader import InputReader, InputStopped
+from pylogctl.producing.input_reader import Input, InputStopped
 from pylogctl.producing.limits import Limits, Quota, Refusals
 from pylogctl.producing.sender import Batch, Sender
 
@@ -102,7 +102,7 @@ class MessageLane:
         self.position = 0
         """How far the current input is used, in bytes."""
 
-    def read(self, reader: InputReader) -> None:
+    def read(self, reader: Input) -> None:
         """Send all messages of an input.
 
         Raises:
@@ -140,12 +140,12 @@ class MessageLane:
         self._send_all()
         self._sender.flush()
 
-    def _refuse(self, error: CliError, reader: InputReader) -> None:
+    def _refuse(self, error: CliError, reader: Input) -> None:
         # what came before the message is sent, whatever becomes of the run
         self._send_all()
         self._refusals.refuse(error, reader.name)
 
-    def _take(self, framed: Framed, reader: InputReader) -> None:
+    def _take(self, framed: Framed, reader: Input) -> None:
         number = self._count
         try:
             outgoing = self._interpret(framed, number)

@@ -16,7 +16,7 @@ from broker.topic import TopicPartition
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.offset_resolution import Point, ResolvedRange
-from pylogctl.producing.sender import Confirmed
+from pylogctl.producing.sender import Confirmed, numbers_text
 from pylogctl.reading import Reading, Stretch
 
 _FETCH_BYTES = 1 << 20
@@ -24,13 +24,12 @@ _MAX_WAIT_MS = 500
 
 
 class SentSet(NamedTuple):
-    """Where a set lies in its partition, its checksum, and which messages it holds."""
+    """Where a set lies, its checksum, and its first and last message."""
 
     offset: int
     end: int
     crc: int
-    first_number: int
-    last_number: int
+    numbers: tuple[int, int]
 
 
 class SentSets:
@@ -56,8 +55,7 @@ class SentSets:
                 offset,
                 offset + len(message_set),
                 zlib.crc32(message_set),
-                batch.numbers[0],
-                batch.numbers[-1],
+                (batch.numbers[0], batch.numbers[-1]),
             )
         )
 
@@ -132,8 +130,8 @@ class _Check:
     def _mismatch(self, sent: SentSet) -> CliError:
         return CliError(
             ExitStatus.CORRUPT,
-            f"{self._partition}: messages {sent.first_number} to {sent.last_number}, read back "
-            f"at offset {sent.offset}, are not what was sent",
+            f"{self._partition}: {numbers_text(sent.numbers)} read back at offset {sent.offset} "
+            "differ from what was sent",
             hints=["try: pylogctl log verify on the broker's segment files"],
             code="VERIFY_MISMATCH",
             details={"partition": self._partition.name, "offset": sent.offset},

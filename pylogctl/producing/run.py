@@ -28,7 +28,7 @@ from pylogctl.producing.lanes import Lane, fixed_partition, make_lane
 from pylogctl.producing.limits import Limits, Quota, Refusals
 from pylogctl.producing.pacing import Pacer
 from pylogctl.producing.plan import DEFAULT_LINGER_S, Plan
-from pylogctl.producing.sender import Batch, Confirmed, Nowhere, Sender
+from pylogctl.producing.sender import Batch, Confirmed, Nowhere, Sender, numbers_text
 from pylogctl.producing.sources import Sources, check_files
 from pylogctl.progress import Progress, announced_wait, progress
 from pylogctl.signals import StopRequest, graceful_stop
@@ -163,9 +163,7 @@ class _Run:
     def _refused(self, batch: Batch, error: BrokerError) -> None:
         failure = failure_of(error)
         assert failure is not None
-        first, last = batch.numbers[0], batch.numbers[-1]
-        which = f"message {first}" if first == last else f"messages {first} to {last}"
-        text = f"{which} refused: {failure.message}"
+        text = f"{numbers_text(batch.numbers)} refused: {failure.message}"
         self._refusals.refuse(CliError(failure.status, text), count=len(batch.numbers))
 
     def run(self) -> Outcome:

@@ -38,6 +38,17 @@ class Batch(NamedTuple):
         return len(self.message_set) - ENTRY_OVERHEAD_BYTES * len(self.numbers)
 
 
+def count_text(count: int) -> str:
+    """Return a number of messages for people."""
+    return f"{count} message{'s' * (count != 1)}"
+
+
+def numbers_text(numbers: Sequence[int]) -> str:
+    """Return which messages these are for people, such as `messages 3 to 7`."""
+    first, last = numbers[0], numbers[-1]
+    return f"message {first}" if first == last else f"messages {first} to {last}"
+
+
 class Confirmed(NamedTuple):
     """A batch that a broker has acknowledged: at which offset, and the set as it was sent."""
 
@@ -207,7 +218,7 @@ class Sender:
         first = min(one.numbers[0] for one in lost)
         return CliError(
             failure.status,
-            f"{failure.message}; {self.message_count} messages confirmed, {count} sent and not "
+            f"{failure.message}; {count_text(self.message_count)} confirmed, {count} sent and not "
             f"confirmed, from message {first} on",
             hints=failure.hints,
             code=failure.code,

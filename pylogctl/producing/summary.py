@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from broker.topic import TopicPartition
+from pylogctl.producing.sender import count_text
 from pylogctl.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
@@ -18,21 +19,17 @@ def summary_text(topic: str, outcome: Outcome, *, dry_run: bool) -> str:
     """Return what is said on standard error at the end of a run."""
     count = outcome.message_count
     rate = format_count(count / max(outcome.seconds, 1e-9))
-    what = f"{_messages(count)}, {format_size(outcome.payload_bytes)}"
+    what = f"{count_text(count)}, {format_size(outcome.payload_bytes)}"
     where = _where(topic, outcome.partitions)
     if dry_run:
         text = f"{what} would go to {where}; nothing was sent"
     else:
         text = f"{what} to {where} in {format_duration(outcome.seconds)} ({rate} msg/s)"
     if outcome.resumed_count:
-        text += f"; {_messages(outcome.resumed_count)} confirmed before"
+        text += f"; {count_text(outcome.resumed_count)} confirmed before"
     if outcome.refused_count:
-        text += f"; {_messages(outcome.refused_count)} left out"
+        text += f"; {count_text(outcome.refused_count)} left out"
     return text + ("; all read back and compared" if outcome.is_verified else "")
-
-
-def _messages(count: int) -> str:
-    return f"{count} message{'s' * (count != 1)}"
 
 
 def _where(topic: str, partitions: Mapping[TopicPartition, int]) -> str:

@@ -13,7 +13,7 @@ from broker.protocol.codec import EncodedText, OversizePieceError, boundaries, e
 from broker.protocol.codec import encode_delimited as encode_text
 from broker.topic import TopicPartition
 from pylogctl.framing_reader import CHUNK_BYTES, TextBuffer, drop_oversize_line, too_large
-from pylogctl.producing.input_reader import InputReader, InputStopped
+from pylogctl.producing.input_reader import Input, InputStopped
 from pylogctl.producing.limits import Limits, Quota, Refusals
 from pylogctl.producing.sender import Batch, Sender
 
@@ -56,7 +56,7 @@ class TextLane:
         self.position = 0
         """How far the current input is used, in bytes."""
 
-    def read(self, reader: InputReader) -> None:
+    def read(self, reader: Input) -> None:
         """Send all messages of an input.
 
         Raises:
@@ -85,7 +85,7 @@ class TextLane:
         self._send_lines()
         self._sender.flush()
 
-    def _add(self, chunk: bytes, reader: InputReader) -> None:
+    def _add(self, chunk: bytes, reader: Input) -> None:
         buffer = self._buffer
         buffer.add(chunk)
         if not buffer.line_count:
@@ -194,7 +194,7 @@ class TextLane:
                 self._accepted(rest)
         self._step(1, len(rest))
 
-    def _drop_line(self, reader: InputReader) -> None:
+    def _drop_line(self, reader: Input) -> None:
         size = drop_oversize_line(self._buffer, reader, self._limits.message_bytes, self._refuse)
         self._step(1, size + len(self._delimiter))
 

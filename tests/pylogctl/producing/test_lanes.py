@@ -1,0 +1,271 @@
+"""Both lanes from chunks of input to sets, without a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.client.producer import Delivery
+from broker.errors import BrokerError
+from broker.protocol.codec import decode
+from broker.protocol.primitives import Buffer
+from broker.topic import TopicPartition
+from pylogctl.framing import Framing, Shape
+from pylogctl.framing_reader import read_messages
+from pylogctl.producing.input_reader import Idle, InputStopped
+from pylogctl.producing.limits import Limits, Quota, Refusals
+from pylogctl.producing.message_lane import MessageLane, Outgoing
+from pylogctl.producing.sender import Batch, Sender
+from pylogctl.producing.text_lane import TextLane
+
+T = TopicPartition("t", 0, 0)
+LIMITS = Limits(message_bytes=1 << 20, batch_messages=3, batch_bytes=1 << 20, linger_s=60)
+
+
+class Collector:
+    """A sink that keeps the payloads of each set."""
+
+    def __init__(self) -> None:
+        self.sets: list[list[bytes]] = []
+        self.flush_count = 0
+
+    @property
+    def messages(self) -> list[bytes]:
+        return [payload for one in self.sets for payload in one]
+
+    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
+        self.sets.append([payload for _, _, payload in decode(message_set, 0).messages])
+        delivery = Delivery(partition, message_set)
+        delivery.is_done = True
+        return delivery
+
+    def flush(self) -> None:
+        self.flush_count += 1
+
+    def barrier(self) -> None:
+        raise AssertionError("no lane waits for a barrier")
+
+
+class Chunks:
+    """An input that comes in given chunks; before each it is idle, or more is there already."""
+
+    name = ""
+
+    def __init__(self, chunks: list[bytes], *, is_idle: bool = False, stops: bool = False) -> None:
+        self._chunks = iter([chunk for chunk in chunks if chunk])
+        self._is_idle = is_idle
+        self._stops = stops
+        self._idle: Idle | None = None
+        self.due_s: list[float | None] = []
+
+    def attend(self, idle: Idle) -> None:
+        self._idle = idle
+
+    def is_ready(self) -> bool:
+        return not self._is_idle
+
+    def read1(self, size: int, /) -> bytes:
+        if self._is_idle:
+            assert self._idle is not None
+            self.due_s.append(self._idle.due_s())
+            self._idle.on_idle()
+        chunk = next(self._chunks, b"")
+        if not chunk and self._stops:
+            raise InputStopped
+        return chunk
+
+
+def refused(batch: Batch, error: BrokerError) -> None:
+    raise AssertionError("no batch is refused")
+
+
+def make_sender(sink: Collector) -> Sender:
+    return Sender(sink, max_message_bytes=1 << 20, refused=refused)
+
+
+def text_lane(
+    sink: Collector,
+    delimiter: bytes = b"\n",
+    *,
+    limits: Limits = LIMITS,
+    quota: int | None = None,
+    refusals: Refusals | None = None,
+    accepted: Callable[[bytes], None] | None = None,
+) -> TextLane:
+    return TextLane(
+        make_sender(sink),
+        T,
+        delimiter,
+        limits=limits,
+        quota=Quota(quota),
+        refusals=refusals or Refusals(skips=False, tell=print),
+        accepted=accepted,
+    )
+
+
+def message_lane(
+    sink: Collector, framing: Framing, *, limits: Limits = LIMITS, quota: int | None = None
+) -> MessageLane:
+    return MessageLane(
+        make_sender(sink),
+        lambda stream, refuse: read_messages(
+            stream, framing, max_message_bytes=limits.message_bytes, refuse=refuse
+        ),
+        lambda framed, number: Outgoing(framed.payload),
+        lambda outgoing: T,
+        limits=limits,
+        quota=Quota(quota),
+        refusals=Refusals(skips=False, tell=print),
+    )
+
+
+def cut(data: bytes, sizes: list[int]) -> Iterator[bytes]:
+    """Cut data into chunks of the given sizes, over and over."""
+    place = turn = 0
+    while place < len(data):
+        size = sizes[turn % len(sizes)] if sizes else len(data)
+        yield data[place : place + size]
+        place, turn = place + size, turn + 1
+
+
+def split(data: bytes, delimiter: bytes) -> list[bytes]:
+    pieces = data.split(delimiter)
+    return pieces if pieces[-1] else pieces[:-1]
+
+
+delimited = st.tuples(
+    st.sampled_from([b"\n", b"ab", b"aa", b"aba", b"\r\n"]),
+    st.lists(st.sampled_from([b"a", b"b", b"\n", b"\r", b"xyz"]), max_size=40).map(b"".join),
+    st.lists(st.integers(1, 9), max_size=4),
+    st.booleans(),
+)
+
+
+@given(delimited, st.integers(1, 4), st.integers(0, 30), st.none() | st.integers(0, 8))
+def test_text_lane_given_any_chunks_sends_the_pieces_in_order(
+    given_input: tuple[bytes, bytes, list[int], bool],
+    batch_messages: int,
+    batch_bytes: int,
+    quota: int | None,
+) -> None:
+    delimiter, data, sizes, is_idle = given_input
+    limits = Limits(1 << 20, batch_messages, batch_bytes, 0.0)
+    sink = Collector()
+    lane = text_lane(sink, delimiter, limits=limits, quota=quota)
+    lane.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    assert sink.messages == split(data, delimiter)[:quota]
+    assert all(len(one) <= batch_messages for one in sink.sets)
+
+
+@given(delimited, st.integers(0, 6), st.none() | st.integers(0, 8))
+def test_text_lane_given_lines_above_the_limit_leaves_just_those_out(
+    given_input: tuple[bytes, bytes, list[int], bool], limit: int, quota: int | None
+) -> None:
+    delimiter, data, sizes, is_idle = given_input
+    told: list[str] = []
+    sink = Collector()
+    lane = text_lane(
+        sink,
+        delimiter,
+        limits=Limits(limit, 3, 1000, 0.0),
+        quota=quota,
+        refusals=Refusals(skips=True, tell=told.append),
+    )
+    lane.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    pieces = split(data, delimiter)
+    assert sink.messages == [piece for piece in pieces if len(piece) <= limit][:quota]
+    for text in told:
+        number, position, size = _numbers(text)
+        assert len(pieces[number - 1]) == size > limit
+        assert position == sum(len(piece) + len(delimiter) for piece in pieces[: number - 1])
+
+
+def _numbers(text: str) -> tuple[int, int, int]:
+    words = text.split()
+    return int(words[1]), int(words[4].rstrip(")")), int(words[6])
+
+
+@given(delimited)
+def test_text_lane_gives_back_the_bytes_it_accepted(
+    given_input: tuple[bytes, bytes, list[int], bool],
+) -> None:
+    delimiter, data, sizes, is_idle = given_input
+    accepted: list[bytes] = []
+    lane = text_lane(Collector(), delimiter, accepted=accepted.append)
+    lane.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    assert b"".join(accepted) == data
+    assert lane.position == len(data)
+
+
+def test_text_lane_when_more_is_there_collects_before_it_sends() -> None:
+    sink = Collector()
+    text_lane(sink).read(Chunks([b"1\n2\n3\n", b"4\n5\n"]))
+    assert sink.sets == [[b"1", b"2", b"3"], [b"4", b"5"]]
+
+
+def test_text_lane_when_idle_sends_and_waits_for_the_acknowledgement() -> None:
+    sink = Collector()
+    chunks = Chunks([b"1\n", b"2"], is_idle=True)
+    text_lane(sink).read(chunks)
+    assert sink.messages == [b"1", b"2"]
+    assert [due is None for due in chunks.due_s] == [True, False, True]
+
+
+@pytest.mark.parametrize("framing", [Framing(Shape.DELIMITED), Framing(Shape.HEX)])
+def test_lane_when_stopped_sends_whole_messages_only(framing: Framing) -> None:
+    sink = Collector()
+    chunks = Chunks([b"61\n62\n6"], stops=True)
+    lane = text_lane(sink) if framing.shape is Shape.DELIMITED else message_lane(sink, framing)
+    with pytest.raises(InputStopped):
+        lane.read(chunks)
+    expected = [b"61", b"62"] if framing.shape is Shape.DELIMITED else [b"a", b"b"]
+    assert (sink.messages, lane.position) == (expected, 6)
+
+
+def test_text_lane_numbers_messages_through_all_inputs() -> None:
+    numbers: list[int] = []
+    sink = Collector()
+    sender = Sender(
+        sink,
+        max_message_bytes=1 << 20,
+        refused=refused,
+        observers=[lambda confirmed: numbers.extend(confirmed.batch.numbers)],
+    )
+    lane = TextLane(
+        sender,
+        T,
+        b"\n",
+        limits=LIMITS,
+        quota=Quota(None),
+        refusals=Refusals(skips=False, tell=print),
+    )
+    for text in (b"1\n2", b"3\n", b"", b"4\n5\n6\n7\n"):
+        lane.read(Chunks([text]))
+    assert numbers == [1, 2, 3, 4, 5, 6, 7]
+
+
+@given(delimited, st.integers(1, 4), st.integers(0, 30), st.none() | st.integers(0, 8))
+def test_message_lane_given_any_chunks_sends_the_pieces_in_order(
+    given_input: tuple[bytes, bytes, list[int], bool],
+    batch_messages: int,
+    batch_bytes: int,
+    quota: int | None,
+) -> None:
+    delimiter, data, sizes, is_idle = given_input
+    limits = Limits(1 << 20, batch_messages, batch_bytes, 0.0)
+    sink = Collector()
+    lane = message_lane(sink, Framing(Shape.DELIMITED, delimiter), limits=limits, quota=quota)
+    lane.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    assert sink.messages == split(data, delimiter)[:quota]
+    assert all(len(one) <= batch_messages for one in sink.sets)
+
+
+def test_text_lane_when_a_line_comes_in_many_chunks_looks_at_each_byte_once() -> None:
+    # 64 MiB in one line of 4 KiB chunks takes minutes if every chunk copies what came before.
+    sink = Collector()
+    limits = LIMITS._replace(message_bytes=128 << 20)
+    text_lane(sink, limits=limits).read(Chunks([b"x" * 4096] * (64 << 8)))
+    assert [len(message) for message in sink.messages] == [64 << 20]

@@ -1,0 +1,202 @@
+"""What a sender knows of what it sent, above all when a broker fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.client.producer import Delivery
+from broker.errors import BrokerError, BrokerUnreachableError, InvalidMessageError, StorageError
+from broker.protocol.codec import encode
+from broker.protocol.compression import Codec
+from broker.protocol.primitives import Buffer
+from broker.topic import TopicPartition
+from pylogctl.errors import CliError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.producing.pacing import Pacer
+from pylogctl.producing.sender import Batch, Confirmed, Nowhere, Sender
+from pylogctl.units import Rate
+from tests.doubles import FakeClock
+
+HERE, THERE = TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)
+LOST = BrokerUnreachableError("lost broker 0")
+
+
+class Window:
+    """A sink whose deliveries end when the test says so."""
+
+    def __init__(self) -> None:
+        self.deliveries: list[Delivery] = []
+        self.flush_error: BrokerError | None = None
+        self.flush_count = 0
+
+    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
+        self.deliveries.append(Delivery(partition, message_set))
+        return self.deliveries[-1]
+
+    def settle(self, place: int, error: BrokerError | None = None) -> None:
+        self.deliveries[place].is_done = True
+        self.deliveries[place].error = error
+        self.deliveries[place].base_offset = 10 * place
+
+    def flush(self) -> None:
+        self.flush_count += 1
+        if self.flush_error is not None:
+            error, self.flush_error = self.flush_error, None
+            raise error
+        for place, delivery in enumerate(self.deliveries):
+            if not delivery.is_done:
+                self.settle(place)
+
+    def barrier(self) -> None:
+        raise AssertionError("not asked for")
+
+
+def batch(first: int, *payloads: bytes, partition: TopicPartition = HERE) -> Batch:
+    return Batch(partition, encode(payloads), range(first, first + len(payloads)))
+
+
+def make_sender(sink: Window, **settings: object) -> Sender:
+    defaults: dict[str, object] = {"max_message_bytes": 1000, "refused": _refuse}
+    return Sender(sink, **(defaults | settings))  # type: ignore[arg-type]  # settings by name
+
+
+def _refuse(refused: Batch, error: BrokerError) -> None:
+    raise error
+
+
+def test_sender_when_acknowledged_counts_messages_and_bytes() -> None:
+    sink = Window()
+    confirmed: list[Confirmed] = []
+    sender = make_sender(sink, observers=[confirmed.append])
+    sender.send(batch(1, b"a", b"bc"))
+    sender.send(batch(3, b"def"))
+    assert sender.message_count == 0
+    sender.flush()
+    assert (sender.partitions, sender.payload_bytes) == ({HERE: 3}, 6)
+    assert [(list(one.batch.numbers), one.base_offset) for one in confirmed] == [
+        ([1, 2], 0),
+        ([3], 10),
+    ]
+
+
+def test_sender_when_the_broker_is_lost_says_what_is_known() -> None:
+    sink = Window()
+    sender = make_sender(sink)
+    for number in range(1, 5):
+        sender.send(batch(number, b"x"))
+    sink.settle(0)
+    sink.settle(1)
+    for place in (2, 3):
+        sink.settle(place, LOST)
+    sink.flush_error = LOST
+    with pytest.raises(CliError) as caught:
+        sender.flush()
+    assert caught.value.status is ExitStatus.UNREACHABLE
+    assert caught.value.message == (
+        "lost broker 0; 2 messages confirmed, 2 sent and not confirmed, from message 3 on"
+    )
+    assert caught.value.details == {"confirmed": 2, "first_unconfirmed": 3}
+    assert sender.has_failed
+
+
+def test_sender_when_one_broker_is_lost_still_hears_the_other() -> None:
+    sink = Window()
+    sender = make_sender(sink)
+    sender.send(batch(1, b"x"))
+    sender.send(batch(2, b"y", partition=THERE))
+    sink.settle(0, LOST)
+    sink.flush_error = LOST
+    with pytest.raises(CliError, match="1 message confirmed, 1 sent and not"):
+        sender.flush()
+    assert sender.partitions == {THERE: 1}
+
+
+def test_sender_when_the_disk_is_full_ends_with_a_remote_error() -> None:
+    sink = Window()
+    sender = make_sender(sink)
+    sender.send(batch(1, b"x"))
+    sink.settle(0, StorageError("disk full"))
+    with pytest.raises(
+        CliError, match="disk full; 1 message confirmed, 1 sent and not confirmed, from message 1"
+    ) as caught:
+        sender.send(batch(2, b"y"))
+    assert caught.value.status is ExitStatus.REMOTE
+
+
+def test_sender_when_a_set_is_refused_tells_and_goes_on() -> None:
+    refused: list[Batch] = []
+    sink = Window()
+    sender = make_sender(sink, refused=lambda one, error: refused.append(one))
+    sender.send(batch(1, b"x"))
+    sender.send(batch(2, b"y"))
+    sink.settle(0, InvalidMessageError("bad"))
+    sender.flush()
+    assert [list(one.numbers) for one in refused] == [[1]]
+    assert sender.message_count == 1
+
+
+def test_sender_when_synchronous_waits_after_each_batch() -> None:
+    sink = Window()
+    sender = make_sender(sink, sync=True)
+    sender.send(batch(1, b"x"))
+    sender.send(batch(2, b"y"))
+    assert (sink.flush_count, sender.message_count) == (2, 2)
+
+
+def test_sender_when_nothing_is_in_flight_does_not_wait() -> None:
+    sink = Window()
+    make_sender(sink).flush()
+    assert sink.flush_count == 0
+
+
+@pytest.mark.parametrize(("limit", "codec"), [(1000, Codec.GZIP), (10, Codec.NONE)])
+def test_sender_when_a_wrapper_is_above_the_limit_sends_it_plain(limit: int, codec: Codec) -> None:
+    sink = Window()
+    make_sender(sink, codec=Codec.GZIP, max_message_bytes=limit).send(batch(1, b"aaaa"))
+    assert bytes(sink.deliveries[0].message_set)[5] == codec
+
+
+def test_sender_when_run_dry_counts_all_the_same() -> None:
+    sender = Sender(Nowhere(), max_message_bytes=10, refused=_refuse)
+    sender.send(batch(1, b"x", b"y"))
+    sender.flush()
+    assert sender.partitions == {HERE: 2}
+
+
+@pytest.mark.parametrize(
+    ("rate", "amounts", "waits"),
+    [
+        (Rate(10, in_bytes=False), [(1, 0), (1, 0), (5, 0), (1, 0)], [0.1, 0.1, 0.5]),
+        (Rate(100, in_bytes=True), [(1, 50), (1, 10)], [0.5]),
+    ],
+)
+def test_pacer_when_asked_for_more_waits_so_long_that_the_rate_holds(
+    rate: Rate, amounts: list[tuple[int, int]], waits: list[float]
+) -> None:
+    clock = FakeClock()
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        clock.advance(seconds)
+
+    pacer = Pacer(rate, clock, wait)
+    for messages, size in amounts:
+        pacer.wait_for(messages, size)
+    assert waited == pytest.approx(waits)
+
+
+def test_pacer_after_a_pause_does_not_catch_up() -> None:
+    clock = FakeClock()
+    waited: list[float] = []
+    pacer = Pacer(Rate(1, in_bytes=False), clock, waited.append)
+    pacer.wait_for(1, 0)
+    clock.advance(100)
+    pacer.wait_for(1, 0)
+    pacer.wait_for(1, 0)
+    assert waited == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize(("rate", "burst"), [(1, 1), (5000, 250)])
+def test_pacer_lets_a_twentieth_of_a_second_go_at_once(rate: int, burst: int) -> None:
+    assert Pacer(Rate(rate, in_bytes=False), FakeClock(), print).burst == burst
