@@ -12,7 +12,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from broker.client.connection import Connection
-from broker.errors import NO_ERROR, BrokerUnreachableError, RequestTimeoutError
+from broker.errors import (
+    NO_ERROR,
+    BrokerUnreachableError,
+    ProtocolError,
+    RequestTimeoutError,
+)
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import (
     FetchRequest,
@@ -113,7 +118,8 @@ class Fetcher:
         """Return what has come, waiting for it up to `max_wait_ms` or so.
 
         Returns:
-            Pieces of partitions that have something new, or an error.
+            Pieces of partitions that have something new, or an error; from brokers that tell a
+            high watermark also empty ones of those that have nothing new.
 
         Raises:
             BrokerUnreachableError, RequestTimeoutError: the broker could not be had back within
@@ -142,16 +148,14 @@ class Fetcher:
         """Return the pieces of the request under way, or of a new one."""
         if self._asked is None:
             self._ask()
-        asked = self._asked or {}
+        asked, self._asked = self._asked or {}, None
         if self._connection.hello() is None:
             return self._receive_07(asked)
         body = self._connection.receive_extension(self._correlation_id)
-        self._asked = None
-        return [_piece(part, asked[part.partition]) for part in decode_read_response(body)]
+        return [_piece(part, asked) for part in decode_read_response(body)]
 
     def _receive_07(self, asked: dict[TopicPartition, int]) -> list[Piece]:
         parts = decode_multifetch_response(self._connection.receive())
-        self._asked = None
         if not any(len(data) or code for code, data in parts):
             # a 0.7 broker cannot wait for us, so we wait for it
             time.sleep(min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000))
@@ -191,6 +195,9 @@ class Fetcher:
                 del self._positions[piece.partition]
                 current.append(piece)
             elif len(piece.data):
+                # to the end of the line: where answers are full before all have had their turn,
+                # the others are the first next time
+                del self._positions[piece.partition]
                 self._positions[piece.partition] = piece.offset + len(piece.data)
                 current.append(piece)
             elif piece.high_watermark >= 0:
@@ -208,10 +215,12 @@ class Fetcher:
             self._connection.close()
 
 
-def _piece(part: ReadPart, offset: int) -> Piece:
+def _piece(part: ReadPart, asked: Mapping[TopicPartition, int]) -> Piece:
+    if part.partition not in asked:
+        raise ProtocolError(f"an answer came for {part.partition}, which was not asked for")
     return Piece(
         part.partition,
-        offset,
+        asked[part.partition],
         part.message_set,
         part.error,
         part.high_watermark,
