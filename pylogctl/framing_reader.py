@@ -15,7 +15,7 @@ from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.framing import FIXED_LENGTHS, VARINT_BYTES_MAX, Framing, LengthCode, Shape
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 19
 COUNTED_BYTES_MAX = 64 << 20
 """How far a message that is too large is read on, to tell its size, before that is given up."""
 
