@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from pylogctl.errors import CliError
+from pylogctl.failure import failure_of
 from pylogctl.signals import StopRequest
 
 STDIN = "-"
@@ -23,6 +25,23 @@ _PIPE_BYTES = 1 << 20
 
 class InputStopped(Exception):  # noqa: N818 - a signal's wish, not an error
     """A signal asked to stop; what is read so far is all there will be."""
+
+
+class InputError(CliError):
+    """An input cannot be opened or read.
+
+    Args:
+        name: file name, or `-`.
+        error: what the system says.
+    """
+
+    def __init__(self, name: str, error: OSError) -> None:
+        failure = failure_of(OSError(error.errno, error.strerror, name))
+        assert failure is not None
+        message = failure.message
+        if name == STDIN:
+            message = message.replace(f"'{STDIN}'", "standard input", 1)
+        super().__init__(failure.status, message, code=failure.code)
 
 
 class Idle(Protocol):
@@ -118,7 +137,7 @@ class InputReader:
 
         Raises:
             InputStopped: a signal came.
-            OSError: the input cannot be read.
+            InputError: the input cannot be read.
         """
         if not self.is_ready():
             self._wait()
@@ -127,7 +146,7 @@ class InputReader:
         try:
             chunk = os.read(self._fd, min(size, self._chunk_bytes))
         except OSError as error:
-            raise OSError(error.errno, error.strerror, self._name) from error
+            raise InputError(self._name, error) from error
         self.read_bytes += len(chunk)
         self._on_read(len(chunk))
         return chunk

@@ -23,7 +23,7 @@ from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.failure import failure_of
 from pylogctl.framing import Framing, Shape
-from pylogctl.producing.input_reader import STDIN, InputStopped, signal_wakeup
+from pylogctl.producing.input_reader import STDIN, InputError, InputStopped, signal_wakeup
 from pylogctl.producing.lanes import Lane, fixed_partition, make_lane
 from pylogctl.producing.limits import Limits, Quota, Refusals
 from pylogctl.producing.pacing import Pacer
@@ -209,10 +209,8 @@ class _Run:
                 read_bytes += self._read_input(name, meter)
             except InputStopped:
                 return
-            except OSError as error:
-                if error.filename != name or not self._plan.input.skips_errors:
-                    raise
-                self._refuse_input(error)
+            except InputError as error:
+                self._refusals.refuse(error)
         if not read_bytes and not self._refusals.count:
             is_closed = STDIN in self._sources.names and self._env.streams.stdin is None
             what = "standard input is closed" if is_closed else "the input is empty"
@@ -234,11 +232,6 @@ class _Run:
                     self._env.note(f"{left} bytes of an unfinished message were not sent")
                 raise
             return reader.read_bytes
-
-    def _refuse_input(self, error: OSError) -> None:
-        failure = failure_of(error)
-        assert failure is not None
-        self._refusals.refuse(CliError(failure.status, failure.message, code=failure.code))
 
     def _finish(self) -> bool:
         """Wait until all can be read, and verify it; return whether it is verified."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pylogctl.context import Environment
 from pylogctl.framing_reader import CHUNK_BYTES
-from pylogctl.producing.input_reader import STDIN, InputReader
+from pylogctl.producing.input_reader import STDIN, InputError, InputReader
 from pylogctl.signals import StopRequest
 
 PACED_CHUNK_BYTES = 1 << 16
@@ -86,7 +86,7 @@ class Sources:
             before_wait: called before each wait.
 
         Raises:
-            OSError: the file cannot be opened.
+            InputError: the file cannot be opened.
         """
         if name == STDIN and self._env.streams.stdin is None:
             yield None
@@ -109,7 +109,10 @@ class Sources:
 
 def _open_file(name: str) -> int:
     # Opening a named pipe would wait for its writer, and no signal could end that wait.
-    fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise InputError(name, error) from error
     os.set_blocking(fd, True)
     return fd
 

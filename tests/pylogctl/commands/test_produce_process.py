@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -220,7 +222,7 @@ def test_produce_when_stdin_cannot_be_read_says_so(
     with (tmp_path / "f").open("wb") as write_only:
         status, stderr = finish(start(stdin=write_only))
     assert status == ExitStatus.FAILED
-    assert stderr == "error: '-': bad file descriptor\n"
+    assert stderr == "error: standard input: bad file descriptor\n"
 
 
 def test_produce_when_messages_are_typed_sends_each_at_once(
@@ -279,3 +281,39 @@ def test_produce_when_asked_for_json_and_failing_writes_the_error_as_json(
     result = run_process(*args, stdin=b"a\n")
     assert (result.status, result.stdout) == (ExitStatus.UNREACHABLE, b"")
     assert json.loads(result.stderr.splitlines()[-1])["error"]["exit"] == 10
+
+
+def test_produce_when_the_broker_comes_back_goes_on_where_it_was(
+    start_broker: Callable[..., Broker], spawn: Spawn
+) -> None:
+    broker = start_broker()
+    process = spawn("produce", "-b", at(broker), "t", stdin=subprocess.PIPE)
+    feed(process, b"1\n2\n")
+    wait_until(lambda: stored(broker) == [b"1", b"2"], "the lines arriving")
+    broker.stop()
+    feed(process, b"3\n")
+    again = start_broker(port=broker.port)
+    feed(process, b"4\n5\n")
+    assert finish(process)[0] == 0
+    assert stored(again) == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_produce_when_something_else_listens_there_says_so(run_process: Invoke) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        web_server = threading.Thread(target=_answer_as_web_server, args=(listener,))
+        web_server.start()
+        result = run_process("produce", "-b", f"127.0.0.1:{port}", "t", stdin=b"a\n")
+        web_server.join()
+    assert result.status == ExitStatus.REMOTE
+    assert result.stderr == (
+        f"error: 127.0.0.1:{port} answered but does not speak the log protocol "
+        "(first bytes: 'HTTP')\n"
+    )
+
+
+def _answer_as_web_server(listener: socket.socket) -> None:
+    client, _ = listener.accept()
+    with client:
+        client.recv(1 << 16)
+        client.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
