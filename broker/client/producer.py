@@ -22,9 +22,11 @@ from broker.errors import (
     BrokerUnreachableError,
     LogCorruptError,
     MessageSizeTooLargeError,
+    ProtocolError,
     RequestTimedOutError,
     RequestTimeoutError,
     ServerError,
+    ShuttingDownError,
     error_for_code,
 )
 from broker.protocol.codec import scan
@@ -39,11 +41,17 @@ from broker.protocol.requests import (
     ProduceRequest,
     PublishRequest,
 )
-from broker.protocol.responses import decode_offsets_response, decode_publish_response
+from broker.protocol.responses import (
+    Published,
+    decode_offsets_response,
+    decode_publish_response,
+)
 from broker.topic import TopicPartition, check_topic_name
 
 DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
 _BARRIER_PAUSE_S = 0.02
+_RETRY_WAITS_S = (0.1, 0.4, 1.6)
+"""Before the first, second and every later attempt to send again."""
 _BROKER_SHARE_OF_TIMEOUT = 0.9
 
 
@@ -320,12 +328,20 @@ class Channel:
                 if attempt == self._retries:
                     self._fail_all(error)
                     raise
+                time.sleep(_RETRY_WAITS_S[min(attempt, len(_RETRY_WAITS_S) - 1)])
+            except ProtocolError as error:
+                self._connection.close()
+                self._fail_all(error)
+                raise
 
     def _fail_all(self, error: BrokerError) -> None:
-        for _, delivery in self._in_flight:
-            delivery.error = error
-            delivery.is_done = True
-        self._in_flight.clear()
+        while self._in_flight:
+            self._fail_oldest(error)
+
+    def _fail_oldest(self, error: BrokerError) -> None:
+        _, delivery = self._in_flight.popleft()
+        delivery.error = error
+        delivery.is_done = True
 
     def _send_last(self) -> None:
         self._send_at(len(self._in_flight) - 1)
@@ -362,16 +378,19 @@ class Channel:
         if not self._in_flight:
             return
         correlation_id, delivery = self._in_flight[0]
-        body = self._connection.receive_extension(correlation_id)
-        self._in_flight.popleft()
-        self._settle(delivery, body)
-
-    def _settle(self, delivery: Delivery, body: Reader) -> None:
-        (published,) = decode_publish_response(body)
-        delivery.is_done = True
-        if published.error != NO_ERROR:
-            delivery.error = error_for_code(published.error, published.text)
+        try:
+            published = _only_one(self._connection.receive_extension(correlation_id))
+        except ServerError as error:
+            self._fail_oldest(error)
             return
+        if published.error == ShuttingDownError.code:
+            # nothing was appended; if the broker comes back in time, it takes all that is in flight
+            raise BrokerUnreachableError(published.text)
+        if published.error != NO_ERROR:
+            self._fail_oldest(error_for_code(published.error, published.text))
+            return
+        self._in_flight.popleft()
+        delivery.is_done = True
         delivery.base_offset = published.base_offset
         self._ends[published.partition] = published.base_offset + len(delivery.message_set)
 
@@ -412,8 +431,9 @@ class Channel:
             self._barrier_07(partition, end)
         elif self._acks is not Acks.COMMITTED:
             # an empty committed publish waits for all that was written before it
-            body = self._connection.call(self._publish(partition, b"", Acks.COMMITTED))
-            (published,) = decode_publish_response(body)
+            published = _only_one(
+                self._connection.call(self._publish(partition, b"", Acks.COMMITTED))
+            )
             if published.error == RequestTimedOutError.code:
                 raise self._not_readable(partition, end, self._latest_07(partition))
             if published.error != NO_ERROR:
@@ -437,3 +457,11 @@ class Channel:
             if time.monotonic() >= give_up_s:
                 raise self._not_readable(partition, end, latest)
             time.sleep(_BARRIER_PAUSE_S)
+
+
+def _only_one(body: Reader) -> Published:
+    """Return what became of the one set of a publish."""
+    results = decode_publish_response(body)
+    if len(results) != 1:
+        raise ProtocolError(f"{len(results)} results came for the one set of a publish")
+    return results[0]
