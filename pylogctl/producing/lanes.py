@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from broker.client.producer import Producer
 from broker.clock import Clock
 from broker.topic import TopicPartition
-from pylogctl.errors import UsageError
+from pylogctl.errors import CliError, UsageError
 from pylogctl.escapes import escape
 from pylogctl.framing import Shape
 from pylogctl.framing_reader import ChunkReader, Framed, Refuse, read_messages
@@ -182,17 +182,21 @@ def _expand_template(clock: Clock) -> Step:
 def _router(plan: Plan, producer: Producer, fixed: TopicPartition | None) -> Route:
     """Return what says where a message goes."""
     if fixed is not None:
-        return lambda outgoing: fixed
+        return lambda outgoing, framed: fixed
     if not plan.keep_partition:
-        return lambda outgoing: producer.choose_partition(plan.topic, outgoing.key)
+        return lambda outgoing, framed: producer.choose_partition(plan.topic, outgoing.key)
 
     @cache
     def partition_of(pattern: PartitionPattern) -> TopicPartition:
         home = "" if pattern.home is None else f"{pattern.home}-"
         return partition_for(producer, plan.topic, f"{home}{pattern.first}", pattern)
 
-    def keep(outgoing: Outgoing) -> TopicPartition:
+    def keep(outgoing: Outgoing, framed: Framed) -> TopicPartition:
         assert outgoing.partition is not None  # refused before
-        return partition_of(outgoing.partition)
+        try:
+            return partition_of(outgoing.partition)
+        except CliError as error:
+            message = f"line {framed.number}: {error.message}"
+            raise CliError(error.status, message, hints=error.hints, code=error.code) from error
 
     return keep

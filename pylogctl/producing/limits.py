@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pylogctl.errors import CliError, UsageError
+from pylogctl.errors import CliError
 
 
 class Limits(NamedTuple):
@@ -41,6 +41,10 @@ class Quota:
             self._left -= count
 
 
+class RefusedError(CliError):
+    """A message that cannot be sent ends the run; the text names its input."""
+
+
 class Refusals:
     """Messages that cannot be sent: the first one ends the run, or each is told and counted.
 
@@ -64,15 +68,10 @@ class Refusals:
             count: how many they are.
 
         Raises:
-            CliError: they end the run.
+            RefusedError: they end the run.
         """
         message = f"{source}{error.message}"
         if not self._skips:
-            raise CliError(error.status, message, hints=error.hints, code=error.code)
+            raise RefusedError(error.status, message, hints=error.hints, code=error.code)
         self._tell(message)
         self.count += count
-
-
-def at_input(source: str, error: UsageError) -> UsageError:
-    """Return an error with the name of the input before it."""
-    return UsageError(f"{source}{error.message}", hints=error.hints) if source else error

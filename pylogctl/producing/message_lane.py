@@ -14,8 +14,8 @@ from broker.topic import TopicPartition
 from pylogctl.errors import CliError, UsageError
 from pylogctl.framing_reader import ChunkReader, Framed, Refuse, too_large
 from pylogctl.partition_list import PartitionPattern
-from pylogctl.producing.input_reader import Input, InputStopped
-from pylogctl.producing.limits import Limits, Quota, Refusals
+from pylogctl.producing.input_reader import Input, InputError, InputStopped
+from pylogctl.producing.limits import Limits, Quota, Refusals, RefusedError
 from pylogctl.producing.sender import Batch, Sender
 
 
@@ -41,8 +41,8 @@ class Interpret(Protocol):
         """Return it; `number` counts through the whole run. Raises UsageError."""
 
 
-Route = Callable[[Outgoing], TopicPartition]
-"""Says where a message goes."""
+Route = Callable[[Outgoing, Framed], TopicPartition]
+"""Says where a message goes. Raises CliError."""
 
 
 class _OpenBatch:
@@ -117,19 +117,32 @@ class MessageLane:
             self._count = self._count_before + number
             self._refuse(error, reader)
 
-        try:
+        if self._quota.is_used_up():
+            return
+        for framed in self._records(reader, refuse):
+            self._count = self._count_before + framed.number
+            self.position = framed.position + len(framed.raw)
+            self._take(framed, reader)
             if self._quota.is_used_up():
-                return
-            for framed in self._read_records(reader, refuse):
-                self._count = self._count_before + framed.number
-                self.position = framed.position + len(framed.raw)
-                self._take(framed, reader)
-                if self._quota.is_used_up():
-                    break
-        except InputStopped:
+                break
+        self._send_all()
+
+    def _records(self, reader: Input, refuse: Refuse) -> Iterator[Framed]:
+        """Yield the messages of an input; what came before its failure is sent."""
+        try:
+            yield from self._read_records(reader, refuse)
+        except (InputStopped, InputError):
             self._send_all()
             raise
-        self._send_all()
+        except RefusedError:
+            raise
+        except CliError as error:
+            # the reader also sends while it waits, and a broker's failure is none of the input
+            if self._sender.has_failed:
+                raise
+            self._send_all()
+            message = f"{reader.name}{error.message}"
+            raise CliError(error.status, message, hints=error.hints, code=error.code) from error
 
     def due_s(self) -> float | None:
         """Return when the messages held back must go out."""
@@ -156,7 +169,7 @@ class MessageLane:
                 raise too_large(
                     framed.number, framed.position, len(payload), self._limits.message_bytes
                 )
-            partition = self._route(outgoing)
+            partition = self._route(outgoing, framed)
         except CliError as error:
             self._refuse(error, reader)
             return

@@ -20,7 +20,7 @@ from pylogctl.producing.sender import Confirmed, numbers_text
 from pylogctl.reading import Reading, Stretch
 
 _FETCH_BYTES = 1 << 20
-_MAX_WAIT_MS = 500
+_MAX_WAIT_MS = 20
 
 
 class SentSet(NamedTuple):

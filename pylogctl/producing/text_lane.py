@@ -13,7 +13,7 @@ from broker.protocol.codec import EncodedText, OversizePieceError, boundaries, e
 from broker.protocol.codec import encode_delimited as encode_text
 from broker.topic import TopicPartition
 from pylogctl.framing_reader import CHUNK_BYTES, TextBuffer, drop_oversize_line, too_large
-from pylogctl.producing.input_reader import Input, InputStopped
+from pylogctl.producing.input_reader import Input, InputError, InputStopped
 from pylogctl.producing.limits import Limits, Quota, Refusals
 from pylogctl.producing.sender import Batch, Sender
 
@@ -66,11 +66,12 @@ class TextLane:
         self._source = reader.name
         self._first_number = self._number
         self.position = 0
+        self._buffer.take()
         reader.attend(self)
         try:
             while not self._quota.is_used_up() and (chunk := reader.read1(CHUNK_BYTES)):
                 self._add(chunk, reader)
-        except InputStopped:
+        except (InputStopped, InputError):
             self._send_lines()
             raise
         self._send_lines()

@@ -499,6 +499,28 @@ def test_produce_when_the_input_ends_inside_a_message_is_corrupt(produce: Invoke
     assert "the input ends inside message 1, which starts at input byte 0" in result.stderr
 
 
+def test_produce_when_a_json_names_no_partition_there_is_names_the_line(
+    broker_of_three: Broker, invoke: Invoke
+) -> None:
+    args = ("produce", "t", "-b", at(broker_of_three))
+    invoke(*args, stdin=b"x\n")
+    text = b'{"partition":1,"payload":"a"}\n{"partition":7,"payload":"b"}\n'
+    result = invoke(*args, "--jsonl", "--keep-partition", stdin=text)
+    assert result.status == ExitStatus.NOT_FOUND
+    assert result.stderr.startswith("error: line 2: topic 't' has no partition '7'\n")
+    assert stored(broker_of_three, index=1)[-1:] == [b"a"]
+
+
+def test_produce_when_a_file_ends_inside_a_message_has_sent_those_before(
+    running_broker: Broker, produce: Invoke, tmp_path: Path
+) -> None:
+    (tmp_path / "f").write_bytes(b"\0\0\0\1a\0\0\0\5abc")
+    result = produce("-L", str(tmp_path / "f"))
+    assert result.status == ExitStatus.CORRUPT
+    assert result.stderr.startswith(f"error: {tmp_path / 'f'}: the input ends inside message 2")
+    assert stored(running_broker) == [b"a"]
+
+
 def test_produce_when_a_message_in_a_file_is_bad_names_the_file(
     produce: Invoke, tmp_path: Path
 ) -> None:

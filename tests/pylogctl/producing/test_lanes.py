@@ -115,7 +115,7 @@ def message_lane(
             stream, framing, max_message_bytes=limits.message_bytes, refuse=refuse
         ),
         lambda framed, number: Outgoing(framed.payload),
-        lambda outgoing: T,
+        lambda outgoing, framed: T,
         limits=limits,
         quota=Quota(quota),
         refusals=Refusals(skips=False, tell=print),
