@@ -143,7 +143,7 @@ class Balancer:
 
     def _run(self) -> None:
         again_s: float | None = None
-        while True:
+        while not self._stop.is_set():
             self._changed.wait(again_s)
             self._debounce()
             if self._stop.is_set():
