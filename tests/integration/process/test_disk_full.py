@@ -1,0 +1,87 @@
+"""A disk that is full, and then is not: a limit on file sizes stands for it."""
+
+from __future__ import annotations
+
+import resource
+
+from broker.errors import StorageError
+from broker.protocol.codec import encode
+from tests.conftest import wait_until
+from tests.integration.process.conftest import ProcessFactory
+
+SET = encode([bytes([n]) * 990 for n in range(10)])
+LIMIT_BYTES = 5 * len(SET) + 500
+
+
+def test_publish_when_disk_is_full_then_storage_error_and_good_again_with_room(
+    start_process: ProcessFactory,
+) -> None:
+    process = start_process()
+    with process.peer() as peer:
+        peer.publish("events", b"")
+        process.limit_file_size(LIMIT_BYTES)
+        results = [peer.publish("events", SET) for _ in range(8)]
+        assert [one.error for one in results] == [0] * 5 + [StorageError.code] * 3
+        assert "cannot append events[0-0] at offset" in results[-1].text
+        assert "File too large" in results[-1].text
+        assert peer.fetch("events", 0) == (0, SET * 5)
+        process.limit_file_size(resource.RLIM_INFINITY)
+        assert peer.publish("events", SET).base_offset == 5 * len(SET)
+        assert peer.fetch("events", 0) == (0, SET * 6)
+
+
+def test_produce_when_disk_is_full_then_closes_and_broker_serves_on(
+    start_process: ProcessFactory,
+) -> None:
+    process = start_process()
+    with process.peer() as peer, process.peer() as producer:
+        peer.publish("events", SET * 5)
+        process.limit_file_size(LIMIT_BYTES)
+        producer.produce("events", SET)
+        assert producer.is_closed()
+        assert peer.fetch("events", 0) == (0, SET * 5)
+        assert peer.status()["metrics"]["BrokerTopicStat.events"]["FailedProduceRequest"] == 1
+        process.limit_file_size(resource.RLIM_INFINITY)
+    with process.peer() as producer:
+        producer.produce("events", SET)
+        producer.flush("events")
+        assert producer.fetch("events", 0) == (0, SET * 6)
+
+
+def test_publish_when_disk_is_full_then_small_sets_still_fit(
+    start_process: ProcessFactory,
+) -> None:
+    """A set that did not fit must leave nothing behind that the next one would follow."""
+    small = encode([b"small"])
+    process = start_process()
+    with process.peer() as peer:
+        peer.publish("events", SET * 5)
+        process.limit_file_size(LIMIT_BYTES)
+        assert peer.publish("events", SET).error == StorageError.code
+        assert peer.publish("events", small).base_offset == 5 * len(SET)
+        assert peer.fetch("events", 0) == (0, SET * 5 + small)
+
+
+def test_topic_when_disk_is_full_then_others_in_smaller_files_go_on(
+    start_process: ProcessFactory,
+) -> None:
+    process = start_process()
+    with process.peer() as peer:
+        peer.publish("events", SET * 5)
+        process.limit_file_size(LIMIT_BYTES)
+        assert peer.publish("events", SET).error == StorageError.code
+        assert peer.publish("others", SET).error == 0
+
+
+def test_restart_when_disk_was_full_then_all_acknowledged_is_there(
+    start_process: ProcessFactory,
+) -> None:
+    process = start_process()
+    with process.peer() as peer:
+        peer.publish("events", b"")
+        process.limit_file_size(LIMIT_BYTES)
+        taken = sum(peer.publish("events", SET).error == 0 for _ in range(8))
+    process.kill()
+    again = start_process()
+    with again.peer() as peer:
+        wait_until(lambda: peer.fetch("events", 0) == (0, SET * taken), "the data")
