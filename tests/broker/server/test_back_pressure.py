@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import select
+import threading
+
+from broker.protocol.codec import encode
+from broker.protocol.requests import (
+    CreateTopicRequest,
+    FetchRequest,
+    MetadataRequest,
+    encode_request,
+)
+from broker.server.connection import MAX_QUEUED_ANSWERS
+from broker.server.lifecycle import Broker
+from tests.broker.server.conftest import BrokerFactory, PeerFactory
+from tests.broker.server.peer import Peer, extension_frame
+
+ONE = encode([b"one message"])
+TOPIC = "t" * 240
+
+
+def send_until_blocked(peer: Peer, frame: bytes, *, at_most: int) -> int:
+    """Send whole frames until no more are taken for a while; return how many there were."""
+    many = frame * (1 + (1 << 16) // len(frame))
+    sent = 0
+    peer.socket.setblocking(False)
+    while sent < at_most * len(frame):
+        if not select.select([], [peer.socket], [], 0.3)[1]:
+            break
+        sent += peer.socket.send(many[sent % len(frame) :])
+    peer.socket.setblocking(True)
+    peer.socket.settimeout(20)
+    rest = -sent % len(frame)
+    if rest:
+        threading.Thread(target=peer.socket.sendall, args=(frame[-rest:],)).start()
+    return (sent + rest) // len(frame)
+
+
+def bytes_read(broker: Broker) -> int:
+    return int(broker.metrics()["SocketServerStats"]["TotalBytesRead"])
+
+
+def test_client_when_it_takes_no_answers_then_its_requests_are_not_read_until_it_does(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    broker = start_broker(socket_receive_bytes=1 << 16, socket_send_bytes=1 << 16)
+    peer = connect(broker, receive_bytes=1 << 16)
+    peer.publish(TOPIC, ONE)
+    frame = encode_request(FetchRequest(TOPIC, 0, 0, 100))
+    count = send_until_blocked(peer, frame, at_most=400_000)
+    assert count < 400_000
+    stuck_at = bytes_read(broker)
+    other = connect(broker)
+    assert other.fetch(TOPIC, 0) == (0, ONE)
+    assert bytes_read(broker) - stuck_at < 2 * len(frame)
+    for _ in range(count):
+        assert peer.receive() == b"\0\0" + ONE
+    assert not peer.has_answer()
+    assert peer.fetch(TOPIC, 0) == (0, ONE)
+
+
+def test_client_when_it_takes_no_answers_then_those_in_memory_are_few(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    """Each answer here is larger than its request by three orders of magnitude."""
+    broker = start_broker(socket_send_bytes=1 << 16)
+    peer = connect(broker, receive_bytes=1 << 16)
+    for number in range(4):
+        peer.call(CreateTopicRequest(f"topic-{number}", 1000))
+    frame = extension_frame(MetadataRequest(None))
+    peer.send_bytes(frame)
+    answer_bytes = len(peer.receive())
+    count = 150
+    peer.send_bytes(frame * count)
+    assert connect(broker).status()["topics"] == 4
+    (processor,) = broker._processors
+    in_memory = sum(one._bytes_in_memory for one in processor._connections)
+    assert in_memory < (8 << 20) + 2 * answer_bytes
+    for _ in range(count):
+        peer.receive()
+
+
+def test_client_when_more_answers_wait_than_allowed_then_all_come_in_the_end(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    peer = connect(running_broker)
+    peer.publish("events", ONE)
+    count = 3 * MAX_QUEUED_ANSWERS
+    frame = encode_request(FetchRequest("events", 0, 0, 100))
+    sending = threading.Thread(target=peer.send_bytes, args=(frame * count,))
+    sending.start()
+    for _ in range(count):
+        assert peer.receive() == b"\0\0" + ONE
+    sending.join()
+
+
+def test_reader_when_it_stops_in_the_middle_of_a_large_answer_then_others_are_served(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    broker = start_broker()
+    slow = connect(broker, receive_bytes=1 << 16)
+    large = encode([bytes(100_000)]) * 90
+    for _ in range(4):
+        slow.publish("events", large)
+    slow.send(FetchRequest("events", 0, 0, 1 << 30))
+    assert slow.socket.recv(1000)
+    other = connect(broker)
+    for _ in range(100):
+        assert other.fetch("events", 0, max_bytes=10) == (0, large[:10])
+    assert len(other.fetch("events", 0, max_bytes=1 << 30)[1]) == 4 * len(large)
