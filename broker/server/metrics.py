@@ -79,7 +79,7 @@ def socket_server_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, f
         attributes |= {
             f"{name}RequestsPerSecond": sum(window.per_second for window in windows),
             f"Avg{name}RequestMs": 1000 * total_s / count if count else 0.0,
-            f"Max{name}RequestMs": 1000 * max(window.max_s for window in windows),
+            f"Max{name}RequestMs": 1000 * max((window.max_s for window in windows), default=0.0),
             f"Num{name}Requests": sum(one.count for one in stats),
             f"Total{name}RequestMs": 1000 * sum(one.total_s for one in stats),
         }

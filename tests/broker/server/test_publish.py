@@ -9,8 +9,10 @@ from broker.errors import (
     InvalidTopicError,
     MessageSizeTooLargeError,
     RequestTimedOutError,
+    StorageError,
     WrongPartitionError,
 )
+from broker.log.disk import Disk
 from broker.log.log import Log
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
@@ -273,3 +275,21 @@ def test_read_when_counted_then_among_the_fetch_requests(
     assert running_broker.metrics()["SocketServerStats"]["NumFetchRequests"] == 2
     counters = running_broker.metrics()["BrokerTopicStat.events"]
     assert (counters["BytesOut"], counters["FailedFetchRequest"]) == (len(ONE), 1)
+
+
+def test_publish_when_the_flush_fails_then_says_why_and_reads_go_on(
+    running_broker: Broker, peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    peer.publish("events", ONE)
+    (log,) = running_broker._logs.logs()
+    monkeypatch.setattr(log, "_disk", Disk(sync=refuse))
+    for _ in range(2):
+        published = peer.publish("events", ONE)
+        assert published.error == StorageError.code
+        assert "cannot flush events[0-0] at offset" in published.text
+        assert "Input/output error" in published.text
+    assert peer.fetch("events", 0) == (0, ONE)
+    assert peer.publish("others", ONE).error == 0
