@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume topic log perf zk doctor completion man help version' words=''
+        commands='broker produce consume copy topic log perf zk doctor completion man help version' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -33,8 +33,12 @@ __pylogctl_tables() {
         valued='-D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--include --exclude -p --partition -o --offset --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning -g --group --default-offset --commit --commit-interval --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude -p --partition -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
+    'pylogctl copy')
+        commands='' words=''
+        options='-o --offset -n --max-messages --keep-partition --rate --verify --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-o --offset -n --max-messages --rate --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create offsets' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -182,6 +186,9 @@ __pylogctl_values() {
     'pylogctl produce --log-format') words='text json' ;;
     'pylogctl produce --color') words='auto always never' ;;
     'pylogctl consume -o' | 'pylogctl consume --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl consume --default-offset') words='start end' ;;
+    'pylogctl consume --commit') words='auto exit none' ;;
+    'pylogctl consume --commit-interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --wait-for-topic') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume -L' | 'pylogctl consume --length-prefixed') words='u32be u32le u64be varint' ;;
@@ -195,6 +202,12 @@ __pylogctl_values() {
     'pylogctl consume --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --log-format') words='text json' ;;
     'pylogctl consume --color') words='auto always never' ;;
+    'pylogctl copy -o' | 'pylogctl copy --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl copy --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl copy --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl copy --progress') words='auto always never' ;;
+    'pylogctl copy --log-format') words='text json' ;;
+    'pylogctl copy --color') words='auto always never' ;;
     'pylogctl topic --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic --log-format') words='text json' ;;
     'pylogctl topic --color') words='auto always never' ;;

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --include --exclude -o --offset --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer --partitions --at --payload --jobs --max-errors --engine --confirm --messages --duration --size --payload-file --batch --acks --threads --warmup --interval --save --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --at --payload --jobs --max-errors --engine --confirm --messages --duration --size --payload-file --batch --acks --threads --warmup --interval --save --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' topic' ' topic list' ' topic describe' ' topic create' ' topic offsets' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' perf' ' perf produce' ' perf consume' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic offsets' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' perf' ' perf produce' ' perf consume' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -32,6 +32,7 @@ complete -c pylogctl -f
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a broker -d 'Start, stop and look at brokers'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a produce -d 'Write messages from stdin or files to a topic'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a consume -d 'Read messages of topics to stdout'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a copy -d 'Copy the messages of a topic to another topic, here or in another cluster'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe and create topics'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify and recover segment files'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a perf -d 'Measure throughput'
@@ -212,6 +213,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exclude -d 'But none
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s p -l partition -d 'Only these: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s o -l offset -d 'Where to start, and to end: START[:END]; see pylogctl-offsets(7)' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l from-beginning -d 'Same as -o start'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s g -l group -d 'Share the topics with the other members of this group; all topics if none is named' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l default-offset -d 'Where a group starts in a partition it has no offset of' -r -a 'start end'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit -d 'When the group'\''s offsets are stored' -r -a 'auto exit none'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit-interval -d 'For --commit auto' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-offset -d 'An offset out of range is an error, not moved into it'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l wait-for-topic -d 'Wait for a topic that does not exist yet' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s n -l max-messages -d 'Stop after exactly so many' -r
@@ -253,6 +258,29 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l color -d 'Colour and
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s o -l offset -d 'What to copy, START or START:END; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s n -l max-messages -d 'Stop after exactly so many' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l keep-partition -d 'To partitions of the same name (broker-partition), or not at all'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l verify -d 'Read everything back and compare CRCs; status 8 on a difference'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-broker -d 'Brokers to read from, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-zookeeper -d 'Registry of the cluster to write to' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-broker -d 'Brokers to write to, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a list -d 'List topics with their size'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a describe -d 'Show the partitions of topics: broker, offsets, segments, size and age'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a create -d 'Create a topic with a number of partitions on each of some brokers'

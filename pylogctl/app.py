@@ -21,6 +21,7 @@ class Pylogctl(RootGroup):
             "pylogctl.commands.produce", "Write messages from stdin or files to a topic."
         ),
         "consume": Entry("pylogctl.commands.consume", "Read messages of topics to stdout."),
+        "copy": Entry("pylogctl.commands.copy", "Copy messages from topic to topic."),
         "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
         "perf": Entry("pylogctl.commands.perf", "Measure throughput."),
@@ -38,6 +39,7 @@ class Pylogctl(RootGroup):
         "topics": ("topic", "list"),
         "brokers": ("broker", "list"),
         "cat": ("consume",),
+        "cp": ("copy",),
     }
 
 

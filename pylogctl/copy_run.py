@@ -1,0 +1,194 @@
+"""One run of `pylogctl copy`: from two clusters to a summary.
+
+Straight-line code: find out what to copy and where to, copy it, wait until it can be read, verify.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from broker.client.placement import (
+    counts_by_name,
+    counts_like,
+    create_topic,
+    place_by_name,
+    place_by_order,
+)
+from broker.client.positions import Positions
+from broker.client.producer import Producer
+from broker.client.relay import Relay
+from broker.topic import TopicPartition, check_topic_name
+from pylogctl.cluster_pair import Side, are_same, open_side
+from pylogctl.consume_options import Span
+from pylogctl.context import Environment
+from pylogctl.copy_document import DOCUMENT, copy_records, summary_text
+from pylogctl.copying import Copied, Copy, Limits
+from pylogctl.errors import UsageError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.offset_resolution import ResolvedRange, resolve
+from pylogctl.offset_spec import Mark
+from pylogctl.producing.pacing import Pacer
+from pylogctl.producing.readback import SentSets
+from pylogctl.progress import progress
+from pylogctl.reading import Reading
+from pylogctl.render import render
+from pylogctl.selection import select_partitions
+from pylogctl.signals import StopRequest, graceful_stop
+from pylogctl.units import Rate
+
+_TIMEOUT_S = 30.0
+_FETCH_BYTES = 1 << 20
+_MAX_WAIT_MS = 500
+
+Ranges = Mapping[TopicPartition, ResolvedRange]
+Placement = Mapping[TopicPartition, TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """What to copy, and how.
+
+    Attributes:
+        source: topic to read.
+        target: topic to write to.
+        span: from where to where.
+        max_messages: how many; None for all.
+        keeps_names: partitions go to those of the same name, not of the same place.
+        rate: no faster than this.
+        is_verified: read everything back.
+        is_strict: an offset out of range is an error.
+    """
+
+    source: str
+    target: str
+    span: Span
+    max_messages: int | None
+    keeps_names: bool
+    rate: Rate | None
+    is_verified: bool
+    is_strict: bool
+
+
+def run(
+    env: Environment, source_env: Environment, target_env: Environment, plan: CopyPlan
+) -> ExitStatus:
+    """Do what the plan says.
+
+    Args:
+        env: where the result goes.
+        source_env: names the cluster to read from.
+        target_env: names the cluster to write to.
+        plan: what to do.
+
+    Returns:
+        The status of a signal that ended it, else OK.
+
+    Raises:
+        CliError: a topic or partition is missing, or not all of it arrived; the text says what.
+        BrokerError: a source broker is gone, or a message there is corrupt.
+    """
+    check_topic_name(plan.target)
+    with ExitStack() as stack:
+        stop = stack.enter_context(graceful_stop())
+        source = stack.enter_context(open_side(source_env))
+        target = stack.enter_context(open_side(target_env))
+        partitions = select_partitions(source.cluster, [plan.source])
+        if plan.source == plan.target and are_same(source, target):
+            raise UsageError(f"cannot copy topic '{plan.source}' to itself")
+        ranges = _resolve(env, source, partitions, plan)
+        placement = _place(env, partitions, target, plan)
+        copied = {one: Copied(placement[one], ranges[one].start.offset) for one in partitions}
+        if env.settings.dry_run:
+            render(env, DOCUMENT, copy_records(ranges, copied, is_verified=False))
+            env.note("nothing was copied")
+            return ExitStatus.OK
+        is_verified = _copy(env, source, target, plan, ranges, copied, stop)
+    if env.settings.output is not None:
+        render(env, DOCUMENT, copy_records(ranges, copied, is_verified=is_verified))
+    return stop.status
+
+
+def _resolve(
+    env: Environment, source: Side, partitions: list[TopicPartition], plan: CopyPlan
+) -> dict[TopicPartition, ResolvedRange]:
+    ranges = {}
+    with Positions(source.cluster, source.connect) as positions:
+        for partition in partitions:
+            wanted = plan.span.range_for(partition)
+            wanted = wanted._replace(start=wanted.start or Mark.EARLIEST)
+            found = resolve(wanted, partition, positions, strict=plan.is_strict)
+            for warning in found.warnings:
+                env.warn(warning)
+            ranges[partition] = found
+    return ranges
+
+
+def _place(
+    env: Environment, sources: list[TopicPartition], target: Side, plan: CopyPlan
+) -> Placement:
+    """Return where each partition goes; a target topic that is missing is created."""
+    targets = target.cluster.partitions(plan.target)
+    if not targets:
+        broker_ids = [broker.id for broker in target.cluster.brokers()]
+        counts = counts_by_name(sources) if plan.keeps_names else counts_like(sources, broker_ids)
+        if env.settings.dry_run:
+            targets = [
+                TopicPartition(plan.target, h, i) for h, n in counts.items() for i in range(n)
+            ]
+        else:
+            targets = create_topic(
+                target.cluster,
+                target.connect,
+                plan.target,
+                counts,
+                timeout_s=env.timeout_s(_TIMEOUT_S),
+            )
+    return (place_by_name if plan.keeps_names else place_by_order)(sources, targets)
+
+
+def _copy(
+    env: Environment,
+    source: Side,
+    target: Side,
+    plan: CopyPlan,
+    ranges: Ranges,
+    copied: dict[TopicPartition, Copied],
+    stop: StopRequest,
+) -> bool:
+    """Copy, tell what was done, and return whether it is verified."""
+    limit_s = env.timeout_s(_TIMEOUT_S)
+    pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
+    in_bytes = plan.rate is not None and plan.rate.in_bytes
+    relay = Relay(lambda: Producer(target.cluster, target.connect, timeout_s=limit_s))
+    total = sum(max(0, r.end.offset - r.start.offset) for r in ranges.values() if r.end is not None)
+    with ExitStack() as stack:
+        stack.callback(relay.close)
+        meter = stack.enter_context(progress(env, "copy", total))
+        reading = stack.enter_context(
+            Reading(
+                source.cluster,
+                source.connect,
+                ranges,
+                fetch_bytes=_FETCH_BYTES,
+                max_wait_ms=_MAX_WAIT_MS,
+            )
+        )
+        copy = Copy(
+            relay,
+            {one: done.target for one, done in copied.items()},
+            copied,
+            Limits(plan.max_messages, pacer, in_bytes),
+            lambda: stop.is_set,
+            meter.advance,
+            SentSets() if plan.is_verified else None,
+        )
+        copy.run(reading)
+    is_verified = copy.sent_sets is not None and not stop.is_set
+    if copy.sent_sets is not None and is_verified:
+        copy.sent_sets.verify(target.cluster, target.connect, timeout_s=limit_s)
+    env.note(summary_text(copy, plan.source, plan.target, is_verified=is_verified))
+    if stop.is_set:
+        env.note(f"interrupted; {copy.resume_hint()}")
+    return is_verified
