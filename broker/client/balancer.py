@@ -254,7 +254,7 @@ class Balancer:
         for owned, stream in dropped:
             stream.release(owned)
             position = owned.position
-            if position is not None:
+            if position is not None and self._settings.commits_on_release:
                 self._finished_here[owned.partition] = position
         gone = {owned.partition for owned, _ in dropped}
         self._feeds = {one: feed for one, feed in self._feeds.items() if one not in gone}

@@ -34,6 +34,22 @@ class Position(NamedTuple):
     inner_count: int = 0
 
 
+def position_after(
+    before: Position | None, message: tuple[str, TopicPartition, int, int, bytes]
+) -> Position:
+    """Return the position once a message is done, which came next in its partition.
+
+    Args:
+        before: the position until then.
+        message: as a stream gave it.
+    """
+    _, _, offset, next_offset, _ = message
+    if next_offset != offset:
+        return Position(next_offset)
+    done = before.inner_count if before is not None and before.offset == offset else 0
+    return Position(offset, done + 1)
+
+
 class OffsetStore(Protocol):
     """Keeps positions of one group. Methods are called from several threads."""
 

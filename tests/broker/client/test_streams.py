@@ -1,0 +1,318 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from broker.client.lease import Lease
+from broker.client.offsets import Position
+from broker.client.owned import OwnedPartition
+from broker.client.streams import Arrival, ConsumerStream
+from broker.errors import ConsumerTimeoutError, InvalidMessageError, OffsetOutOfRangeError
+from broker.protocol.codec import decode_delimited, encode
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import build_set
+from broker.topic import TopicPartition
+from tests.conftest import wait_until
+
+PARTITION = TopicPartition("t", 0, 0)
+OTHER = TopicPartition("t", 0, 1)
+THREE = encode([b"a", b"b", b"c"])  # 11 bytes each
+START = Position(0)
+
+
+@pytest.fixture
+def lease() -> Lease:
+    lease = Lease()
+    lease.renew(time.monotonic() + 1000)
+    return lease
+
+
+@pytest.fixture
+def stream(lease: Lease) -> ConsumerStream:
+    return make_stream(lease)
+
+
+def make_stream(
+    lease: Lease, *, timeout_s: float | None = 0.05, on_room: Callable[[], None] = lambda: None
+) -> ConsumerStream:
+    return ConsumerStream("t-0", lease, max_chunks=2, timeout_s=timeout_s, on_room=on_room)
+
+
+def own(
+    stream: ConsumerStream, partition: TopicPartition = PARTITION, at: Position | None = START
+) -> OwnedPartition:
+    owned = OwnedPartition(partition, "g_c-0", at)
+    stream.adopt(owned)
+    return owned
+
+
+def take(stream: ConsumerStream, count: int) -> list[bytes]:
+    return [next(stream)[4] for _ in range(count)]
+
+
+def test_stream_when_iterated_then_gives_topic_partition_offsets_and_payload(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream, at=Position(100))
+    stream.put(Arrival(owned, 100, encode([b"hello"])))
+
+    assert next(stream) == ("t", PARTITION, 100, 115, b"hello")
+
+
+def test_stream_when_the_next_message_is_asked_for_then_the_one_before_is_finished(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+
+    next(stream)
+    assert owned.position == Position(0)
+    next(stream)
+    assert owned.position == Position(11)
+
+
+def test_stream_when_a_message_is_finished_by_hand_then_it_counts_at_once(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+
+    stream.finish(next(stream))
+
+    assert owned.position == Position(11)
+
+
+def test_stream_when_a_loop_is_left_and_another_begins_then_goes_on_behind_it(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+
+    for _ in stream:
+        break
+    assert owned.position == Position(0)
+    assert take(stream, 1) == [b"b"]
+    assert owned.position == Position(11)
+
+
+def test_stream_when_a_message_comes_in_pieces_then_is_given_whole(stream: ConsumerStream) -> None:
+    owned = own(stream)
+    for start in range(0, len(THREE), 5):
+        stream.put(Arrival(owned, start, THREE[start : start + 5]))
+
+    assert take(stream, 3) == [b"a", b"b", b"c"]
+
+
+def test_stream_when_nothing_comes_then_times_out_and_can_be_used_again(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    with pytest.raises(ConsumerTimeoutError, match="nothing came to stream t-0"):
+        next(stream)
+
+    stream.put(Arrival(owned, 0, THREE))
+
+    assert take(stream, 1) == [b"a"]
+
+
+def test_stream_when_a_partition_is_released_then_nothing_of_it_is_given_any_more(
+    stream: ConsumerStream,
+) -> None:
+    owned, kept = own(stream), own(stream, OTHER)
+    stream.put(Arrival(owned, 0, THREE))
+    stream.put(Arrival(owned, 33, THREE))
+    stream.put(Arrival(kept, 0, encode([b"kept"])))
+    next(stream)
+
+    stream.release(owned)
+    stream.put(Arrival(owned, 66, THREE))
+
+    assert take(stream, 1) == [b"kept"]
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+
+
+def test_stream_when_the_lease_has_run_out_then_gives_nothing_until_it_is_renewed(
+    lease: Lease,
+) -> None:
+    stream = make_stream(lease, timeout_s=None)
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+    next(stream)
+    lease.lose()
+
+    received: list[bytes] = []
+    reader = threading.Thread(target=lambda: received.extend(take(stream, 2)))
+    reader.start()
+    wait_until(lambda: owned.position == Position(11), "the finish of the first message")
+    assert received == []
+    lease.renew(time.monotonic() + 1000)
+    reader.join()
+
+    assert received == [b"b", b"c"]
+
+
+def test_stream_when_released_while_the_lease_has_run_out_then_gives_nothing_of_it(
+    lease: Lease, stream: ConsumerStream
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+    next(stream)
+    lease.lose()
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+
+    stream.release(owned)
+    lease.renew(time.monotonic() + 1000)
+
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+
+
+def test_stream_when_ended_then_iteration_ends(stream: ConsumerStream) -> None:
+    stream.put(Arrival(own(stream), 0, THREE))
+    next(stream)
+
+    stream.end()
+
+    assert list(stream) == []
+
+
+def test_stream_when_a_set_is_compressed_then_finishes_inside_it_count_but_do_not_move_the_offset(
+    stream: ConsumerStream,
+) -> None:
+    wrapper = build_set([b"a", b"b", b"c"], Codec.GZIP)
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, wrapper))
+
+    positions = []
+    for _ in range(3):
+        next(stream)
+        positions.append(owned.position)
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+
+    assert positions == [Position(0), Position(0, 1), Position(0, 2)]
+    assert owned.position == Position(len(wrapper))
+
+
+def test_stream_when_messages_of_a_set_were_finished_before_then_leaves_them_out(
+    stream: ConsumerStream,
+) -> None:
+    wrapper = build_set([b"a", b"b", b"c"], Codec.GZIP)
+    owned = own(stream, at=Position(0, 1))
+    stream.put(Arrival(owned, 0, wrapper))
+
+    assert take(stream, 1) == [b"b"]
+    stream.finish(("t", PARTITION, 0, 0, b"b"))
+    assert owned.position == Position(0, 2)
+    assert take(stream, 1) == [b"c"]
+
+
+def test_stream_when_a_message_is_corrupt_then_says_where_and_goes_on_with_others(
+    stream: ConsumerStream,
+) -> None:
+    damaged = bytearray(THREE)
+    damaged[21] ^= 1  # the payload of the second message
+    owned, other = own(stream), own(stream, OTHER)
+    stream.put(Arrival(owned, 0, damaged))
+    stream.put(Arrival(other, 0, encode([b"x"])))
+
+    assert take(stream, 1) == [b"a"]
+    with pytest.raises(InvalidMessageError, match=r"t\[0-0\].* 11"):
+        next(stream)
+
+    assert take(stream, 1) == [b"x"]
+    assert owned.position == Position(11)
+
+
+def test_skip_corrupt_when_called_then_the_partition_goes_on_behind_the_message(
+    stream: ConsumerStream,
+) -> None:
+    damaged = bytearray(THREE)
+    damaged[21] ^= 1
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, damaged))
+    take(stream, 1)
+    with pytest.raises(InvalidMessageError):
+        next(stream)
+
+    assert stream.skip_corrupt(PARTITION) == 22
+    assert owned.seek_offset == 22
+    stream.put(Arrival(owned, 33, THREE))  # was on its way
+    stream.put(Arrival(owned, 22, THREE[22:]))
+
+    assert take(stream, 1) == [b"c"]
+
+
+def test_stream_when_a_jump_arrives_then_everything_before_counts_as_finished(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 500, is_jump=True))
+    stream.put(Arrival(owned, 500, encode([b"x"])))
+
+    assert next(stream)[2] == 500
+    assert owned.position == Position(500)
+
+
+def test_stream_when_an_error_arrives_then_raises_it_once(stream: ConsumerStream) -> None:
+    stream.put(Arrival(own(stream), 0, error=OffsetOutOfRangeError("no such offset")))
+
+    with pytest.raises(OffsetOutOfRangeError):
+        next(stream)
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+
+
+def test_stream_when_it_fills_and_empties_then_tells_fetchers(lease: Lease) -> None:
+    told: list[bool] = []
+    stream = make_stream(lease, on_room=lambda: told.append(True))
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+    stream.put(Arrival(owned, 33, THREE))
+    assert (stream.is_full, told) == (True, [])
+
+    next(stream)
+
+    assert (stream.is_full, told) == (False, [True])
+
+
+def test_chunks_when_part_is_taken_then_the_rest_comes_in_front_of_the_next(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE[:15]))
+    stream.put(Arrival(owned, 15, THREE[15:]))
+    chunks = stream.chunks()
+
+    first = next(chunks)
+    decoded = decode_delimited(first.data, b"\n")
+    first.take(decoded.valid_bytes)
+    second = next(chunks)
+
+    assert (first.offset, decoded.text) == (0, b"a\n")
+    assert (second.offset, decode_delimited(second.data, b"\n").text) == (11, b"b\nc\n")
+    assert owned.position == Position(0)
+    assert second.finish(22)
+    assert owned.position == Position(22)
+
+
+def test_chunk_when_its_partition_was_released_then_cannot_be_finished(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+    chunk = next(stream.chunks())
+
+    stream.release(owned)
+
+    assert not chunk.finish(33)
+    assert owned.position == Position(0)
+
+
+def test_position_when_nothing_is_known_yet_then_is_none(stream: ConsumerStream) -> None:
+    assert own(stream, at=None).position is None

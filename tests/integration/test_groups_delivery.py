@@ -1,0 +1,315 @@
+"""What streams do with missing offsets, damaged messages, compressed sets and slow readers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.client.cluster import StaticCluster
+from broker.client.connection import Connection
+from broker.client.connector import ConsumerConnector
+from broker.client.offsets import RegistryOffsets
+from broker.client.producer import Producer
+from broker.client.streams import ConsumerStream
+from broker.client.subscription import Whitelist
+from broker.config import ConsumerConfig
+from broker.errors import ConsumerTimeoutError, InvalidMessageError, OffsetOutOfRangeError
+from broker.protocol.codec import decode_delimited, encode
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import build_set
+from broker.protocol.responses import BrokerAddress
+from broker.server.lifecycle import Broker
+from broker.topic import TopicPartition
+from broker.zk.session import Session
+from tests.conftest import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+PARTITION = TopicPartition("t", 0, 0)
+ENTRY_BYTES = 10
+
+Join = Callable[..., ConsumerConnector]
+
+
+@pytest.fixture
+def broker(start_broker: Callable[..., Broker], zookeeper: str) -> Broker:
+    return start_broker(zookeeper=zookeeper, flush_interval_ms=5)
+
+
+@pytest.fixture
+def producer(broker: Broker) -> Iterator[Producer]:
+    cluster = StaticCluster([BrokerAddress(0, "127.0.0.1", broker.port)], Connection)
+    with Producer(cluster, Connection) as producer:
+        yield producer
+    cluster.close()
+
+
+@pytest.fixture
+def join(broker: Broker, zookeeper: str) -> Iterator[Join]:
+    """Make connectors of group g; shut down at the end."""
+    connectors: list[ConsumerConnector] = []
+
+    def make(**settings: object) -> ConsumerConnector:
+        defaults: dict[str, object] = {
+            "zookeeper": zookeeper,
+            "group": "g",
+            "zk_session_timeout_ms": 3000,
+            "max_wait_ms": 50,
+            "consumer_timeout_ms": 10_000,
+        }
+        config = ConsumerConfig(**(defaults | settings))  # type: ignore[arg-type]  # settings by name
+        connectors.append(ConsumerConnector(config))
+        return connectors[-1]
+
+    yield make
+    for connector in connectors:
+        connector.shutdown()
+
+
+def only_stream(connector: ConsumerConnector) -> ConsumerStream:
+    return connector.create_message_streams({"t": 1})["t"][0]
+
+
+def send(producer: Producer, *payloads: bytes, codec: Codec = Codec.NONE) -> int:
+    message_set = build_set(payloads, codec) if codec else encode(payloads)
+    return producer.send_set(PARTITION, message_set).result()
+
+
+def commit_for_group(session: Session, value: bytes) -> None:
+    session.create("/consumers/g/offsets/t/0-0", value)
+
+
+def take(stream: ConsumerStream, count: int) -> list[bytes]:
+    return [next(stream)[4] for _ in range(count)]
+
+
+def test_group_when_it_has_no_offset_then_starts_at_the_smallest(
+    producer: Producer, join: Join
+) -> None:
+    send(producer, b"old")
+
+    assert take(only_stream(join()), 1) == [b"old"]
+
+
+def test_group_when_told_to_start_at_the_largest_then_commits_that_at_once(
+    producer: Producer, join: Join, session: Session
+) -> None:
+    send(producer, b"old")
+    connector = join(offset_reset="largest", consumer_timeout_ms=300)
+    with pytest.raises(ConsumerTimeoutError):
+        next(only_stream(connector))
+    connector.shutdown()
+
+    send(producer, b"new")
+
+    assert session.get("/consumers/g/offsets/t/0-0")[0] == b"13"
+    assert take(only_stream(join(offset_reset="largest")), 1) == [b"new"]
+
+
+@pytest.mark.parametrize("stored", [b"1000000", b"-1", b"twelve"])
+def test_group_when_its_offset_is_out_of_range_then_goes_to_the_smallest_and_says_so(
+    producer: Producer,
+    join: Join,
+    session: Session,
+    caplog: pytest.LogCaptureFixture,
+    stored: bytes,
+) -> None:
+    send(producer, b"old")
+    commit_for_group(session, stored)
+
+    assert take(only_stream(join()), 1) == [b"old"]
+    assert "t[0-0] is out of range: going on at the smallest, 0" in caplog.text
+
+
+def test_group_when_its_offset_is_out_of_range_and_told_to_fail_then_raises(
+    producer: Producer, join: Join, session: Session
+) -> None:
+    send(producer, b"old")
+    commit_for_group(session, b"1000000")
+    stream = only_stream(join(offset_reset="fail"))
+
+    with pytest.raises(OffsetOutOfRangeError, match=r"1000000 of t\[0-0\]"):
+        next(stream)
+    assert stream.seek(PARTITION, 0)
+    assert take(stream, 1) == [b"old"]
+
+
+def test_group_when_it_has_no_offset_and_told_to_fail_then_raises(
+    producer: Producer, join: Join
+) -> None:
+    send(producer, b"old")
+
+    with pytest.raises(OffsetOutOfRangeError, match="no offset"):
+        next(only_stream(join(offset_reset="fail")))
+
+
+def test_group_when_a_message_is_corrupt_then_stays_there_until_told_to_skip_it(
+    producer: Producer, join: Join, broker: Broker, tmp_path: Path
+) -> None:
+    send(producer, b"a", b"b", b"c")
+    (segment,) = (tmp_path / "data").rglob("*.pylog")
+    with segment.open("r+b") as file:
+        file.seek(2 * (ENTRY_BYTES + 1) - 1)
+        file.write(b"!")
+    connector = join()
+    stream = only_stream(connector)
+
+    assert take(stream, 1) == [b"a"]
+    with pytest.raises(InvalidMessageError, match=r"t\[0-0\]"):
+        next(stream)
+    connector.shutdown()
+    again = only_stream(join())  # it was not passed over in silence
+    with pytest.raises(InvalidMessageError):
+        next(again)
+    again.skip_corrupt(PARTITION)
+    assert take(again, 1) == [b"c"]
+
+
+def test_group_when_restarted_inside_a_compressed_set_then_gives_the_set_again(
+    producer: Producer, join: Join
+) -> None:
+    send(producer, b"before")
+    send(producer, b"a", b"b", b"c", codec=Codec.GZIP)
+    connector = join()
+    assert take(only_stream(connector), 3) == [b"before", b"a", b"b"]
+    connector.shutdown()
+
+    assert take(only_stream(join()), 3) == [b"a", b"b", b"c"]
+
+
+def test_group_when_a_set_is_taken_away_and_given_back_then_goes_on_inside_it(
+    producer: Producer, join: Join, session: Session
+) -> None:
+    send(producer, b"a", b"b", b"c", codec=Codec.GZIP)
+    connector = join(consumer_name="me")
+    stream = only_stream(connector)
+    stream.finish(next(stream))
+    stream.finish(next(stream))
+
+    session.create("/consumers/g/ids/a_rival", b'{ "t": 1 }', ephemeral=True)
+    wait_until(lambda: not connector.positions, "the release")
+    session.delete("/consumers/g/ids/a_rival")
+
+    assert take(stream, 1) == [b"c"]
+
+
+def test_group_when_a_message_is_larger_than_a_fetch_then_is_given_whole(
+    producer: Producer, join: Join
+) -> None:
+    large = b"x" * 300_000
+    send(producer, large, b"small")
+
+    assert take(only_stream(join(fetch_bytes=10_000)), 2) == [large, b"small"]
+
+
+def test_group_when_one_stream_is_not_read_then_others_of_the_broker_go_on(
+    producer: Producer, join: Join
+) -> None:
+    for name in ("slow", "fast"):
+        for _ in range(40):
+            producer.send_set(TopicPartition(name, 0, 0), encode([b"x" * 1000] * 20))
+    producer.barrier()
+    connector = join(max_queued_chunks=1, fetch_bytes=20_000)
+    streams = connector.create_message_streams({"slow": 1, "fast": 1})
+
+    assert len(take(streams["fast"][0], 800)) == 800
+    assert len(take(streams["slow"][0], 800)) == 800
+
+
+def test_group_when_read_by_filter_then_topics_are_spread_over_the_streams(
+    producer: Producer, join: Join
+) -> None:
+    for name in ("a", "b", "c", "d"):
+        producer.send_set(TopicPartition(name, 0, 0), encode([name.encode()]))
+    producer.barrier()
+    connector = join()
+
+    streams = connector.create_message_streams_by_filter(Whitelist("[a-d]"), 2)
+    wait_until(lambda: len(connector.positions) == 4, "the claim of all topics")
+
+    assert [len(stream.partitions) for stream in streams] == [2, 2]
+    assert {payload for stream in streams for payload in take(stream, 2)} == {
+        b"a",
+        b"b",
+        b"c",
+        b"d",
+    }
+
+
+def test_group_when_read_in_chunks_then_commits_what_was_finished(
+    producer: Producer, join: Join, session: Session
+) -> None:
+    send(producer, b"a", b"b", b"c")
+    connector = join()
+    chunk = next(only_stream(connector).chunks())
+
+    decoded = decode_delimited(chunk.data, b"\n", 2)
+    chunk.take(decoded.valid_bytes)
+    assert chunk.finish(chunk.offset + decoded.valid_bytes)
+    connector.commit_offsets()
+
+    assert decoded.text == b"a\nb\n"
+    assert session.get("/consumers/g/offsets/t/0-0")[0] == b"22"
+
+
+def test_group_when_auto_commit_is_on_then_commits_at_intervals(
+    producer: Producer, join: Join, session: Session
+) -> None:
+    send(producer, b"a", b"b")
+    stream = only_stream(join(auto_commit_interval_ms=20))
+    take(stream, 2)
+
+    path = "/consumers/g/offsets/t/0-0"
+    wait_until(
+        lambda: session.exists(path) is not None and session.get(path)[0] == b"11",
+        "the commit of the first message",
+    )
+
+
+def test_group_when_auto_commit_is_off_then_a_release_commits_nothing(
+    producer: Producer, join: Join, session: Session
+) -> None:
+    send(producer, b"a", b"b")
+    connector = join(auto_commit=False)
+    take(only_stream(connector), 2)
+
+    session.create("/consumers/g/ids/a_rival", b'{ "t": 1 }', ephemeral=True)
+    wait_until(lambda: not connector.positions, "the release")
+    connector.shutdown()
+
+    assert session.exists("/consumers/g/offsets/t/0-0") is None
+
+
+def test_group_when_an_offset_was_set_by_somebody_else_then_is_replaced_with_a_warning(
+    producer: Producer, join: Join, session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(producer, b"a", b"b", b"c")
+    commit_for_group(session, b"0")
+    connector = join()
+    stream = only_stream(connector)
+    take(stream, 2)
+    session.set("/consumers/g/offsets/t/0-0", b"5")
+
+    connector.commit_offsets()
+
+    assert session.get("/consumers/g/offsets/t/0-0")[0] == b"11"
+    assert RegistryOffsets(session, "g").load([PARTITION])[PARTITION].offset == 11
+    assert "offset 5 of t[0-0], which somebody else wrote, is replaced by 11" in caplog.text
+
+
+def test_group_when_shut_down_then_no_thread_is_left_and_streams_end(
+    producer: Producer, join: Join
+) -> None:
+    send(producer, b"a")
+    connector = join()
+    stream = only_stream(connector)
+    take(stream, 1)
+
+    connector.shutdown()
+
+    assert list(stream) == []
+    names = [thread.name for thread in threading.enumerate()]
+    assert not [name for name in names if name.startswith("group-")]
