@@ -5,6 +5,7 @@ Knows no connection; a mistake in any option is found before one is made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +32,7 @@ from pylogctl.units import parse_duration_s
 if TYPE_CHECKING:
     from broker.topic import TopicPartition
 
+NO_TOPIC = "missing TOPIC (or --include RE; with --group all topics are consumed)"
 PRETTY = "@full"
 _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 9}
 
@@ -75,6 +77,7 @@ def make_plan(
     final_delimiter: bool,
     strict_framing: bool,
     idle_timeout: str | None,
+    group: str = "",
 ) -> Plan:
     """Return what to write and when to end.
 
@@ -94,6 +97,7 @@ def make_plan(
         strict_framing=strict_framing,
         idle_timeout_s=None if idle_timeout is None else parse_duration_s(idle_timeout),
         timeout_s=env.settings.timeout_s,
+        group=group,
     )
 
 
@@ -178,6 +182,13 @@ class Span:
     from_file: Sequence[FileOffset]
     exit_at_end: bool
 
+    @property
+    def starts_elsewhere(self) -> bool:
+        """Say whether a start is named other than where a group is."""
+        ranges = [self.spec.default, *(offsets for _, offsets in self.spec.partitions)]
+        named = any(offsets.start not in (None, Mark.STORED) for offsets in ranges)
+        return bool(self.from_file) or named
+
     def range_for(self, partition: TopicPartition) -> OffsetRange:
         """Return the range of one partition; without an end it goes on for ever."""
         wanted = self.spec.range_for(partition)
@@ -223,11 +234,58 @@ def check_order(order: str, span: Span) -> None:
         raise UsageError("--order partition needs an end: -e, or an offset range START:END")
 
 
-def check_group_less(topics: Sequence[str], include: Sequence[str]) -> None:
-    """Check that there is something to read.
+@dataclass(frozen=True, slots=True)
+class GroupOptions:
+    """How to take part in a consumer group.
+
+    `commit` is `auto`, `exit` or `none`; `default_offset`, `start` or `end`, is where to begin in
+    a partition the group has no offset of.
+    """
+
+    group: str
+    commit: str = "auto"
+    commit_interval_ms: int = 10_000
+    default_offset: str = "end"
+
+
+def check_selection(
+    topics: Sequence[str],
+    include: Sequence[str],
+    partition: str | None,
+    group: GroupOptions | None,
+    span: Span,
+) -> None:
+    """Check that there is something to read, in a way that a group allows.
 
     Raises:
-        UsageError: neither a topic nor a pattern is given.
+        UsageError: neither a topic, a pattern nor a group is given; or what is asked for is
+            decided by the group.
     """
-    if not topics and not include:
-        raise UsageError("missing TOPIC (or --include RE)", hints=["try: pylogctl topic list"])
+    if group is None:
+        if not topics and not include:
+            raise UsageError(NO_TOPIC, hints=["try: pylogctl topic list"])
+        return
+    if partition is not None:
+        raise UsageError("--partition cannot be used with --group (the group assigns partitions)")
+    if topics and include:
+        raise UsageError("with --group either name topics or give --include, not both")
+    ranges = [span.spec.default, *(offsets for _, offsets in span.spec.partitions)]
+    if any(offsets.end is not None for offsets in ranges):
+        raise UsageError("with --group an offset has no END; use -e to stop at the end")
+
+
+def group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
+    """Return the regular expression by which a group chooses topics; `.*` for all of them.
+
+    Raises:
+        UsageError: a pattern holds what 0.7's members of a group would not read as it is.
+    """
+    for pattern in (*include, *exclude):
+        if re.search(r"[\s,]|^[\"']|[\"']$", pattern):
+            raise UsageError(
+                f"with --group a pattern has no blank, comma or quote at its ends: '{pattern}'"
+            )
+    wanted = "|".join(f"(?:{pattern})" for pattern in include) or ".*"
+    if not exclude:
+        return wanted
+    return f"(?!(?:{'|'.join(exclude)})$)(?:{wanted})"

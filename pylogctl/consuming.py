@@ -20,7 +20,7 @@ from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.filters import Filter
 from pylogctl.message_format import Received, Render
-from pylogctl.reading import Reading, Stretch
+from pylogctl.reading import Source, Stretch
 from pylogctl.signals import StopRequest
 
 _BUFFER_BYTES = 1 << 16
@@ -49,6 +49,7 @@ class Plan:
         strict_framing: a payload that holds the delimiter is an error.
         idle_timeout_s: end when nothing comes for so long.
         timeout_s: end after so long.
+        group: the consumer group's name, for formats that show it.
     """
 
     render: Render
@@ -61,6 +62,7 @@ class Plan:
     strict_framing: bool = False
     idle_timeout_s: float | None = None
     timeout_s: float | None = None
+    group: str = ""
 
     @property
     def is_plain(self) -> bool:
@@ -84,14 +86,17 @@ class Consumption:
         self._parts: list[bytes] = []
         self._buffered_bytes = 0
         self._has_warned = False
+        self._source: Source | None = None
         self.message_count = 0
         """Messages written so far."""
         self.corrupt_count = 0
         """Corrupt messages that were left out or written raw."""
         self.end_reason = ""
 
-    def run(self, reading: Reading) -> ExitStatus:
+    def run(self, reading: Source) -> ExitStatus:
         """Write messages until the plan, the reading or a signal says to end.
+
+        What the reading gave is settled only when it is written and flushed.
 
         Returns:
             How the command ends.
@@ -101,14 +106,21 @@ class Consumption:
             BrokerError: a broker is gone for good.
             OSError: standard output cannot be written.
         """
+        self._source = reading
         status = self._run(reading)
-        self._write_out()
-        self._env.flush()
+        self._settle()
         if status is ExitStatus.OK and self.corrupt_count:
             return ExitStatus.PARTIAL
         return status
 
-    def _run(self, reading: Reading) -> ExitStatus:
+    def _settle(self) -> None:
+        """Write out and flush all there is, then tell the source that it is done with."""
+        self._write_out()
+        self._env.flush()
+        if self._source is not None:
+            self._source.settle()
+
+    def _run(self, reading: Source) -> ExitStatus:
         started_s = last_s = time.monotonic()
         if self.has_enough():
             self.end_reason = "no message was asked for"
@@ -119,8 +131,7 @@ class Consumption:
                 if self.has_enough():
                     self.end_reason = "as many as asked for"
                     return ExitStatus.OK
-            self._write_out()
-            self._env.flush()
+            self._settle()
             if self._stop.is_set:
                 self.end_reason = "interrupted"
                 return self._stop.status
@@ -128,7 +139,7 @@ class Consumption:
             last_s = now_s if stretches else last_s
             if (status := self._time_is_up(now_s - started_s, now_s - last_s)) is not None:
                 return status
-        count = len(reading.cursors)
+        count = reading.partition_count
         self.end_reason = f"end of {count} partition{'s' * (count != 1)} reached"
         return ExitStatus.OK
 
@@ -182,6 +193,9 @@ class Consumption:
                 if message.inner >= skip and self._is_before_end(message, stretch):
                     self._write_message(message)
                 if self.has_enough():
+                    is_last = message.next_offset == entry.next_offset
+                    done = entry.next_offset if is_last else entry.offset
+                    stretch.cursor.take(done - stretch.offset)
                     return
             consumed = entry.next_offset - stretch.offset
         stretch.cursor.take(consumed)
@@ -224,8 +238,8 @@ class Consumption:
     ) -> Iterator[MessageFacts]:
         partition = stretch.cursor.partition
         if self._plan.on_corrupt is OnCorrupt.STOP:
-            self._write_out()
-            self._env.flush()
+            stretch.cursor.take(entry.offset - stretch.offset)
+            self._settle()
             raise CliError(
                 ExitStatus.CORRUPT,
                 f"{partition}: {error}",
@@ -259,7 +273,7 @@ class Consumption:
             self._tell_delimiter(message.offset)
         number = self.message_count + 1
         now_ms = self._env.clock.time_ms()
-        data = self._plan.render(Received(message, number, now_ms, group=""))
+        data = self._plan.render(Received(message, number, now_ms, group=self._plan.group))
         if delimiter and not self._plan.final_delimiter:
             data = (delimiter if self.message_count else b"") + data.removesuffix(delimiter)
         self.message_count = number

@@ -9,7 +9,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.fetcher import Fetcher, MessageStream, Piece
@@ -19,7 +19,7 @@ from broker.protocol.primitives import INT32
 from broker.topic import TopicPartition
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
-from pylogctl.offset_resolution import ResolvedRange
+from pylogctl.offset_resolution import Point, ResolvedRange
 
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
@@ -32,10 +32,46 @@ class Stretch(NamedTuple):
     set. `skip` is how many messages of the first entry come before the start that was asked for.
     """
 
-    cursor: Cursor
+    cursor: Place
     offset: int
     view: memoryview
     skip: int
+
+
+class Place(Protocol):
+    """Where a stretch is from, and how much of it has been dealt with."""
+
+    @property
+    def partition(self) -> TopicPartition:
+        """Return which partition it is of."""
+
+    @property
+    def offset(self) -> int:
+        """Return where the next message starts."""
+
+    @property
+    def end(self) -> Point | None:
+        """Return where reading stops, None for never."""
+
+    def take(self, valid_bytes: int) -> None:
+        """Note that entries of so many more bytes have been dealt with."""
+
+    def is_cut_for_good(self, rest: memoryview) -> bool:
+        """Say whether an entry that seems to go on cannot."""
+
+
+class Source(Protocol):
+    """Where stretches come from."""
+
+    @property
+    def partition_count(self) -> int:
+        """Return how many partitions are read."""
+
+    def polls(self) -> Iterator[list[Stretch]]:
+        """Give what has come, an empty list after a wait for nothing, until all is read."""
+
+    def settle(self) -> None:
+        """Note that all that was taken so far is written where it had to go."""
 
 
 class Cursor:
@@ -138,6 +174,14 @@ class Reading:
             thread.join()
         for fetcher in self._fetchers:
             fetcher.close()
+
+    @property
+    def partition_count(self) -> int:
+        """Return how many partitions are read."""
+        return len(self.cursors)
+
+    def settle(self) -> None:
+        """Do nothing: what is read here is remembered nowhere."""
 
     @property
     def is_done(self) -> bool:

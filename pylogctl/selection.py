@@ -117,7 +117,7 @@ def wait_for_topics(
     cluster: Cluster,
     topics: Sequence[str],
     *,
-    timeout_s: float | None,
+    timeout_s: float,
     should_stop: Callable[[], bool],
 ) -> None:
     """Wait until every topic has a partition on a live broker.
@@ -125,16 +125,16 @@ def wait_for_topics(
     Args:
         cluster: asked again and again.
         topics: what is awaited.
-        timeout_s: how long at most; None for ever.
+        timeout_s: how long at most; infinity for ever.
         should_stop: ends the wait early.
 
     Raises:
         CliError: a topic did not appear in time.
     """
-    give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
+    give_up_s = time.monotonic() + timeout_s
     for topic in topics:
         while not cluster.partitions(topic) and not should_stop():
-            if give_up_s is not None and time.monotonic() >= give_up_s:
+            if time.monotonic() >= give_up_s:
                 raise CliError(
                     ExitStatus.TIMEOUT, f"topic '{topic}' did not appear within {timeout_s:g}s"
                 )

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pylogctl.connections import connector, open_cluster
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import (
@@ -25,12 +23,7 @@ from pylogctl.tree import Command, new_app
 from pylogctl.units import parse_duration_ms, parse_duration_s, parse_size
 
 if TYPE_CHECKING:
-    from broker.client.cluster import Cluster, Connect
     from broker.config import ConsumerConfig
-    from broker.topic import TopicPartition
-    from pylogctl.consume_options import Span
-    from pylogctl.consuming import Consumption
-    from pylogctl.offset_resolution import ResolvedRange
 
 app = new_app()
 
@@ -58,6 +51,7 @@ _WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
     examples=(
         "pylogctl consume syslog --from-beginning",
         "pylogctl consume syslog -o @-10m:end --grep 'oom|segfault' -F '%t[%p] %o %s\\n'",
+        "pylogctl consume --group g --from-beginning",
         "pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L",
         "pylogctl consume t --from-beginning -e --jsonl | jq -r .payload | sort | uniq -c",
     ),
@@ -114,6 +108,40 @@ def consume(  # the signature is the option table
         bool,
         typer.Option("--from-beginning", help="Same as -o start.", rich_help_panel="Selection"),
     ] = False,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "-g",
+            "--group",
+            metavar="G",
+            help="Share the topics with the other members of this group; all topics if none is "
+            "named. Starts where the group is, unless -o says otherwise and it has no other "
+            "member.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    default_offset: Annotated[
+        Literal["start", "end"],
+        typer.Option(
+            "--default-offset",
+            help="Where a group starts in a partition it has no offset of.",
+            rich_help_panel="Selection",
+        ),
+    ] = "end",
+    commit: Annotated[
+        Literal["auto", "exit", "none"],
+        typer.Option(
+            "--commit",
+            help="When the group's offsets are stored. None: a look that moves nothing.",
+            rich_help_panel="Limits",
+        ),
+    ] = "auto",
+    commit_interval: Annotated[
+        str,
+        typer.Option(
+            "--commit-interval", metavar="DUR", help="For --commit auto.", rich_help_panel="Limits"
+        ),
+    ] = "10s",
     strict_offset: Annotated[
         bool,
         typer.Option(
@@ -343,18 +371,23 @@ def consume(  # the signature is the option table
 ) -> None:
     """Read messages of topics to stdout.
 
+    With --group several of these share the topics: each partition goes to one of them, and what was
+    written out is committed, so that the next one goes on from there.
+
     Goes on for ever unless told where to end. Payloads are written as they are, byte for byte; on
     a terminal control bytes are shown as escapes.
     """
-    from pylogctl import consume_options, partition_list, selection, signals
-    from pylogctl.consuming import Consumption
+    from pylogctl import consume_options, consume_run, partition_list
     from pylogctl.framing import LengthCode
 
-    consume_options.check_group_less(topics or (), include or ())
-    wanted = None if partition is None else partition_list.parse_partition_list(partition)
     span = consume_options.make_span(
         env, offset or (), from_beginning=from_beginning, exit_at_end=exit_at_end
     )
+    member = None
+    if group is not None:
+        interval_ms = parse_duration_ms(commit_interval)
+        member = consume_options.GroupOptions(group, commit, interval_ms, default_offset)
+    consume_options.check_selection(topics or (), include or (), partition, member, span)
     consume_options.check_order(order, span)
     plan = consume_options.make_plan(
         env,
@@ -385,32 +418,29 @@ def consume(  # the signature is the option table
         final_delimiter=not no_final_delimiter,
         strict_framing=strict_framing,
         idle_timeout=idle_timeout,
+        group=group or "",
     )
-    patterns = selection.compile_patterns(include or (), "--include")
-    exclusions = selection.compile_patterns(exclude or (), "--exclude")
-    config = _config(env, fetch_size, max_wait, socket_buffer)
-    connect = connector(env, receive_bytes=config.socket_receive_bytes)
-    with ExitStack() as stack:
-        stop = stack.enter_context(signals.graceful_stop())
-        cluster = stack.enter_context(open_cluster(env, connect))
-        if wait_for_topic is not None:
-            limit_s = None if wait_for_topic == FOR_EVER else parse_duration_s(wait_for_topic)
-            selection.wait_for_topics(
-                cluster, topics or (), timeout_s=limit_s, should_stop=lambda: stop.is_set
-            )
-        names = selection.select_topics(cluster, topics or (), include=patterns, exclude=exclusions)
-        partitions = selection.select_partitions(cluster, names, wanted)
-        ranges = _resolve(env, cluster, connect, partitions, span, strict=strict_offset)
-        consumption = Consumption(env, plan, stop)
-        status = _write(
-            env,
-            cluster,
-            connect,
-            ranges,
-            config,
-            consumption,
+    wait_s = None
+    if wait_for_topic is not None:
+        wait_s = math.inf if wait_for_topic == FOR_EVER else parse_duration_s(wait_for_topic)
+    status = consume_run.run(
+        env,
+        consume_run.Request(
+            topics=topics or (),
+            include=include or (),
+            exclude=exclude or (),
+            partitions=None
+            if partition is None
+            else partition_list.parse_partition_list(partition),
+            span=span,
+            plan=plan,
+            config=_config(env, fetch_size, max_wait, socket_buffer),
+            group=member,
+            wait_s=wait_s,
+            strict_offset=strict_offset,
             one_by_one=order == "partition",
-        )
+        ),
+    )
     if status:
         raise typer.Exit(status)
 
@@ -428,59 +458,3 @@ def _config(
     }
     options = {name: str(value) for name, value in given.items() if value is not None}
     return ConsumerConfig.from_properties(env.settings.properties, options)
-
-
-def _resolve(
-    env: Environment,
-    cluster: Cluster,
-    connect: Connect,
-    partitions: Sequence[TopicPartition],
-    span: Span,
-    *,
-    strict: bool,
-) -> dict[TopicPartition, ResolvedRange]:
-    """Return where to start and to end in each partition, telling what had to be moved."""
-    from broker.client.positions import Positions
-    from pylogctl.offset_resolution import resolve
-
-    ranges = {}
-    with Positions(cluster, connect) as positions:
-        for partition in partitions:
-            found = resolve(span.range_for(partition), partition, positions, strict=strict)
-            for warning in found.warnings:
-                env.warn(warning)
-            end = "" if found.end is None else f" to {found.end.offset}"
-            env.trace(1, f"{partition}: reading from {found.start.offset}{end}")
-            ranges[partition] = found
-    return ranges
-
-
-def _write(
-    env: Environment,
-    cluster: Cluster,
-    connect: Connect,
-    ranges: dict[TopicPartition, ResolvedRange],
-    config: ConsumerConfig,
-    consumption: Consumption,
-    *,
-    one_by_one: bool,
-) -> ExitStatus:
-    """Read the ranges, all at once or one after another, and write their messages."""
-    from pylogctl.consuming import summary
-    from pylogctl.reading import Reading
-
-    groups = [{one: wanted} for one, wanted in ranges.items()] if one_by_one else [ranges]
-    status = ExitStatus.OK
-    for group in groups:
-        with Reading(
-            cluster,
-            connect,
-            group,
-            fetch_bytes=config.fetch_bytes,
-            max_wait_ms=config.max_wait_ms,
-        ) as reading:
-            status = consumption.run(reading)
-        if status or consumption.has_enough():
-            break
-    env.note(summary(consumption))
-    return status

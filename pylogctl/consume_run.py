@@ -1,0 +1,225 @@
+"""A run of `pylogctl consume` once its options make sense: alone, or as a member of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.offsets import OffsetStore, Position, RegistryOffsets
+from broker.client.positions import Positions
+from broker.config import ConsumerConfig
+from broker.errors import RegistryNodeNotFoundError
+from broker.topic import TopicPartition
+from broker.zk import paths
+from pylogctl.connections import REQUEST_TIMEOUT_S, connector, open_cluster
+from pylogctl.consume_options import GroupOptions, Span, group_pattern
+from pylogctl.consuming import Consumption, Plan, summary
+from pylogctl.context import Environment
+from pylogctl.errors import UsageError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.offset_resolution import ResolvedRange, resolve
+from pylogctl.offset_spec import Mark
+from pylogctl.partition_list import PartitionList
+from pylogctl.reading import Reading
+from pylogctl.selection import (
+    compile_patterns,
+    select_partitions,
+    select_topics,
+    wait_for_topics,
+)
+from pylogctl.signals import StopRequest, graceful_stop
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+
+_POLL_MS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to consume, and how.
+
+    `wait_s` is how long to wait for topics that do not exist: None not at all, infinity for ever.
+    """
+
+    topics: Sequence[str]
+    include: Sequence[str]
+    exclude: Sequence[str]
+    partitions: PartitionList | None
+    span: Span
+    plan: Plan
+    config: ConsumerConfig
+    group: GroupOptions | None = None
+    wait_s: float | None = None
+    strict_offset: bool = False
+    one_by_one: bool = False
+
+
+def run(env: Environment, request: Request) -> ExitStatus:
+    """Consume until told to stop, or the end is reached.
+
+    Raises:
+        CliError: a topic does not exist, a message is corrupt, or an offset is not valid.
+        BrokerError: a broker or the registry fails.
+    """
+    include = compile_patterns(request.include, "--include")
+    exclude = compile_patterns(request.exclude, "--exclude")
+    connect = connector(env, receive_bytes=request.config.socket_receive_bytes)
+    with ExitStack() as stack:
+        stop = stack.enter_context(graceful_stop())
+        cluster = stack.enter_context(open_cluster(env, connect))
+        if request.wait_s is not None:
+            wait_for_topics(
+                cluster,
+                request.topics,
+                timeout_s=request.wait_s,
+                should_stop=lambda: stop.is_set,
+            )
+        consumption = Consumption(env, request.plan, stop)
+        if request.group is None:
+            topics = select_topics(cluster, request.topics, include=include, exclude=exclude)
+            partitions = select_partitions(cluster, topics, request.partitions)
+            status = _run_alone(env, request, cluster, connect, partitions, consumption)
+        else:
+            select_partitions(cluster, request.topics)
+            status = _run_in_group(env, request, request.group, connect, consumption, stop)
+    env.note(summary(consumption))
+    return status
+
+
+def _run_alone(
+    env: Environment,
+    request: Request,
+    cluster: Cluster,
+    connect: Connect,
+    partitions: Sequence[TopicPartition],
+    consumption: Consumption,
+) -> ExitStatus:
+    """Read partitions, all at once or one after another, and write their messages."""
+    ranges = _resolve(env, request, cluster, connect, partitions)
+    groups = [{one: wanted} for one, wanted in ranges.items()] if request.one_by_one else [ranges]
+    status = ExitStatus.OK
+    for group in groups:
+        with Reading(
+            cluster,
+            connect,
+            group,
+            fetch_bytes=request.config.fetch_bytes,
+            max_wait_ms=request.config.max_wait_ms,
+        ) as reading:
+            status = consumption.run(reading)
+        if status or consumption.has_enough():
+            break
+    return status
+
+
+def _resolve(
+    env: Environment,
+    request: Request,
+    cluster: Cluster,
+    connect: Connect,
+    partitions: Sequence[TopicPartition],
+) -> dict[TopicPartition, ResolvedRange]:
+    """Return where to start and to end in each partition, telling what had to be moved."""
+    ranges = {}
+    with Positions(cluster, connect) as positions:
+        for partition in partitions:
+            wanted = request.span.range_for(partition)
+            found = resolve(wanted, partition, positions, strict=request.strict_offset)
+            for warning in found.warnings:
+                env.warn(warning)
+            end = "" if found.end is None else f" to {found.end.offset}"
+            env.trace(1, f"{partition}: reading from {found.start.offset}{end}")
+            ranges[partition] = found
+    return ranges
+
+
+def _run_in_group(
+    env: Environment,
+    request: Request,
+    group: GroupOptions,
+    connect: Connect,
+    consumption: Consumption,
+    stop: StopRequest,
+) -> ExitStatus:
+    """Join the group and write what it assigns to this member.
+
+    A first SIGINT or SIGTERM ends the reading; what was written is committed, and the group left.
+    """
+    from broker.client.cluster import RegistryCluster
+    from broker.client.connector import ConsumerConnector
+    from broker.client.subscription import Whitelist
+    from broker.zk.registry import Registry
+    from pylogctl.group_reading import GroupReading, StartElsewhere
+
+    if env.settings.brokers:
+        raise UsageError("--group needs a registry, and cannot be used with --broker")
+    registry = Registry(env.zookeeper, session_timeout_ms=request.config.zk_session_timeout_ms)
+    registry.start(env.timeout_s(REQUEST_TIMEOUT_S))
+    with ExitStack() as stack:
+        stack.callback(registry.stop)
+        cluster = RegistryCluster(registry)
+        positions = stack.enter_context(Positions(cluster, connect))
+        offsets: OffsetStore = RegistryOffsets(registry, group.group)
+        if request.span.starts_elsewhere:
+            if members := _members(registry, group.group):
+                env.note(
+                    f"group '{group.group}' has {len(members)} other members: going on where it is"
+                )
+            else:
+                offsets = StartElsewhere(
+                    offsets, lambda one: _start_of(env, request, one, positions)
+                )
+        ends = None
+        if request.span.exit_at_end:
+            topics = request.topics or cluster.topics()
+            everything = [one for topic in topics for one in cluster.partitions(topic)]
+            ends = {partition: positions.latest(partition) for partition in everything}
+        connector = stack.enter_context(
+            ConsumerConnector(
+                _group_config(request, group), offsets=offsets, registry=registry, connect=connect
+            )
+        )
+        if request.topics:
+            stream = connector.create_shared_stream(request.topics)
+        else:
+            pattern = group_pattern(request.include, request.exclude)
+            (stream,) = connector.create_message_streams_by_filter(Whitelist(pattern), 1)
+        status = consumption.run(GroupReading(connector, stream, ends))
+        if group.commit == "exit":
+            connector.commit_offsets()
+    return status
+
+
+def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
+    return replace(
+        request.config,
+        group=group.group,
+        auto_commit=group.commit == "auto",
+        auto_commit_interval_ms=group.commit_interval_ms,
+        offset_reset="smallest" if group.default_offset == "start" else "largest",
+        consumer_timeout_ms=_POLL_MS,
+    )
+
+
+def _members(registry: Registry, group: str) -> list[str]:
+    try:
+        return registry.children(paths.consumer_ids(group))
+    except RegistryNodeNotFoundError:
+        return []
+
+
+def _start_of(
+    env: Environment, request: Request, partition: TopicPartition, positions: Positions
+) -> Position | None:
+    """Return where the user wants this member to start; None for where the group is."""
+    wanted = request.span.range_for(partition)._replace(end=None)
+    if wanted.start in (None, Mark.STORED):
+        return None
+    found = resolve(wanted, partition, positions, strict=request.strict_offset)
+    for warning in found.warnings:
+        env.warn(warning)
+    return Position(found.start.offset, found.start.inner)

@@ -1,0 +1,141 @@
+"""Reading as a member of a consumer group, as stretches of whole messages.
+
+What was written out and flushed is finished, and so committed; nothing else is. Where a run starts
+is the group's stored offset, unless the user names another start and nobody else is in the group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from broker.client.connector import ConsumerConnector
+from broker.client.offsets import OffsetStore, Position
+from broker.client.streams import Chunk, ConsumerStream
+from broker.errors import ConsumerTimeoutError
+from broker.topic import TopicPartition
+from pylogctl.offset_resolution import Point
+from pylogctl.reading import Stretch
+
+
+class StartElsewhere:
+    """An offset store that names another start for each partition, the first time it is asked.
+
+    A partition that comes back later in the same run goes on where it was committed.
+
+    Args:
+        store: where offsets are kept.
+        start_of: the start of a partition; None for the one that is stored.
+    """
+
+    def __init__(
+        self, store: OffsetStore, start_of: Callable[[TopicPartition], Position | None]
+    ) -> None:
+        self._store = store
+        self._start_of = start_of
+        self._started: set[TopicPartition] = set()
+
+    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
+        """Return where to go on, or where to start what was not started yet."""
+        positions = self._store.load(partitions)
+        for partition in set(partitions) - self._started:
+            self._started.add(partition)
+            if (start := self._start_of(partition)) is not None:
+                positions[partition] = start
+        return positions
+
+    def commit(self, positions: Mapping[TopicPartition, Position]) -> set[TopicPartition]:
+        """Keep positions in the store behind."""
+        return self._store.commit(positions)
+
+
+class _ChunkPlace:
+    """Where a chunk is from, and how much of it has been dealt with."""
+
+    end: Point | None = None
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._chunk = chunk
+        self.taken_bytes = 0
+
+    @property
+    def partition(self) -> TopicPartition:
+        """Return which partition it is of."""
+        return self._chunk.partition
+
+    @property
+    def offset(self) -> int:
+        """Return where the next message starts."""
+        return self._chunk.offset + self.taken_bytes
+
+    def take(self, valid_bytes: int) -> None:
+        """Note that entries of so many more bytes have been dealt with."""
+        self.taken_bytes += valid_bytes
+
+    def is_cut_for_good(self, rest: memoryview) -> bool:
+        """Say no: a chunk does not tell how far its partition goes."""
+        return False
+
+
+class GroupReading:
+    """Reads what the group assigns to this member.
+
+    Args:
+        connector: has joined; its stream times out, so that ends and signals are looked at.
+        stream: of the connector, the only one.
+        ends: where to stop in each partition; None for never.
+    """
+
+    def __init__(
+        self,
+        connector: ConsumerConnector,
+        stream: ConsumerStream,
+        ends: Mapping[TopicPartition, int] | None,
+    ) -> None:
+        self._connector = connector
+        self._stream = stream
+        self._ends = ends
+        self._open: tuple[Chunk, _ChunkPlace] | None = None
+
+    @property
+    def partition_count(self) -> int:
+        """Return how many partitions this member reads."""
+        return len(self._connector.positions)
+
+    def polls(self) -> Iterator[list[Stretch]]:
+        """Give a chunk at a time, an empty list after a wait for nothing, until all is read.
+
+        Every chunk must be dealt with, and settled, before the next poll.
+
+        Raises:
+            BrokerError: an offset is not there and no reset is configured.
+        """
+        chunks = self._stream.chunks()
+        while not self._is_done():
+            try:
+                chunk = next(chunks)
+            except ConsumerTimeoutError:
+                chunks = self._stream.chunks()
+                yield []
+                continue
+            except StopIteration:
+                return
+            place = _ChunkPlace(chunk)
+            self._open = (chunk, place)
+            yield [Stretch(place, chunk.offset, chunk.data, 0)]
+
+    def settle(self) -> None:
+        """Finish what was taken of the chunk given last: it may be committed now."""
+        if self._open is not None:
+            chunk, place = self._open
+            self._open = None
+            chunk.take(place.taken_bytes)
+            chunk.finish(place.offset)
+
+    def _is_done(self) -> bool:
+        """Say whether this member has its share, and all of that is read to its end."""
+        if self._ends is None or not self._connector.await_assignment(0):
+            return False
+        return all(
+            (0 if position is None else position.offset) >= self._ends.get(partition, 0)
+            for partition, position in self._connector.positions.items()
+        )
