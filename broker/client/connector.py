@@ -6,7 +6,7 @@ Puts the parts together and takes them apart again; each part has a module of it
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from broker.client.balancer import Balancer, BalanceSettings, PlaceStream
@@ -140,6 +140,21 @@ class ConsumerConnector:
             subscription, lambda _one, _thread, loads: min(streams, key=lambda s: loads.get(s, 0))
         )
         return streams
+
+    def create_shared_stream(self, topics: Collection[str]) -> ConsumerStream:
+        """Join the group, reading several topics through one stream.
+
+        Args:
+            topics: which, at least one; they need not exist yet.
+
+        Raises:
+            ConfigError, InvalidTopicError, RegistryConflictError, RegistryUnreachableError: as
+                for streams of their own.
+        """
+        subscription = static_subscription(dict.fromkeys(topics, 1))
+        stream = self._make_stream("shared")
+        self._join(subscription, lambda _one, _thread, _loads: stream)
+        return stream
 
     def commit_offsets(self) -> None:
         """Commit what is finished and not committed yet.
