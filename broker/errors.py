@@ -56,6 +56,18 @@ class ConsumerTimeoutError(BrokerError):
     """Nothing came to a stream of a group within the time its reader was willing to wait."""
 
 
+class QueueFullError(BrokerError):
+    """The queue of an asynchronous producer had no room within the time to wait for it."""
+
+
+class ProducerClosedError(BrokerError):
+    """A producer was closed: it takes no messages any more, or could not deliver one in time."""
+
+
+class MessageDroppedError(BrokerError):
+    """A callback of an asynchronous producer failed over a message, or kept it to itself."""
+
+
 class OffsetStoreError(BrokerError):
     """A store of a group's offsets, other than the registry, could not be read or written."""
 

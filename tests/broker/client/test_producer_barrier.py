@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from broker import Acks, Broker, Connection, Producer, SimpleConsumer, StaticCluster
-from broker.client.producer import Channel, Delivery
+from broker.client.channel import Channel
+from broker.client.delivery import Delivery
+from broker.client.link import Link, SendRules
 from broker.errors import (
     NO_ERROR,
     BrokerUnreachableError,
@@ -22,6 +24,7 @@ from broker.topic import TopicPartition
 
 T = TopicPartition("t", 0, 0)
 SET = encode([b"abc"])
+ADDRESS = BrokerAddress(0, "127.0.0.1", 1)
 
 
 class Answering:
@@ -36,6 +39,9 @@ class Answering:
         self._barriers = list(barriers)
         self._latest = latest
         self.close_count = 0
+        self.address = ADDRESS
+        self.is_open = True
+        self.broker_id = 0
 
     def hello(self) -> object:
         return self
@@ -66,13 +72,13 @@ class Answering:
 
 def sent_over(connection: Answering) -> Channel:
     """Return a channel on which one set was sent and acknowledged."""
-    channel = Channel(
-        connection,  # type: ignore[arg-type]  # a stand-in with what the channel uses
-        acks=Acks.WRITTEN,
-        max_in_flight=1,
-        retries=1,
-        timeout_s=5,
+    link = Link(
+        lambda: ADDRESS,
+        lambda _: connection,  # type: ignore[arg-type, return-value]  # a stand-in with what is used
+        home=0,
     )
+    rules = SendRules(acks=Acks.WRITTEN, retries=1, timeout_s=5)
+    channel = Channel(link, rules=rules, max_in_flight=1)
     channel.send(Delivery(T, SET))
     channel.drain()
     return channel

@@ -1,0 +1,167 @@
+"""What becomes of messages handed to a producer: handles to ask, reports to be told.
+
+A `Delivery` stands for what one call handed over, a `Report` for one message. Knows neither
+brokers nor threads, but for the condition that a queued delivery is waited for on.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from broker.errors import BrokerError, RequestTimeoutError
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
+from broker.protocol.primitives import Buffer
+from broker.topic import TopicPartition
+
+
+class Report(NamedTuple):
+    """What became of one message; every message gets exactly one.
+
+    `offset` is where the message is: the position of its entry, which messages compressed
+    together share. It is -1 if the message was not delivered, and where the broker tells none:
+    one that knows only 0.7's requests, or any broker without acknowledgements. `error` is None if
+    the message was delivered; an error does not always mean that it is not in the log, as an
+    acknowledgement can be lost. `message` is the payload, so that it can be kept elsewhere.
+    """
+
+    partition: TopicPartition
+    offset: int
+    error: BrokerError | None
+    key: bytes | None
+    message: Buffer
+
+    @property
+    def topic(self) -> str:
+        """Return the topic."""
+        return self.partition.topic
+
+
+OnDelivery = Callable[[Sequence[Report]], None]
+"""Told of messages of one partition, in their order there."""
+
+
+def reports_of(
+    partition: TopicPartition,
+    payloads: Sequence[bytes],
+    keys: Sequence[bytes | None],
+    base_offset: int,
+    *,
+    is_wrapped: bool,
+    error: BrokerError | None,
+) -> list[Report]:
+    """Return the reports of the messages of one set.
+
+    Args:
+        partition: where they went.
+        payloads: of all messages of the set, in order.
+        keys: theirs.
+        base_offset: of the set, -1 if unknown.
+        is_wrapped: whether the set is one wrapper.
+        error: why they were not delivered.
+    """
+    reports = []
+    offset = base_offset
+    for payload, key in zip(payloads, keys, strict=True):
+        reports.append(Report(partition, offset, error, key, payload))
+        if base_offset >= 0 and not is_wrapped:
+            offset += ENTRY_OVERHEAD_BYTES + len(payload)
+    return reports
+
+
+class Delivery:
+    """What becomes of the messages of one call, which go to one partition.
+
+    `base_offset` is the offset of the first of them once it is acknowledged, -1 before, and for
+    brokers that do not tell; `error` is set if one could not be delivered; `message_set` is what
+    a synchronous producer sends.
+    """
+
+    __slots__ = ("base_offset", "error", "is_done", "message_set", "partition")
+
+    def __init__(self, partition: TopicPartition, message_set: Buffer) -> None:
+        self.partition = partition
+        self.message_set = message_set
+        self.base_offset = -1
+        self.error: BrokerError | None = None
+        self.is_done = False
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until it is done, and return whether it is.
+
+        A synchronous producer has nobody to wait for: there a delivery is done at the latest when
+        `Producer.flush` has returned.
+
+        Args:
+            timeout_s: how long; None without a limit.
+        """
+        return self.is_done
+
+    def result(self, timeout_s: float | None = None) -> int:
+        """Return the base offset, waiting for it as `wait` does.
+
+        Raises:
+            BrokerError: a message could not be delivered.
+            RequestTimeoutError: it is not done in time (queued deliveries only).
+        """
+        self.wait(timeout_s)
+        if self.error is not None:
+            raise self.error
+        return self.base_offset
+
+
+class QueuedDelivery(Delivery):
+    """A delivery of an asynchronous producer; may be waited for in any thread but its senders.
+
+    Args:
+        partition: where the messages go.
+        key: what they were sent with.
+        message_count: how many there are.
+        changed: notified when deliveries are done.
+    """
+
+    __slots__ = ("_changed", "_left_count", "key")
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        key: bytes | None,
+        message_count: int,
+        changed: threading.Condition,
+    ) -> None:
+        super().__init__(partition, b"")
+        self.key = key
+        self.is_done = not message_count
+        self._left_count = message_count
+        self._changed = changed
+
+    def settle(self, offset: int, error: BrokerError | None) -> None:
+        """Note what became of the next of its messages; by the thread that sends them."""
+        if self.base_offset < 0:
+            self.base_offset = offset
+        if error is not None and self.error is None:
+            self.error = error
+        self._left_count -= 1
+        if not self._left_count:
+            self.is_done = True
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until it is done, and return whether it is; see `Delivery.wait`."""
+        give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
+        with self._changed:
+            while not self.is_done:
+                rest_s = None if give_up_s is None else give_up_s - time.monotonic()
+                if rest_s is not None and rest_s <= 0:
+                    return False
+                self._changed.wait(rest_s)
+        return True
+
+    def result(self, timeout_s: float | None = None) -> int:
+        """Return the base offset, waiting for it; see `Delivery.result`."""
+        if not self.wait(timeout_s):
+            raise RequestTimeoutError(
+                f"a message to {self.partition} is not delivered after {timeout_s:g}s"
+            )
+        return super().result()

@@ -1,0 +1,110 @@
+"""From what an application sends to payloads, and from payloads to message sets.
+
+Knows limits and compression, but not where messages go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from broker.errors import MessageSizeTooLargeError
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, encode
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import wrap
+
+Encoder = Callable[[Any], bytes]
+"""Makes the payload of what is sent; whatever it raises comes out of `Producer.send`."""
+
+
+def bytes_encoder(message: Any) -> bytes:
+    """Take bytes as they are: the default.
+
+    Raises:
+        TypeError: it is not bytes.
+    """
+    if isinstance(message, bytes | bytearray | memoryview):
+        return bytes(message)
+    raise TypeError(
+        f"a message is {type(message).__name__}, not bytes; a producer's encoder can change that"
+    )
+
+
+def text_encoder(message: Any) -> bytes:
+    """Make UTF-8 of text, as 0.7's `StringEncoder`."""
+    return str(message).encode()
+
+
+def json_encoder(message: Any) -> bytes:
+    """Make JSON without spaces of what `json.dumps` takes."""
+    import json  # late: few producers need it, and commands count their imports
+
+    return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class Packed(NamedTuple):
+    """A message set, and whether it is one wrapper: then its messages have one offset."""
+
+    message_set: bytes
+    is_wrapped: bool
+
+
+class Packer:
+    """Makes payloads and message sets as one producer wants them.
+
+    Args:
+        encoder: makes payloads; bytes never go through it if it is the default.
+        codec: how sets are compressed.
+        compressed_topics: the topics that it is for; all if empty.
+        max_message_bytes: the largest payload, before and after compression, as 0.7 checks it.
+    """
+
+    def __init__(
+        self,
+        *,
+        encoder: Encoder = bytes_encoder,
+        codec: Codec = Codec.NONE,
+        compressed_topics: Collection[str] = (),
+        max_message_bytes: int,
+    ) -> None:
+        self._encode = encoder
+        self._takes_bytes = encoder is bytes_encoder
+        self._codec = codec
+        self._compressed_topics = frozenset(compressed_topics)
+        self.max_message_bytes = max_message_bytes
+
+    def payloads(self, messages: Iterable[Any]) -> list[bytes]:
+        """Return the payloads of messages.
+
+        Raises:
+            MessageSizeTooLargeError: one is above the limit.
+            Exception: whatever the encoder raises.
+        """
+        encode_one = self._encode
+        if self._takes_bytes:
+            found = [one if type(one) is bytes else encode_one(one) for one in messages]
+        else:
+            found = [encode_one(one) for one in messages]
+        limit = self.max_message_bytes
+        for payload in found:
+            if len(payload) > limit:
+                raise MessageSizeTooLargeError(
+                    f"a message has {len(payload)} bytes; the limit is {limit}"
+                )
+        return found
+
+    def pack(self, topic: str, payloads: Sequence[bytes]) -> Packed:
+        """Return the message set of payloads, compressed if their topic is to be.
+
+        What does not get below the limit by compression goes as it is: its payloads are below it
+        each for itself. No payloads give an empty set, not an empty wrapper, as in 0.7.
+        """
+        message_set = encode(payloads)
+        if not self._codec or not payloads:
+            return Packed(message_set, is_wrapped=False)
+        if self._compressed_topics and topic not in self._compressed_topics:
+            return Packed(message_set, is_wrapped=False)
+        wrapped = wrap(message_set, self._codec)
+        if len(wrapped) - ENTRY_OVERHEAD_BYTES > self.max_message_bytes:
+            return Packed(message_set, is_wrapped=False)
+        return Packed(wrapped, is_wrapped=True)
