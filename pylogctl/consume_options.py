@@ -239,16 +239,18 @@ class GroupOptions:
     """How to take part in a consumer group.
 
     `commit` is `auto`, `exit` or `none`; `default_offset`, `start` or `end`, is where to begin in
-    a partition the group has no offset of.
+    a partition the group has no offset of; `pattern` chooses topics where none is named.
     """
 
     group: str
     commit: str = "auto"
     commit_interval_ms: int = 10_000
     default_offset: str = "end"
+    pattern: str = ".*"
 
 
 def check_selection(
+    env: Environment,
     topics: Sequence[str],
     include: Sequence[str],
     partition: str | None,
@@ -267,6 +269,8 @@ def check_selection(
         return
     if partition is not None:
         raise UsageError("--partition cannot be used with --group (the group assigns partitions)")
+    if env.settings.brokers:
+        raise UsageError("--group needs a registry, and cannot be used with --broker")
     if topics and include:
         raise UsageError("with --group either name topics or give --include, not both")
     ranges = [span.spec.default, *(offsets for _, offsets in span.spec.partitions)]

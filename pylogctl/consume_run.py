@@ -15,10 +15,9 @@ from broker.errors import RegistryNodeNotFoundError
 from broker.topic import TopicPartition
 from broker.zk import paths
 from pylogctl.connections import REQUEST_TIMEOUT_S, connector, open_cluster
-from pylogctl.consume_options import GroupOptions, Span, group_pattern
+from pylogctl.consume_options import GroupOptions, Span
 from pylogctl.consuming import Consumption, Plan, summary
 from pylogctl.context import Environment
-from pylogctl.errors import UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.offset_resolution import ResolvedRange, resolve
 from pylogctl.offset_spec import Mark
@@ -155,8 +154,6 @@ def _run_in_group(
     from broker.zk.registry import Registry
     from pylogctl.group_reading import GroupReading, StartElsewhere
 
-    if env.settings.brokers:
-        raise UsageError("--group needs a registry, and cannot be used with --broker")
     registry = Registry(env.zookeeper, session_timeout_ms=request.config.zk_session_timeout_ms)
     registry.start(env.timeout_s(REQUEST_TIMEOUT_S))
     with ExitStack() as stack:
@@ -171,7 +168,9 @@ def _run_in_group(
                 )
             else:
                 offsets = StartElsewhere(
-                    offsets, lambda one: _start_of(env, request, one, positions)
+                    offsets,
+                    lambda one: _start_of(env, request, one, positions),
+                    is_kept=group.commit != "none",
                 )
         ends = None
         if request.span.exit_at_end:
@@ -186,8 +185,8 @@ def _run_in_group(
         if request.topics:
             stream = connector.create_shared_stream(request.topics)
         else:
-            pattern = group_pattern(request.include, request.exclude)
-            (stream,) = connector.create_message_streams_by_filter(Whitelist(pattern), 1)
+            chosen = Whitelist(group.pattern)
+            (stream,) = connector.create_message_streams_by_filter(chosen, 1)
         status = consumption.run(GroupReading(connector, stream, ends))
         if group.commit == "exit":
             connector.commit_offsets()

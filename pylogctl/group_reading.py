@@ -25,23 +25,33 @@ class StartElsewhere:
     Args:
         store: where offsets are kept.
         start_of: the start of a partition; None for the one that is stored.
+        is_kept: keep each start at once, so that the next run goes on from it even if this one
+            finishes nothing.
     """
 
     def __init__(
-        self, store: OffsetStore, start_of: Callable[[TopicPartition], Position | None]
+        self,
+        store: OffsetStore,
+        start_of: Callable[[TopicPartition], Position | None],
+        *,
+        is_kept: bool,
     ) -> None:
         self._store = store
         self._start_of = start_of
+        self._is_kept = is_kept
         self._started: set[TopicPartition] = set()
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
         """Return where to go on, or where to start what was not started yet."""
         positions = self._store.load(partitions)
+        starts = {}
         for partition in set(partitions) - self._started:
             self._started.add(partition)
             if (start := self._start_of(partition)) is not None:
-                positions[partition] = start
-        return positions
+                starts[partition] = start
+        if starts and self._is_kept:
+            self._store.commit(starts)
+        return positions | starts
 
     def commit(self, positions: Mapping[TopicPartition, Position]) -> set[TopicPartition]:
         """Keep positions in the store behind."""

@@ -386,8 +386,9 @@ def consume(  # the signature is the option table
     member = None
     if group is not None:
         interval_ms = parse_duration_ms(commit_interval)
-        member = consume_options.GroupOptions(group, commit, interval_ms, default_offset)
-    consume_options.check_selection(topics or (), include or (), partition, member, span)
+        pattern = consume_options.group_pattern(include or (), exclude or ())
+        member = consume_options.GroupOptions(group, commit, interval_ms, default_offset, pattern)
+    consume_options.check_selection(env, topics or (), include or (), partition, member, span)
     consume_options.check_order(order, span)
     plan = consume_options.make_plan(
         env,
