@@ -126,14 +126,17 @@ class Balancer:
         return self._settled.wait(timeout_s)
 
     def stop(self) -> None:
-        """Stop the thread and wait for its end; what is owned stays so."""
+        """Tell the thread to stop; what is owned stays so."""
         self._stop.set()
         self._changed.set()
+
+    def join(self) -> None:
+        """Wait for the thread's end."""
         if self._thread.is_alive():
             self._thread.join()
 
     def release_all(self) -> None:
-        """Give everything up, without committing; after `stop`.
+        """Give everything up, without committing; after `join`.
 
         Raises:
             CoordinationError: nodes may be left; they go with the session.
@@ -228,10 +231,12 @@ class Balancer:
 
     def _ensure_member(self) -> None:
         """Register this process, if it is not; what it owned in a former session is lost."""
-        session_id = self._session.session_id
-        if self._membership.session_id == session_id and self._membership.stands():
+        if self._membership.stands():  # waits for the connection
             return
-        if self._membership.session_id not in (None, session_id):
+        session_id = self._session.session_id
+        if session_id is None:
+            raise RegistryUnreachableError("the connection to ZooKeeper was lost again")
+        if session_id != self._membership.session_id:
             logger.warning("session of %s expired", self._membership.consumer_id)
             lost = self._drop(self._feeds.keys())
             if self._settings.commits_on_release:
@@ -301,11 +306,11 @@ class Balancer:
             logger.error("while releasing partitions: %s", error)
 
     def _note_success(self, elapsed_s: float) -> None:
-        if not self._changed.is_set():
-            self._settled.set()
         logger.info(
             "%s owns %d partitions after %.2fs",
             self._membership.consumer_id,
             len(self._feeds),
             elapsed_s,
         )
+        if not self._changed.is_set():
+            self._settled.set()

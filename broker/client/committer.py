@@ -125,8 +125,11 @@ class AutoCommit:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, and wait for its end."""
+        """Tell the thread to stop."""
         self._stop.set()
+
+    def join(self) -> None:
+        """Wait for the thread's end."""
         if self._thread.is_alive():
             self._thread.join()
 

@@ -177,6 +177,11 @@ class ConsumerConnector:
         return self._member is not None and self._member.balancer.await_settled(timeout_s)
 
     @property
+    def is_certain(self) -> bool:
+        """Return whether this member surely owns what it owned last; else its streams wait."""
+        return self._lease.is_valid
+
+    @property
     def positions(self) -> dict[TopicPartition, Position | None]:
         """Return what this member owns, and how far it is finished, None where that is unknown."""
         owned = [] if self._member is None else self._member.balancer.owned
@@ -217,18 +222,20 @@ class ConsumerConnector:
         self._member.balancer.start()
 
     def _leave(self, member: _Member) -> None:
-        """Take everything down in reverse order of its use."""
-        member.balancer.stop()
-        member.auto_commit.stop()
+        """Take everything down: first all that changes things by itself, then what is owned."""
         for stream in self._streams:
             stream.end()
+        threads = (member.balancer, member.auto_commit, member.lease_keeper)
+        for one in threads:
+            one.stop()
+        for one in threads:  # each may wait for the registry, so they do it at the same time
+            one.join()
         member.pool.stop()
         try:
             if self._config.auto_commit:
                 member.committer.commit(member.balancer.owned)
         finally:
             self._withdraw(member)
-            member.lease_keeper.stop()
 
     def _withdraw(self, member: _Member) -> None:
         """Take the member's nodes out of the registry, or else leave them to expire."""
@@ -325,6 +332,11 @@ class _Member(NamedTuple):
 def _start_registry(config: ConsumerConfig) -> Registry:
     if not config.zookeeper:
         raise ConfigError("a consumer group needs a registry: zk.connect is not set")
-    registry = Registry(config.zookeeper, session_timeout_ms=config.zk_session_timeout_ms)
-    registry.start(config.zk_connection_timeout_ms / 1000)
+    timeout_s = config.zk_connection_timeout_ms / 1000
+    registry = Registry(
+        config.zookeeper,
+        session_timeout_ms=config.zk_session_timeout_ms,
+        request_timeout_s=timeout_s,
+    )
+    registry.start(timeout_s)
     return registry

@@ -141,7 +141,10 @@ class BrokerFetcher:
 
     def _open(self) -> Fetcher:
         """Connect to the broker where the registry says it is."""
-        connection = self._connect(self._cluster.leader(TopicPartition("", self._broker_id, 0)))
+        places = {address.id: address for address in self._cluster.brokers()}
+        if self._broker_id not in places:
+            raise BrokerUnreachableError("it is not in the registry")
+        connection = self._connect(places[self._broker_id])
         self._reading.clear()
         self._paused.clear()
         self._fetcher = Fetcher(

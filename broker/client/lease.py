@@ -93,9 +93,12 @@ class LeaseKeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread, end all waits for the lease, and wait for the thread's end."""
+        """Tell the thread to stop, and end all waits for the lease."""
         self._stop.set()
         self._lease.close()
+
+    def join(self) -> None:
+        """Wait for the thread's end."""
         if self._thread.is_alive():
             self._thread.join()
 

@@ -270,3 +270,46 @@ def test_registry_offsets_when_one_is_no_number_then_it_counts_as_out_of_range(
     session.create("/consumers/g/offsets/t/0-0", b"twelve")
 
     assert RegistryOffsets(session, "g").load([partition]) == {partition: Position(-1)}
+
+
+def test_connector_when_many_members_come_at_once_then_rebalances_once_or_twice(
+    join: Join,
+    nodes: Registry,
+    cluster: Cluster,
+    topic: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    Load(cluster, topic).produce(1)
+    connector = join(consumer_name="me")
+    connector.create_message_streams({topic: 1})
+    assert connector.await_assignment(20)
+    caplog.set_level("INFO", "broker.client.balancer")
+    caplog.clear()
+
+    ids = f"/consumers/{topic}/ids"
+    nodes.create_many({f"{ids}/{topic}_x{n}": f'{{ "{topic}": 1 }}'.encode() for n in range(20)})
+    wait_until(lambda: len(connector.positions) == 1, "the release of all but one")
+    connector.await_assignment(10)
+
+    assert 1 <= caplog.text.count("owns") <= 2
+    nodes.delete_many(f"{ids}/{topic}_x{n}" for n in range(20))
+
+
+def test_connector_when_a_rebalance_changes_little_then_what_stays_is_not_read_again(
+    join: Join, nodes: Registry, cluster: Cluster, topic: str
+) -> None:
+    Load(cluster, topic).produce(5)
+    connector = join(consumer_name="me")
+    (stream,) = connector.create_message_streams({topic: 1})[topic]
+    given = [next(stream) for _ in range(3)]
+
+    rival = f"/consumers/{topic}/ids/{topic}_rival"
+    nodes.create(rival, f'{{ "{topic}": 1 }}'.encode(), ephemeral=True)
+    wait_until(lambda: len(connector.positions) == 4, "the release of the rival's half")
+    given += [next(stream) for _ in range(17)]
+    nodes.delete(rival)
+    given += [next(stream) for _ in range(20)]
+
+    kept = [one for one in given if one[1].name.startswith("0-")]
+    assert len(kept) == len({(one[1], one[2]) for one in kept}) == 20
+    assert len({(one[1], one[2]) for one in given}) >= 39
