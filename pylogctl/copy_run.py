@@ -16,7 +16,6 @@ from broker.client.placement import (
     place_by_name,
     place_by_order,
 )
-from broker.client.positions import Positions
 from broker.client.producer import Producer
 from broker.client.relay import Relay
 from broker.topic import TopicPartition, check_topic_name
@@ -27,8 +26,7 @@ from pylogctl.copy_document import DOCUMENT, copy_records, summary_text
 from pylogctl.copying import Copied, Copy, Limits
 from pylogctl.errors import UsageError
 from pylogctl.exit_status import ExitStatus
-from pylogctl.offset_resolution import ResolvedRange, resolve
-from pylogctl.offset_spec import Mark
+from pylogctl.offset_resolution import ResolvedRange
 from pylogctl.producing.pacing import Pacer
 from pylogctl.producing.readback import SentSets
 from pylogctl.progress import progress
@@ -37,6 +35,7 @@ from pylogctl.render import render
 from pylogctl.selection import select_partitions
 from pylogctl.signals import StopRequest, graceful_stop
 from pylogctl.units import Rate
+from pylogctl.whole_ranges import resolve_whole, total_bytes
 
 _TIMEOUT_S = 30.0
 _FETCH_BYTES = 1 << 20
@@ -97,7 +96,7 @@ def run(
         partitions = select_partitions(source.cluster, [plan.source])
         if plan.source == plan.target and are_same(source, target):
             raise UsageError(f"cannot copy topic '{plan.source}' to itself")
-        ranges = _resolve(env, source, partitions, plan)
+        ranges = resolve_whole(env, source, partitions, plan.span, strict=plan.is_strict)
         placement = _place(env, partitions, target, plan)
         copied = {one: Copied(placement[one], ranges[one].start.offset) for one in partitions}
         if env.settings.dry_run:
@@ -108,21 +107,6 @@ def run(
     if env.settings.output is not None:
         render(env, DOCUMENT, copy_records(ranges, copied, is_verified=is_verified))
     return stop.status
-
-
-def _resolve(
-    env: Environment, source: Side, partitions: list[TopicPartition], plan: CopyPlan
-) -> dict[TopicPartition, ResolvedRange]:
-    ranges = {}
-    with Positions(source.cluster, source.connect) as positions:
-        for partition in partitions:
-            wanted = plan.span.range_for(partition)
-            wanted = wanted._replace(start=wanted.start or Mark.EARLIEST)
-            found = resolve(wanted, partition, positions, strict=plan.is_strict)
-            for warning in found.warnings:
-                env.warn(warning)
-            ranges[partition] = found
-    return ranges
 
 
 def _place(
@@ -162,10 +146,9 @@ def _copy(
     pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
     in_bytes = plan.rate is not None and plan.rate.in_bytes
     relay = Relay(lambda: Producer(target.cluster, target.connect, timeout_s=limit_s))
-    total = sum(max(0, r.end.offset - r.start.offset) for r in ranges.values() if r.end is not None)
     with ExitStack() as stack:
         stack.callback(relay.close)
-        meter = stack.enter_context(progress(env, "copy", total))
+        meter = stack.enter_context(progress(env, "copy", total_bytes(ranges)))
         reading = stack.enter_context(
             Reading(
                 source.cluster,

@@ -1,0 +1,373 @@
+"""Counts messages per topic and time window, and publishes the counts to an audit topic.
+
+Each place that messages pass (a tier: producers, a mirror, consumers) counts for itself; comparing
+tiers is the subject of `audit_check`. A count is an event, a JSON object in UTF-8:
+
+    | field    | type   | meaning                                                            |
+    | v        | int    | version of this format: 1                                          |
+    | id       | string | who counted: unique to one counter in one process                  |
+    | seq      | int    | number of the event among those of `id`, from 0                    |
+    | host     | string | name of the machine                                                |
+    | tier     | string | which place it is, such as `producer`                              |
+    | topic    | string | topic that was counted                                             |
+    | start_ms | int    | start of the window, in milliseconds since 1970; windows are       |
+    | end_ms   | int    | aligned to that epoch; the end is exclusive                        |
+    | count    | int    | messages in the window that no earlier event of `id` has counted   |
+    | bytes    | int    | their payloads                                                     |
+
+Counts add up; an event with an `id` and `seq` that were seen before is a duplicate. Readers ignore
+fields they do not know.
+
+Source: J. Kreps, N. Narkhede, J. Rao, "Kafka: a Distributed Messaging System for Log Processing",
+NetDB'11, section 4.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from broker.client.producer import Delivery
+from broker.clock import Clock, SystemClock
+from broker.errors import InvalidMessageError
+from broker.protocol.primitives import Buffer
+
+VERSION = 1
+DEFAULT_WINDOW_MS = 600_000
+
+TimeOf = Callable[[Buffer], int | None]
+"""Returns a message's own time in milliseconds since 1970; None to take the present."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """A count as it is published; see the table above."""
+
+    source_id: str
+    sequence: int
+    host: str
+    tier: str
+    topic: str
+    start_ms: int
+    end_ms: int
+    message_count: int
+    payload_bytes: int
+
+    def encode(self) -> bytes:
+        """Return the event as a message."""
+        fields = {
+            "v": VERSION,
+            "id": self.source_id,
+            "seq": self.sequence,
+            "host": self.host,
+            "tier": self.tier,
+            "topic": self.topic,
+            "start_ms": self.start_ms,
+            "end_ms": self.end_ms,
+            "count": self.message_count,
+            "bytes": self.payload_bytes,
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, payload: Buffer) -> AuditEvent:
+        """Return the event in a message.
+
+        Raises:
+            InvalidMessageError: it is no audit event, or of a version that is not known.
+        """
+        try:
+            fields = json.loads(bytes(payload))
+            if fields["v"] != VERSION:
+                raise InvalidMessageError(f"audit event of unknown version {fields['v']!r}")
+            event = cls(
+                _text(fields["id"]),
+                _number(fields["seq"]),
+                _text(fields["host"]),
+                _text(fields["tier"]),
+                _text(fields["topic"]),
+                _number(fields["start_ms"]),
+                _number(fields["end_ms"]),
+                _number(fields["count"]),
+                _number(fields["bytes"]),
+            )
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InvalidMessageError(f"not an audit event: {error!r}") from error
+        if event.end_ms <= event.start_ms:
+            raise InvalidMessageError("not an audit event: its window is empty")
+        return event
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise TypeError(f"{value!r} is no number of an event")
+    return value
+
+
+class AuditCounter:
+    """Counts messages per topic and window. Safe for several threads.
+
+    Args:
+        tier: name of the place where messages are counted.
+        window_ms: length of a window, at least 1.
+        host: name of the machine; by default as the system has it.
+        clock: tells the time.
+    """
+
+    def __init__(
+        self,
+        tier: str,
+        *,
+        window_ms: int = DEFAULT_WINDOW_MS,
+        host: str = "",
+        clock: Clock | None = None,
+    ) -> None:
+        self.tier = tier
+        self.host = host or socket.gethostname()
+        self.source_id = f"{self.host}-{uuid.uuid4().hex[:12]}"
+        self._window_ms = window_ms
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()  # guards _counts and _sequence
+        self._counts: dict[tuple[int, str], list[int]] = {}
+        self._sequence = 0
+
+    def note(
+        self, topic: str, message_count: int, payload_bytes: int, time_ms: int | None = None
+    ) -> None:
+        """Count messages.
+
+        Args:
+            topic: their topic.
+            message_count: how many.
+            payload_bytes: their payloads together.
+            time_ms: their time in milliseconds since 1970; the present if not given.
+        """
+        moment_ms = max(0, self._clock.time_ms() if time_ms is None else time_ms)
+        start_ms = moment_ms - moment_ms % self._window_ms
+        with self._lock:
+            count = self._counts.setdefault((start_ms, topic), [0, 0])
+            count[0] += message_count
+            count[1] += payload_bytes
+
+    def take(self, *, with_open: bool = False) -> list[AuditEvent]:
+        """Return what was counted in windows that are over, and forget it.
+
+        Args:
+            with_open: take windows that are not over as well, as at the end of a program; more
+                may be counted in them later, and makes another event.
+        """
+        now_ms = self._clock.time_ms()
+        with self._lock:
+            due = sorted(
+                window
+                for window in self._counts
+                if with_open or window[0] + self._window_ms <= now_ms
+            )
+            return [self._event(*window, *self._counts.pop(window)) for window in due]
+
+    def _event(
+        self, start_ms: int, topic: str, message_count: int, payload_bytes: int
+    ) -> AuditEvent:
+        """Make an event; caller holds `_lock`."""
+        sequence, self._sequence = self._sequence, self._sequence + 1
+        return AuditEvent(
+            self.source_id,
+            sequence,
+            self.host,
+            self.tier,
+            topic,
+            start_ms,
+            start_ms + self._window_ms,
+            message_count,
+            payload_bytes,
+        )
+
+
+class Sends(Protocol):
+    """What is needed of a producer."""
+
+    def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
+        """Send messages."""
+
+    def flush(self) -> None:
+        """Wait until every delivery is done."""
+
+
+class Auditor:
+    """Publishes what a counter has counted.
+
+    Not safe for several threads at once. An event that could not be published is kept and goes
+    with the next ones, under its own number, so that nothing is lost or counted twice.
+
+    Args:
+        counter: counts.
+        producer: publishes; its messages to the audit topic are not counted.
+        topic: the audit topic.
+    """
+
+    def __init__(self, counter: AuditCounter, producer: Sends, topic: str) -> None:
+        self.counter = counter
+        self.topic = topic
+        self._producer = producer
+        self._waiting: list[AuditEvent] = []
+
+    def publish(self, *, with_open: bool = False) -> int:
+        """Publish the windows that are over; call it now and then, and at the end.
+
+        Args:
+            with_open: publish windows that are not over as well, as at the end of a program.
+
+        Returns:
+            How many events were published.
+
+        Raises:
+            BrokerError: they could not be; they are kept for the next call.
+        """
+        self._waiting += self.counter.take(with_open=with_open)
+        if not self._waiting:
+            return 0
+        delivery = self._producer.send(self.topic, [one.encode() for one in self._waiting])
+        self._producer.flush()
+        delivery.result()
+        published, self._waiting = len(self._waiting), []
+        return published
+
+
+class AuditedProducer:
+    """A producer that counts what brokers have acknowledged.
+
+    Not safe for several threads at once. Closing it publishes all that was counted; a window that
+    is over is published with the next message, or by `auditor.publish`.
+
+    Args:
+        producer: sends the messages, and the counts. It is not closed.
+        auditor: counts and publishes.
+        time_of: a message's own time; by default the time it was sent counts.
+    """
+
+    def __init__(self, producer: Sends, auditor: Auditor, *, time_of: TimeOf | None = None) -> None:
+        self._producer = producer
+        self.auditor = auditor
+        self._time_of = time_of
+        self._pending: list[tuple[Delivery, str, list[tuple[int | None, int]]]] = []
+
+    def __enter__(self) -> AuditedProducer:
+        return self
+
+    def __exit__(self, exc_type: object, *exc_info: object) -> None:
+        if exc_type is None:
+            self.close()
+
+    def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
+        """Send messages, and count them once they are acknowledged; see `Producer.send`.
+
+        Raises:
+            BrokerError: as `Producer.send`, also for counts of windows that are over.
+        """
+        payloads = list(messages)
+        facts = [(self._time(payload), len(payload)) for payload in payloads]
+        delivery = self._producer.send(topic, payloads, key)
+        self._pending.append((delivery, topic, facts))
+        self._settle()
+        self.auditor.publish()
+        return delivery
+
+    def _time(self, payload: Buffer) -> int | None:
+        return None if self._time_of is None else self._time_of(payload)
+
+    def flush(self) -> None:
+        """Wait until every delivery is done, and publish windows that are over."""
+        self._producer.flush()
+        self._settle()
+        self.auditor.publish()
+
+    def close(self) -> None:
+        """Wait until every delivery is done, and publish all counts.
+
+        Raises:
+            BrokerError: messages or counts could not be sent.
+        """
+        self._producer.flush()
+        self._settle()
+        self.auditor.publish(with_open=True)
+
+    def _settle(self) -> None:
+        """Count what is acknowledged by now."""
+        counter = self.auditor.counter
+        still = []
+        for delivery, topic, facts in self._pending:
+            if not delivery.is_done:
+                still.append((delivery, topic, facts))
+            elif delivery.error is None:
+                for time_ms, size in facts:
+                    counter.note(topic, 1, size, time_ms)
+        self._pending = still
+
+
+def audited(
+    messages: Iterable[tuple[str, Any, int, int, bytes]],
+    auditor: Auditor,
+    *,
+    time_of: TimeOf | None = None,
+) -> Iterator[tuple[str, Any, int, int, bytes]]:
+    """Give a consumer's messages, counting each one when the next one is asked for.
+
+    Windows that are over are published on the way; publish the rest with `auditor.publish` when
+    the consumer ends.
+
+    Args:
+        messages: a stream of a `ConsumerConnector`; its messages start with the topic and end
+            with the payload.
+        auditor: counts and publishes.
+        time_of: a message's own time; by default the time it was consumed counts.
+
+    Raises:
+        BrokerError: the messages, or the counts, fail.
+    """
+    counter = auditor.counter
+    for message in messages:
+        yield message
+        payload = message[4]
+        time_ms = None if time_of is None else time_of(payload)
+        counter.note(message[0], 1, len(payload), time_ms)
+        auditor.publish()
+
+
+def json_time(path: str) -> TimeOf:
+    """Return what reads a message's time from a field of its JSON object.
+
+    Args:
+        path: names of nested fields, separated by dots, such as `.meta.ts`. The field holds
+            seconds (below 10**11), milliseconds, or a time in ISO 8601 (UTC if it names no zone).
+
+    Returns:
+        A function that gives None for a message without such a field.
+    """
+    names = [name for name in path.split(".") if name]
+
+    def time_of(payload: Buffer) -> int | None:
+        try:
+            value = json.loads(bytes(payload))
+            for name in names:
+                value = value[name]
+            if isinstance(value, str):
+                moment = datetime.fromisoformat(value)
+                moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+                return round(moment.timestamp() * 1000)
+            return round(float(value) * (1000 if value < 1e11 else 1))
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            return None
+
+    return time_of
