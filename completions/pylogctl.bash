@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy topic log perf zk doctor completion man help version' words=''
+        commands='broker produce consume copy topic group log perf zk doctor completion man help version' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -59,6 +59,58 @@ __pylogctl_tables() {
         commands='' words='@topic'
         options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--at -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl group')
+        commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl group list')
+        commands='' words=''
+        options='--state --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--state --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl group describe')
+        commands='' words='@group'
+        options='--by -t --topic --count --window --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--by -t --topic --window --output --columns --sort -Z --zookeeper --timeout --progress --log-format --color' ;;
+    'pylogctl group lag')
+        commands='' words='@group'
+        options='-t --topic --fail-above --min-lag --allowed-lag --count --window --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic --fail-above --min-lag --allowed-lag --window --output --columns --sort -Z --zookeeper --timeout --progress --log-format --color' ;;
+    'pylogctl group members')
+        commands='' words='@group'
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl group verify')
+        commands='' words='@group'
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl group watch')
+        commands='' words='@group'
+        options='--interval -n --count --window -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--interval -n --count --window -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl group reset')
+        commands='' words='@group'
+        options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to -t --topic -p --partition --wait-inactive --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl group export')
+        commands='' words='@group'
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl group import')
+        commands='' words='@group'
+        options='--file --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--file --wait-inactive --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl group clone')
+        commands='' words='@group'
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl group delete')
+        commands='' words='@group'
+        options='--confirm --if-exists --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--confirm --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl group rebalance')
+        commands='' words='@group'
+        options='--wait --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--wait --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl log')
         commands='dump verify stat recover' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -231,6 +283,76 @@ __pylogctl_values() {
     'pylogctl topic offsets --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic offsets --log-format') words='text json' ;;
     'pylogctl topic offsets --color') words='auto always never' ;;
+    'pylogctl group --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group --log-format') words='text json' ;;
+    'pylogctl group --color') words='auto always never' ;;
+    'pylogctl group --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group --progress') words='auto always never' ;;
+    'pylogctl group list --state') words='active empty dead' ;;
+    'pylogctl group list --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group list --log-format') words='text json' ;;
+    'pylogctl group list --color') words='auto always never' ;;
+    'pylogctl group describe --by') words='partition topic member group' ;;
+    'pylogctl group describe -t' | 'pylogctl group describe --topic') words='@topic' ;;
+    'pylogctl group describe --window') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group describe --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group describe --progress') words='auto always never' ;;
+    'pylogctl group describe --log-format') words='text json' ;;
+    'pylogctl group describe --color') words='auto always never' ;;
+    'pylogctl group lag -t' | 'pylogctl group lag --topic') words='@topic' ;;
+    'pylogctl group lag --min-lag') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl group lag --allowed-lag') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl group lag --window') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group lag --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group lag --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group lag --progress') words='auto always never' ;;
+    'pylogctl group lag --log-format') words='text json' ;;
+    'pylogctl group lag --color') words='auto always never' ;;
+    'pylogctl group members --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group members --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group members --log-format') words='text json' ;;
+    'pylogctl group members --color') words='auto always never' ;;
+    'pylogctl group verify --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group verify --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group verify --log-format') words='text json' ;;
+    'pylogctl group verify --color') words='auto always never' ;;
+    'pylogctl group watch --interval') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group watch --window') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group watch --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group watch --log-format') words='text json' ;;
+    'pylogctl group watch --color') words='auto always never' ;;
+    'pylogctl group reset --to') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl group reset -t' | 'pylogctl group reset --topic') words='@topic' ;;
+    'pylogctl group reset --wait-inactive') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group reset --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group reset --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group reset --log-format') words='text json' ;;
+    'pylogctl group reset --color') words='auto always never' ;;
+    'pylogctl group export --output') words='jsonl csv zk07 table json tsv plain markdown name' ;;
+    'pylogctl group export --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group export --log-format') words='text json' ;;
+    'pylogctl group export --color') words='auto always never' ;;
+    'pylogctl group import --file') words='@file' ;;
+    'pylogctl group import --wait-inactive') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group import --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group import --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group import --log-format') words='text json' ;;
+    'pylogctl group import --color') words='auto always never' ;;
+    'pylogctl group clone --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group clone --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group clone --log-format') words='text json' ;;
+    'pylogctl group clone --color') words='auto always never' ;;
+    'pylogctl group delete --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group delete --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group delete --log-format') words='text json' ;;
+    'pylogctl group delete --color') words='auto always never' ;;
+    'pylogctl group rebalance --wait') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group rebalance --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl group rebalance --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl group rebalance --log-format') words='text json' ;;
+    'pylogctl group rebalance --color') words='auto always never' ;;
     'pylogctl log --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log --log-format') words='text json' ;;
     'pylogctl log --color') words='auto always never' ;;

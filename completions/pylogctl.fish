@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --at --payload --jobs --max-errors --engine --confirm --messages --duration --size --payload-file --batch --acks --threads --warmup --interval --save --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --at --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --confirm --wait --payload --jobs --max-errors --engine --messages --duration --size --payload-file --batch --acks --threads --warmup --save --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic offsets' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' perf' ' perf produce' ' perf consume' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic offsets' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' perf' ' perf produce' ' perf consume' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -34,6 +34,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a produce -d 'Write messages f
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a consume -d 'Read messages of topics to stdout'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a copy -d 'Copy the messages of a topic to another topic, here or in another cluster'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe and create topics'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a group -d 'Look at, move and repair consumer groups'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify and recover segment files'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a perf -d 'Measure throughput'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a zk -d 'Look into the registry (ZooKeeper), or start one'
@@ -379,6 +380,256 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l color -d 'Colo
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a list -d 'List groups with their state and lag'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a describe -d 'Show where a group stands: owners, offsets, lag and pace; the last line is the total'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a lag -d 'Show how far a group is behind, and judge each partition'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a members -d 'Show the members of a group: what they read, since when, and how much they own'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a verify -d 'Check that every partition has one live owner, and that no owner node is stale'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a watch -d 'Show a group again and again, until interrupted'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a reset -d 'Move a group to other offsets; shows the plan only, unless --execute is given'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a export -d 'Write the offsets of groups to stdout, in a form that `group import` reads'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a import -d 'Give groups the offsets of a file; shows the plan only, unless --execute is given'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a clone -d 'Make a group with the offsets of another one'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a delete -d 'Delete a group: its offsets and all its nodes. A group with members is refused'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a rebalance -d 'Have all members of a group divide the partitions again, and wait until they have'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l state -d 'Only groups with members, with offsets only, or with neither' -r -a 'active empty dead'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l by -d 'What a row is' -r -a 'partition topic member group'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s t -l topic -d 'Only this topic (repeatable)' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l count -d 'Count messages too, by reading all that lags'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l window -d 'Look for so long, to know rates and trends' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s t -l topic -d 'Only this topic (repeatable)' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l fail-above -d 'Exit 12 if the whole lag is more: 64MiB, or 1000 messages, which are counted' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l min-lag -d 'Show only partitions with at least so much, or with unknown lag' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l allowed-lag -d 'Lag of a partition that is OK' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l count -d 'Count messages too, by reading all that lags'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l window -d 'Look for so long, to know rates and trends' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Time between two looks' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s n -l count -d 'Stop after so many looks' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l window -d 'How far back rates and status look' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l to -d 'Where to: an offset expression, or shift:+N, shift:-SIZE, by:-1h, group:OTHER, file:PATH' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s t -l topic -d 'Topic to reset (repeatable)' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l all-topics -d 'Reset all topics that the group reads or has read'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l execute -d 'Do it; without this only the plan is shown'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l force -d 'Do it although the group has members; they may write over it'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l wait-inactive -d 'Wait for the group to have no members; exit 7 if it still has' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l output -d 'Format; zk07 is the one of Kafka 0.7'\''s export tool' -r -a 'jsonl csv zk07 table json tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l file -d 'Offsets to read; - for stdin' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l execute -d 'Do it; without this only the plan is shown'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l force -d 'Do it although the group has members; they may write over it'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l wait-inactive -d 'Wait for the group to have no members; exit 7 if it still has' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l confirm -d 'The group'\''s name again; with --yes nothing is asked' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l if-exists -d 'Without such a group: exit 0'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wait -d 'How long to wait until it is settled' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a dump -d 'Show the messages of segment files'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a verify -d 'Check every byte of segment files, and how files of one log join up'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a stat -d 'Measure segment files: sizes, codecs and compression'

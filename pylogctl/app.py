@@ -23,6 +23,7 @@ class Pylogctl(RootGroup):
         "consume": Entry("pylogctl.commands.consume", "Read messages of topics to stdout."),
         "copy": Entry("pylogctl.commands.copy", "Copy messages from topic to topic."),
         "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
+        "group": Entry("pylogctl.commands.group", "Look at, move and repair consumer groups."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
         "perf": Entry("pylogctl.commands.perf", "Measure throughput."),
         "zk": Entry("pylogctl.commands.zk", "Look into the registry (ZooKeeper), or start one."),
@@ -37,6 +38,7 @@ class Pylogctl(RootGroup):
     }
     shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {
         "topics": ("topic", "list"),
+        "groups": ("group", "list"),
         "brokers": ("broker", "list"),
         "cat": ("consume",),
         "cp": ("copy",),

@@ -109,6 +109,8 @@ def _look_up(kind: str, address: str, parent: str) -> list[Value]:
     with _Registry(address) as registry:
         if kind == "topic":
             return [Value(name) for name in registry.children("/brokers/topics")]
+        if kind == "group":
+            return [Value(name) for name in registry.children("/consumers")]
         if kind == "broker":
             ids = registry.children("/brokers/ids")
             return [Value(name, registry.value(f"/brokers/ids/{name}")) for name in ids]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from broker.client.connection import Connection
     from broker.config import ConsumerConfig, ProducerConfig
     from broker.protocol.responses import BrokerAddress
+    from broker.zk.registry import Registry
     from broker.zk.session import Session
 
 REQUEST_TIMEOUT_S = 10.0
@@ -75,6 +76,19 @@ def open_cluster(env: Environment, connect: Connect | None = None) -> Iterator[C
             static.close()
         return
     from broker.client.cluster import RegistryCluster
+
+    with open_registry(env) as registry:
+        yield RegistryCluster(registry)
+
+
+@contextmanager
+def open_registry(env: Environment) -> Iterator[Registry]:
+    """Open the registry, with its view of brokers and topics.
+
+    Raises:
+        RegistryUnreachableError: no server answered within `--timeout`.
+        ConfigError: the address is malformed.
+    """
     from broker.zk.registry import Registry
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
@@ -82,7 +96,7 @@ def open_cluster(env: Environment, connect: Connect | None = None) -> Iterator[C
     with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
         registry.start(timeout_s)
     try:
-        yield RegistryCluster(registry)
+        yield registry
     finally:
         registry.stop()
 

@@ -12,6 +12,7 @@ import io
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
+from itertools import chain
 from typing import Any, NamedTuple
 
 from broker.errors import BrokerError
@@ -66,17 +67,30 @@ class Document(NamedTuple):
     empty: str
 
 
-def render(env: Environment, document: Document, records: Iterable[Record]) -> None:
+def render(
+    env: Environment,
+    document: Document,
+    records: Iterable[Record],
+    *,
+    total: Record | None = None,
+) -> None:
     """Write records to standard output in the format asked for.
 
     Records are written as they come, in blocks, unless they must be sorted; a record's missing
     field counts as unknown.
+
+    Args:
+        env: says where and how.
+        document: the columns.
+        records: the rows.
+        total: a last row for people; programs add up for themselves, so they do not get it.
 
     Raises:
         UsageError: `--columns` or `--sort` names a column the document lacks.
     """
     if env.settings.columns == ("help",):
         document, records = _column_list(document), _describe_columns(document)
+        total = None
     columns = chosen_columns(document, env.settings.columns)
     if env.settings.sort and env.settings.columns != ("help",):
         records = _sorted(records, document, env.settings.sort)
@@ -84,8 +98,11 @@ def render(env: Environment, document: Document, records: Iterable[Record]) -> N
         _write_json(env, document, records)
     elif env.output in ("csv", "tsv"):
         _write_separated(env, columns, records)
-    elif not _write_for_people(env, columns, records) and document.empty:
-        env.note(document.empty)
+    else:
+        if total is not None and env.output != "name":
+            records = chain(records, (total,))
+        if not _write_for_people(env, columns, records) and document.empty:
+            env.note(document.empty)
 
 
 def chosen_columns(document: Document, names: Sequence[str]) -> list[Column]:

@@ -19,6 +19,7 @@ DIRECTORIES = "@dir"
 
 _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
     "TOPIC": ("@topic",),
+    "GROUP": ("@group",),
     "PATH": ("@zk-path",),
     "PARTITION": ("@partition",),
     "ID": ("@broker",),

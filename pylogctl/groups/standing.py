@@ -1,0 +1,273 @@
+"""Where a group stands in each partition: what it committed beside what the log has.
+
+Puts the registry's view and the brokers' answers together, once or over a window of time. Knows no
+command and writes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from broker.client.cluster import Connect, RegistryCluster
+from broker.clock import Clock
+from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError
+from broker.topic import TopicPartition
+from broker.zk.registry import Registry
+from pylogctl.groups.lag import (
+    Sample,
+    Status,
+    age_s,
+    consume_rate,
+    eta_s,
+    window_status,
+    within_window,
+    worst,
+)
+from pylogctl.groups.snapshot import GroupSnapshot, Member, Owner, StoredOffset, read_group
+from pylogctl.topic_facts import Ends, TopicFacts
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a group stands in one partition.
+
+    `is_there` says whether the partition is on a live broker; `ends` is None if it is not, or if
+    the broker does not answer. `samples` has what was seen over the window of `window_ms`,
+    this moment last. `lag_messages` is None unless they were counted.
+    """
+
+    partition: TopicPartition
+    owner: Owner | None
+    stored: StoredOffset | None
+    is_there: bool
+    ends: Ends | None
+    samples: tuple[Sample, ...] = ()
+    window_ms: int = 0
+    lag_messages: int | None = None
+    is_misaligned: bool = False
+
+    @property
+    def lag_bytes(self) -> int | None:
+        """Return the bytes still to be read; None if that cannot be known.
+
+        Bytes that retention has removed do not count, as nobody can read them.
+        """
+        offset = None if self.stored is None else self.stored.offset
+        if offset is None or self.ends is None or offset > self.ends.end:
+            return None
+        return self.ends.end - max(offset, self.ends.start)
+
+    @property
+    def rate(self) -> float | None:
+        """Return the bytes a second by which the offset moved over the window."""
+        return consume_rate(self.samples)
+
+    @property
+    def eta_s(self) -> float | None:
+        """Return after how many seconds the lag is gone at this rate."""
+        return None if self.lag_bytes is None else eta_s(self.lag_bytes, self.rate)
+
+    @property
+    def age_s(self) -> float | None:
+        """Return the age in seconds of what is to be read next."""
+        return None if self.lag_bytes is None else age_s(self.samples)
+
+    def status(self, *, allowed_lag: int = 0) -> Status:
+        """Return how the group does here.
+
+        Args:
+            allowed_lag: bytes of lag that do not count.
+        """
+        if not self.is_there:
+            return Status.GONE
+        if self.stored is None:
+            return Status.NO_OFFSET
+        if self.stored.offset is None:
+            return Status.NOT_A_NUMBER
+        if self.ends is None:
+            return Status.UNKNOWN
+        if not self.ends.start <= self.stored.offset <= self.ends.end:
+            return Status.OUT_OF_RANGE
+        if self.is_misaligned:
+            return Status.MISALIGNED
+        return window_status(self.samples, allowed_lag=allowed_lag, window_ms=self.window_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStanding:
+    """A group in all its partitions at one moment; `failures` are the brokers' that did not answer.
+
+    `time_ms` is milliseconds since 1970.
+    """
+
+    snapshot: GroupSnapshot
+    partitions: Sequence[Standing]
+    time_ms: int
+    failures: Sequence[BrokerError] = ()
+
+    @property
+    def lag_bytes(self) -> int | None:
+        """Return the lag of all partitions where it is known; None if it is known of none."""
+        return total(one.lag_bytes for one in self.partitions)
+
+    @property
+    def homes(self) -> set[int]:
+        """Return the ids of the brokers that were asked."""
+        return {one.partition.home for one in self.partitions if one.is_there}
+
+    @property
+    def idle_members(self) -> list[Member]:
+        """Return the members that own no partition."""
+        busy = {consumer_of(one.owner.thread_id) for one in self.partitions if one.owner}
+        return [one for one in self.snapshot.members if one.consumer_id not in busy]
+
+    def status(self, *, allowed_lag: int = 0) -> Status:
+        """Return the worst status of its partitions.
+
+        Args:
+            allowed_lag: bytes of lag that do not count, for each partition.
+        """
+        return worst(one.status(allowed_lag=allowed_lag) for one in self.partitions)
+
+
+def total(numbers: Iterable[float | None]) -> int | None:
+    """Return the sum of those numbers that are known; None if none is."""
+    known = [number for number in numbers if number is not None]
+    return round(sum(known)) if known else None
+
+
+def consumer_of(thread_id: str) -> str:
+    """Return the id of the consumer that a thread is of."""
+    return thread_id.rpartition("-")[0]
+
+
+@dataclass(slots=True)
+class GroupObserver:
+    """Looks at groups again and again, and remembers what it saw of each partition.
+
+    Args:
+        registry: started.
+        connect: makes connections to brokers.
+        clock: tells the time of each look.
+        window_ms: for how long samples are kept; 0 for the last one only.
+    """
+
+    registry: Registry
+    connect: Connect
+    clock: Clock
+    window_ms: int = 0
+    _history: dict[tuple[str, TopicPartition], tuple[Sample, ...]] = field(default_factory=dict)
+
+    def snapshot(self, group: str) -> GroupSnapshot:
+        """Read a group from the registry, without asking brokers.
+
+        Raises:
+            CoordinationError: the registry does not answer.
+        """
+        return read_group(self.registry, group, all_topics=self.registry.topics())
+
+    def look(
+        self,
+        *groups: str,
+        topics: Sequence[str] = (),
+        count: Callable[[int], None] | None = None,
+    ) -> list[GroupStanding]:
+        """Look at groups once, each broker being asked over one connection.
+
+        Args:
+            groups: names of groups.
+            topics: only these; all that the group reads or has read if empty.
+            count: count the messages that are to be read, too; called with the number of bytes
+                read, again and again.
+
+        Raises:
+            CoordinationError: the registry does not answer.
+            InvalidMessageError: a message is corrupt.
+        """
+        cluster = RegistryCluster(self.registry)
+        there: dict[str, list[TopicPartition]] = {}
+        found = []
+        with TopicFacts(cluster, self.connect) as facts:
+            for group in groups:
+                # Offsets are read before the ends, so that none seems to be past its end.
+                snapshot = self.snapshot(group)
+                for topic in snapshot.topics:
+                    if topic not in there:
+                        there[topic] = cluster.partitions(topic)
+                standings = [
+                    self._standing(snapshot, one, facts, is_there=one in there[one.topic])
+                    for one in partitions_of(snapshot, there)
+                    if not topics or one.topic in topics
+                ]
+                if count is not None:
+                    standings = [_counted(one, facts, count) for one in standings]
+                now_ms = self.clock.time_ms()
+                found.append(GroupStanding(snapshot, standings, now_ms, facts.failures))
+        return found
+
+    def _standing(
+        self,
+        snapshot: GroupSnapshot,
+        partition: TopicPartition,
+        facts: TopicFacts,
+        *,
+        is_there: bool,
+    ) -> Standing:
+        stored = snapshot.offsets.get(partition)
+        ends = None
+        if is_there:
+            with suppress(BrokerUnreachableError, RequestTimeoutError):
+                ends = facts.ends(partition)
+        samples: tuple[Sample, ...] = ()
+        if stored is not None and stored.offset is not None and ends is not None:
+            now_ms = self.clock.time_ms()
+            new = Sample(now_ms, stored.offset, ends.end, stored.commit_ms)
+            samples = self._remember((snapshot.name, partition), new)
+        return Standing(partition, snapshot.owners.get(partition), stored, is_there, ends, samples)
+
+    def _remember(self, key: tuple[str, TopicPartition], new: Sample) -> tuple[Sample, ...]:
+        kept = tuple(within_window((*self._history.get(key, ()), new), self.window_ms))
+        self._history[key] = kept
+        return kept
+
+
+def partitions_of(
+    snapshot: GroupSnapshot, there: Mapping[str, Sequence[TopicPartition]]
+) -> list[TopicPartition]:
+    """Return the partitions a group has to do with, by name.
+
+    Args:
+        snapshot: the group.
+        there: the partitions of each of its topics on live brokers.
+    """
+    found = {*snapshot.offsets, *snapshot.owners}
+    for topic in snapshot.topics:
+        found.update(there.get(topic, ()))
+    return sorted(found)
+
+
+def partitions_there(
+    registry: Registry, snapshot: GroupSnapshot
+) -> dict[str, list[TopicPartition]]:
+    """Return the partitions of each of a group's topics on live brokers.
+
+    Raises:
+        CoordinationError: the registry does not answer.
+    """
+    cluster = RegistryCluster(registry)
+    return {topic: cluster.partitions(topic) for topic in snapshot.topics}
+
+
+def _counted(standing: Standing, facts: TopicFacts, advance: Callable[[int], None]) -> Standing:
+    """Return a standing with the number of messages that are to be read."""
+    stored, ends = standing.stored, standing.ends
+    if standing.lag_bytes is None or stored is None or stored.offset is None or ends is None:
+        return standing
+    start = max(stored.offset, ends.start)
+    is_misaligned = facts.positions.boundary_before(standing.partition, start) != start
+    messages = None
+    if not is_misaligned:
+        messages = facts.count_messages({standing.partition: Ends(start, ends.end)}, advance)
+    return replace(standing, lag_messages=messages, is_misaligned=is_misaligned)
