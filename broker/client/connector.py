@@ -301,6 +301,7 @@ class ConsumerConnector:
             max_chunks=self._config.max_queued_chunks,
             timeout_s=None if timeout_ms < 0 else timeout_ms / 1000,
             on_room=self._wake_fetchers,
+            on_restart=self._offsets.restart,
         )
         self._streams.append(stream)
         return stream

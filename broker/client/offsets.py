@@ -71,6 +71,16 @@ class OffsetStore(Protocol):
             BrokerError: the store fails; any of the positions may have been kept.
         """
 
+    def restart(self, partition: TopicPartition, offset: int) -> None:
+        """Take note that a partition goes on at another offset, which may be a lower one.
+
+        It is called before any message from there is given to the application: when there was no
+        offset, or one out of range, and when the application asked for it.
+
+        Raises:
+            BrokerError: the store fails.
+        """
+
 
 class _Known(NamedTuple):
     """An offset node as this process last saw or wrote it."""
@@ -136,6 +146,9 @@ class RegistryOffsets:
         with self._lock:
             self._known.update({one: _Known(offsets[one], done[one]) for one in done})
         return changed.keys() - done.keys()
+
+    def restart(self, partition: TopicPartition, offset: int) -> None:
+        """Do nothing: the next commit writes whatever the offset is by then."""
 
     def _replace(
         self, versions: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]

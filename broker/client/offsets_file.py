@@ -128,6 +128,10 @@ class FileOffsets:
             self._save(positions, self._results_bytes)
         return set()
 
+    def restart(self, partition: TopicPartition, offset: int) -> None:
+        """Set a partition's position, to be kept with the next checkpoint or commit."""
+        self._done[partition] = Position(offset)
+
     def _save(self, positions: Mapping[TopicPartition, Position], results_bytes: int) -> None:
         with self._lock:
             stored = {**self._stored, **positions}

@@ -157,6 +157,16 @@ class SqliteOffsets:
             database.execute("COMMIT")
         return set()
 
+    def restart(self, partition: TopicPartition, offset: int) -> None:
+        """Set a partition's position to an offset, wherever it was; see `OffsetStore.restart`.
+
+        Raises:
+            OffsetStoreError: the database is busy for too long, or fails.
+        """
+        with self._opened() as database:
+            self._write(database, partition, Position(offset))
+        self._done[partition] = Position(offset)
+
     def _read(self, database: sqlite3.Connection, partition: TopicPartition) -> Position | None:
         key = (self._group, partition.topic, partition.name)
         row = database.execute(_SELECT, key).fetchone()

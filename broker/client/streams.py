@@ -96,6 +96,7 @@ class ConsumerStream:
         max_chunks: how many chunks wait before fetchers are told to pause.
         timeout_s: how long to wait for something before that is an error; None for ever.
         on_room: called when fetchers that were told to pause can go on.
+        on_restart: called with a partition and an offset before the partition goes on there.
     """
 
     def __init__(
@@ -106,12 +107,14 @@ class ConsumerStream:
         max_chunks: int,
         timeout_s: float | None,
         on_room: Callable[[], None],
+        on_restart: Callable[[TopicPartition, int], None],
     ) -> None:
         self.name = name
         self._lease = lease
         self._max_chunks = max_chunks
         self._timeout_s = timeout_s
         self._on_room = on_room
+        self._on_restart = on_restart
         self._changed = threading.Condition()  # guards _arrivals, _owned_partitions, _is_ended
         self._arrivals: deque[Arrival] = deque()
         self._owned_partitions: dict[TopicPartition, OwnedPartition] = {}
@@ -215,7 +218,7 @@ class ConsumerStream:
             self._in_hand = None
         if self._fault and self._fault[0] is owned:
             self._fault = None
-        owned.restart_at(offset)
+        self._restart(owned, offset)
         owned.seek_offset = offset
         self._on_room()
         return True
@@ -328,8 +331,10 @@ class ConsumerStream:
     def _decode(self, arrival: Arrival) -> None:
         """Make the messages of an arrival the current ones."""
         owned = arrival.owned
+        if owned.is_blocked:
+            return
         data = owned.add(arrival.offset, arrival.data)
-        if data is None or owned.is_blocked:
+        if data is None:
             return
         decoded = decode(data, owned.arrived.offset)
         owned.arrived.take(decoded.valid_bytes)
@@ -370,7 +375,11 @@ class ConsumerStream:
                 raise arrival.error
             if not arrival.is_jump:
                 return arrival
-            arrival.owned.restart_at(arrival.offset)
+            self._restart(arrival.owned, arrival.offset)
+
+    def _restart(self, owned: OwnedPartition, offset: int) -> None:
+        self._on_restart(owned.partition, offset)
+        owned.restart_at(offset)
 
     def _wait(self, deadline_s: float | None) -> None:
         """Wait for a change; caller holds `_changed`."""

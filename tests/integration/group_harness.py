@@ -265,7 +265,9 @@ class Load(threading.Thread):
         first = self._counts[partition.name]
         numbers = range(first, first + count)
         payloads = [f"{partition.name}:{number}".encode() for number in numbers]
-        producer.send_set(partition, encode(payloads)).result()
+        delivery = producer.send_set(partition, encode(payloads))
+        producer.flush()
+        delivery.result()
         self._counts[partition.name] = first + count
 
     def finish(self) -> None:

@@ -73,9 +73,9 @@ def only_stream(connector: ConsumerConnector) -> ConsumerStream:
     return connector.create_message_streams({"t": 1})["t"][0]
 
 
-def send(producer: Producer, *payloads: bytes, codec: Codec = Codec.NONE) -> int:
-    message_set = build_set(payloads, codec) if codec else encode(payloads)
-    return producer.send_set(PARTITION, message_set).result()
+def send(producer: Producer, *payloads: bytes, codec: Codec = Codec.NONE) -> None:
+    producer.send_set(PARTITION, build_set(payloads, codec) if codec else encode(payloads))
+    producer.barrier()
 
 
 def commit_for_group(session: Session, value: bytes) -> None:

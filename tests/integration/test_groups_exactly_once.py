@@ -36,7 +36,7 @@ def produce(cluster: Cluster, topic: str) -> Counter[str]:
                 payloads = [line.encode() for line in lines[start : start + 50]]
                 is_compressed = (place + start // 50) % 2
                 message_set = build_set(payloads, Codec.GZIP) if is_compressed else encode(payloads)
-                producer.send_set(partition, message_set).result()
+                producer.send_set(partition, message_set)
     return words
 
 

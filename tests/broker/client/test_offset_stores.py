@@ -52,6 +52,24 @@ def test_store_when_empty_then_has_no_position(open_store: OpenStore) -> None:
     assert open_store().load([PARTITION]) == {}
 
 
+def test_store_when_restarted_at_a_lower_offset_then_counts_from_there(
+    open_store: OpenStore,
+) -> None:
+    open_store().commit({PARTITION: Position(1000)})
+    store = open_store()
+    store.load([PARTITION])
+
+    store.restart(PARTITION, 0)
+
+    if isinstance(store, SqliteOffsets):
+        with store.transaction():
+            assert store.finish(message(0, 11))
+    else:
+        assert store.finish(message(0, 11))
+        store.checkpoint()
+    assert open_store().load([PARTITION]) == {PARTITION: Position(11)}
+
+
 def test_sqlite_when_another_group_commits_then_positions_stay_apart(tmp_path: Path) -> None:
     with SqliteOffsets(tmp_path / "db", "g") as one, SqliteOffsets(tmp_path / "db", "h") as two:
         one.commit({PARTITION: Position(1)})

@@ -38,7 +38,14 @@ def stream(lease: Lease) -> ConsumerStream:
 def make_stream(
     lease: Lease, *, timeout_s: float | None = 0.05, on_room: Callable[[], None] = lambda: None
 ) -> ConsumerStream:
-    return ConsumerStream("t-0", lease, max_chunks=2, timeout_s=timeout_s, on_room=on_room)
+    return ConsumerStream(
+        "t-0",
+        lease,
+        max_chunks=2,
+        timeout_s=timeout_s,
+        on_room=on_room,
+        on_restart=lambda _partition, _offset: None,
+    )
 
 
 def own(
