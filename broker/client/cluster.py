@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from broker.client.connection import Connection, addresses_text
@@ -164,23 +165,16 @@ class StaticCluster:
 
 
 def _metadata(connection: Connection, request: MetadataRequest) -> MetadataResponse:
-    """Ask for metadata, again if the connection turns out dead: brokers close idle ones."""
-    was_open = connection.is_open
-    try:
-        return MetadataResponse.decode(connection.call(request))
-    except BrokerUnreachableError:
-        if not was_open:
-            raise
-    return MetadataResponse.decode(connection.call(request))
+    return MetadataResponse.decode(connection.repeat_if_lost(lambda: connection.call(request)))
 
 
 def _probe_partitions(connection: Connection, topic: str, home: int) -> list[TopicPartition]:
     """Count a 0.7 broker's partitions of a topic: the first one it calls wrong ends them."""
     found: list[TopicPartition] = []
     for index in range(_MAX_PROBED_PARTITIONS):
-        connection.send_request(FetchRequest(topic, index, 0, 0))
-        code, _ = decode_fetch_response(connection.receive())
-        if code == WrongPartitionError.code:
+        request = FetchRequest(topic, index, 0, 0)
+        answer = connection.repeat_if_lost(partial(connection.ask, request))
+        if decode_fetch_response(answer)[0] == WrongPartitionError.code:
             break
         found.append(TopicPartition(topic, home, index))
     return found

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from broker.errors import (
     BrokerUnreachableError,
@@ -38,6 +39,7 @@ DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 1 << 29
 """Below every size that four printable characters make: a banner is never taken for an answer."""
+_T = TypeVar("_T")
 _CONNECT_WAITS_S = (0.001, 0.01, 0.1, 1.0)
 
 
@@ -181,8 +183,26 @@ class Connection:
 
     def _ask_as_07(self) -> None:
         """Check that a 0.7 request is answered, by a fetch that has no effect there."""
-        self.send_request(FetchRequest("hello", 0, 0, 0))
-        self.receive()
+        self.ask(FetchRequest("hello", 0, 0, 0))
+
+    def repeat_if_lost(self, exchange: Callable[[], _T]) -> _T:
+        """Return what an exchange gives; run it again if the connection turns out dead.
+
+        Brokers close connections that are idle for long. Once: a new connection is none of those.
+
+        Args:
+            exchange: requests on this connection that may reach the broker twice.
+
+        Raises:
+            BrokerUnreachableError: the connection was made anew, and is lost as well.
+        """
+        was_open = self.is_open
+        try:
+            return exchange()
+        except BrokerUnreachableError:
+            if not was_open:
+                raise
+        return exchange()
 
     def call(self, request: ExtensionRequest) -> Reader:
         """Send an extension request and return the body of its answer.
@@ -215,6 +235,11 @@ class Connection:
     def send_request(self, request: BaseRequest) -> None:
         """Send one of 0.7's requests."""
         self.send(encode_request(request))
+
+    def ask(self, request: BaseRequest) -> memoryview:
+        """Send one of 0.7's requests that are answered, and return the answer."""
+        self.send_request(request)
+        return self.receive()
 
     def send(self, frame: Buffer) -> None:
         """Send a whole frame, connecting first if need be.

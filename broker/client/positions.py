@@ -14,6 +14,7 @@ from broker.client.connection import Connection
 from broker.client.fetcher import Fetcher, MessageStream
 from broker.errors import (
     NO_ERROR,
+    InvalidMessageError,
     OffsetOutOfRangeError,
     error_for_code,
 )
@@ -160,13 +161,21 @@ class Positions:
     def _read(
         self, partition: TopicPartition, start: int, end: int
     ) -> Iterator[tuple[int, memoryview]]:
-        """Give offset and bytes of stretches of whole entries, from `start` until past `end`."""
+        """Give offset and bytes of stretches of whole entries, from `start` until past `end`.
+
+        `end` lies before the end of what can be read, or there.
+        """
         connection = self._connect(self._cluster.leader(partition))
         fetcher = Fetcher(connection, {partition: start}, fetch_bytes=_WALK_BYTES, max_wait_ms=0)
         stream = MessageStream(start)
         try:
             while stream.offset < end:
-                for piece in fetcher.poll():
+                pieces = fetcher.poll()
+                if not any(len(piece.data) or piece.error for piece in pieces):
+                    raise InvalidMessageError(
+                        f"the message at {stream.offset} of {partition} is longer than all there is"
+                    )
+                for piece in pieces:
                     if piece.error != NO_ERROR:
                         raise error_for_code(
                             piece.error, f"cannot read {partition} at {piece.offset}"
@@ -183,17 +192,18 @@ class Positions:
 
     def _lookup(self, partition: TopicPartition, kind: Lookup, argument: int) -> int:
         request = LookupRequest((PartitionLookup(partition, kind, argument),))
-        (found,) = decode_lookup_response(self._connection(partition).call(request))
+        connection = self._connection(partition)
+        body = connection.repeat_if_lost(lambda: connection.call(request))
+        (found,) = decode_lookup_response(body)
         if found.error != NO_ERROR:
             raise error_for_code(found.error, f"no position {argument} in {partition}")
         return found.offset
 
     def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> list[int]:
         connection = self._connection(partition)
-        connection.send_request(
-            OffsetsRequest(partition.topic, partition.index, time_ms, max_offsets)
-        )
-        return decode_offsets_response(connection.receive())
+        request = OffsetsRequest(partition.topic, partition.index, time_ms, max_offsets)
+        answer = connection.repeat_if_lost(lambda: connection.ask(request))
+        return decode_offsets_response(answer)
 
     def _connection(self, partition: TopicPartition) -> Connection:
         connection = self._connections.get(partition.home)

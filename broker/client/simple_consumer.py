@@ -9,7 +9,7 @@ from broker.client.connection import (
     DEFAULT_TIMEOUT_S,
     Connection,
 )
-from broker.errors import NO_ERROR, BrokerUnreachableError, ProtocolError, error_for_code
+from broker.errors import NO_ERROR, ProtocolError, error_for_code
 from broker.protocol.codec import Fault, decode
 from broker.protocol.message_set import raise_fault
 from broker.protocol.primitives import Buffer
@@ -165,15 +165,7 @@ class SimpleConsumer:
         return decode_offsets_response(self._ask(request))
 
     def _ask(self, request: BaseRequest) -> memoryview:
-        was_open = self._connection.is_open
-        try:
-            self._connection.send_request(request)
-            return self._connection.receive()
-        except BrokerUnreachableError:
-            if not was_open:
-                raise
-        self._connection.send_request(request)
-        return self._connection.receive()
+        return self._connection.repeat_if_lost(lambda: self._connection.ask(request))
 
 
 def _fetched(request: FetchRequest, code: int, data: memoryview) -> FetchedSet:

@@ -20,6 +20,23 @@ Part = Buffer | FileSlice
 """A piece of an answer: bytes, or a stretch of a file to be sent from the page cache."""
 
 
+def join_bytes(parts: list[Part]) -> list[Part]:
+    """Return the parts with neighbours that are bytes made one: each part costs a system call."""
+    joined: list[Part] = []
+    run: list[Buffer] = []
+    for part in parts:
+        if isinstance(part, FileSlice):
+            if run:
+                joined.append(b"".join(run))
+                run = []
+            joined.append(part)
+        else:
+            run.append(part)
+    if run:
+        joined.append(b"".join(run))
+    return joined
+
+
 class Answer:
     """A place in a connection's queue of answers.
 

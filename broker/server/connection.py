@@ -17,7 +17,7 @@ from broker.protocol.primitives import Buffer
 from broker.server.answer import Answer, Parked, Part
 from broker.server.limits import QueuedBytes
 
-LARGE_FRAME_BYTES = 1 << 16
+LARGE_FRAME_BYTES = 1 << 18
 """A frame that is larger gets a buffer of its own, under the budget, when it is incomplete."""
 MAX_ANSWERS_IN_MEMORY_BYTES = 8 << 20
 MAX_QUEUED_ANSWERS = 4096

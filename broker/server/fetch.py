@@ -36,7 +36,7 @@ from broker.protocol.responses import (
     encode_offsets_response,
     encode_read_part_header,
 )
-from broker.server.answer import Answer, Parked, Part
+from broker.server.answer import Answer, Parked, Part, join_bytes
 from broker.server.metrics import ProcessorMetrics
 from broker.topic import TopicPartition, check_topic_name
 
@@ -92,7 +92,7 @@ class FetchHandler:
                 parts.append(found)
                 part_bytes += found.length
         self._metrics.fetch.record(time.perf_counter() - started_s)
-        return Answer(encode_multifetch_header(part_bytes), *parts)
+        return Answer(*join_bytes([encode_multifetch_header(part_bytes), *parts]))
 
     def _fetch_one(self, request: FetchRequest, room_bytes: int) -> tuple[bytes, FileSlice | None]:
         try:
@@ -203,9 +203,9 @@ class FetchHandler:
             parts.append(head)
             if found:
                 parts.append(found)
-        parts.insert(0, encode_extension_header(header.correlation_id, body_bytes) + count)
+        head = encode_extension_header(header.correlation_id, body_bytes) + count
         self._metrics.fetch.record(time.perf_counter() - started_s)
-        return parts
+        return join_bytes([head, *parts])
 
     def _read_one(
         self, position: PartitionPosition, room_bytes: int

@@ -120,7 +120,9 @@ def test_connection_when_frame_is_one_byte_too_large_then_closed(
     assert bad_frames(broker) == 1
 
 
-@pytest.mark.parametrize("payload_bytes", [60_000, 70_000, 999_000, 1_100_000, 3_000_000])
+@pytest.mark.parametrize(
+    "payload_bytes", [200_000, 262_100, 262_200, 999_000, 1_100_000, 3_000_000]
+)
 def test_produce_when_frame_is_larger_than_a_receive_buffer_then_taken(
     payload_bytes: int, start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
