@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy topic group log perf zk doctor completion man help version' words=''
+        commands='broker produce consume copy topic group log audit perf zk doctor completion man help version' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -131,6 +131,18 @@ __pylogctl_tables() {
         commands='' words='@file'
         options='--execute --no-backup --confirm --output --columns --sort --no-header --raw-numbers -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--confirm --output --columns --sort --log-format --color' ;;
+    'pylogctl audit')
+        commands='show check' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl audit show')
+        commands='' words=''
+        options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+    'pylogctl audit check')
+        commands='' words=''
+        options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-o --offset --include --exclude --tier --reference --time-field --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -375,6 +387,25 @@ __pylogctl_values() {
     'pylogctl log recover --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log recover --log-format') words='text json' ;;
     'pylogctl log recover --color') words='auto always never' ;;
+    'pylogctl audit --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl audit --log-format') words='text json' ;;
+    'pylogctl audit --color') words='auto always never' ;;
+    'pylogctl audit --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl audit --progress') words='auto always never' ;;
+    'pylogctl audit show -o' | 'pylogctl audit show --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl audit show --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl audit show --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl audit show --progress') words='auto always never' ;;
+    'pylogctl audit show --log-format') words='text json' ;;
+    'pylogctl audit show --color') words='auto always never' ;;
+    'pylogctl audit check -o' | 'pylogctl audit check --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl audit check --time-field') words='@zk-path' ;;
+    'pylogctl audit check --grace') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl audit check --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl audit check --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl audit check --progress') words='auto always never' ;;
+    'pylogctl audit check --log-format') words='text json' ;;
+    'pylogctl audit check --color') words='auto always never' ;;
     'pylogctl perf --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf --log-format') words='text json' ;;
     'pylogctl perf --color') words='auto always never' ;;
