@@ -7,7 +7,6 @@ brokers nor threads, but for the condition that a queued delivery is waited for 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -119,7 +118,7 @@ class QueuedDelivery(Delivery):
         partition: where the messages go.
         key: what they were sent with.
         message_count: how many there are.
-        changed: notified when deliveries are done.
+        changed: notified when deliveries are done; None for one that nobody waits for.
     """
 
     __slots__ = ("_changed", "_left_count", "key")
@@ -129,7 +128,7 @@ class QueuedDelivery(Delivery):
         partition: TopicPartition,
         key: bytes | None,
         message_count: int,
-        changed: threading.Condition,
+        changed: threading.Condition | None = None,
     ) -> None:
         super().__init__(partition, b"")
         self.key = key
@@ -149,14 +148,10 @@ class QueuedDelivery(Delivery):
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is done, and return whether it is; see `Delivery.wait`."""
-        give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
+        if self._changed is None:
+            return self.is_done
         with self._changed:
-            while not self.is_done:
-                rest_s = None if give_up_s is None else give_up_s - time.monotonic()
-                if rest_s is not None and rest_s <= 0:
-                    return False
-                self._changed.wait(rest_s)
-        return True
+            return self._changed.wait_for(lambda: self.is_done, timeout_s)
 
     def result(self, timeout_s: float | None = None) -> int:
         """Return the base offset, waiting for it; see `Delivery.result`."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
-from broker.errors import BrokerUnreachableError
+from broker.errors import BrokerError, BrokerUnreachableError
 from broker.protocol.requests import Acks
 from broker.protocol.responses import BrokerAddress
 
@@ -162,6 +163,13 @@ class Link:
         """Close the connection; the next `open` makes another one."""
         if self._connection is not None:
             self._connection.close()
+
+    def interrupt_if_moved(self) -> None:
+        """Make a request fail that waits for an address where the broker is no more; see below."""
+        connection = self._connection
+        with suppress(BrokerError):  # it is nowhere, or nobody can say: that is no other address
+            if connection is not None and self._find() != connection.address:
+                connection.interrupt()
 
     def interrupt(self) -> None:
         """Make a request that waits in the thread of the link fail at once; from any thread."""

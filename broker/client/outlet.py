@@ -10,14 +10,15 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.delivery import Delivery, OnDelivery, reports_of
 from broker.client.encoder import Packer
 from broker.client.link import Link, SendRules
+from broker.client.routes import Routes
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
 
 class Outlet(Protocol):
-    """Where a producer's messages go once their partition is known."""
+    """Where a producer's payloads go."""
 
-    def put(self, partition: TopicPartition, payloads: list[bytes], key: bytes | None) -> Delivery:
+    def put(self, topic: str, payloads: list[bytes], key: bytes | None) -> Delivery:
         """Take the messages of one call."""
 
     def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
@@ -53,6 +54,7 @@ class DirectOutlet:
     Args:
         cluster: says where brokers are.
         connect: makes connections to them.
+        routes: picks partitions.
         packer: makes message sets.
         rules: how to send.
         max_in_flight: unacknowledged sets for each broker.
@@ -64,6 +66,7 @@ class DirectOutlet:
         self,
         cluster: Cluster,
         connect: Connect,
+        routes: Routes,
         packer: Packer,
         rules: SendRules,
         *,
@@ -73,6 +76,7 @@ class DirectOutlet:
     ) -> None:
         self._cluster = cluster
         self._connect = connect
+        self._routes = routes
         self._packer = packer
         self._rules = rules
         self._max_in_flight = max_in_flight
@@ -80,14 +84,15 @@ class DirectOutlet:
         self._on_delivery = on_delivery
         self._channels: dict[int, Channel] = {}
 
-    def put(self, partition: TopicPartition, payloads: list[bytes], key: bytes | None) -> Delivery:
+    def put(self, topic: str, payloads: list[bytes], key: bytes | None) -> Delivery:
         """Send the messages of one call as one set.
 
         Raises:
             BrokerUnreachableError, RequestTimeoutError: the broker is gone, also after retries.
             BrokerError: the broker refuses the set (only if `waits`).
         """
-        message_set, is_wrapped = self._packer.pack(partition.topic, payloads)
+        partition = self._routes.choose(topic, key)
+        message_set, is_wrapped = self._packer.pack(topic, payloads)
         if self._on_delivery is None:
             delivery = Delivery(partition, message_set)
         else:

@@ -92,6 +92,7 @@ class Producer:
         self._outlet: Outlet = DirectOutlet(
             cluster,
             connect,
+            self._routes,
             self._packer,
             rules,
             max_in_flight=max_in_flight,
@@ -126,7 +127,7 @@ class Producer:
             BrokerUnreachableError: no broker of the topic can be reached.
         """
         payloads = self._packer.payloads(messages)
-        return self._outlet.put(self._routes.choose(topic, key), payloads, key)
+        return self._outlet.put(topic, payloads, key)
 
     def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
         """Send a ready message set to a partition; see `send`."""
