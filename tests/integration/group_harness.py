@@ -289,6 +289,8 @@ def running_load(cluster: Cluster, topic: str) -> Iterator[Load]:
     load.start()
     try:
         wait_until(lambda: load.error or all(load.counts().values()), "first messages everywhere")
+        if load.error is not None:
+            raise load.error
         yield load
     finally:
         load.finish()
