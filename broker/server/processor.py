@@ -12,7 +12,8 @@ import selectors
 import socket
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from broker.clock import Clock
 from broker.errors import BrokerError, ProtocolError
@@ -226,27 +227,34 @@ class Processor:
         del self._connection_of[parked]
         connection.parked.discard(parked)
 
-    def _attempt(self, parked: Parked, *, is_last: bool) -> None:
-        def attempt(connection: Connection) -> None:
-            if parked.attempt(is_last=is_last):
-                self._unpark(connection, parked)
-                connection.learn(parked.answer)
-                self._write(connection)
+    def _attempt_all(self, waiting: Iterable[Parked], *, is_last: bool) -> None:
+        """Attempt parked requests, then send what became known, once for each connection."""
+        to_write: set[Connection] = set()
+        for parked in waiting:
+            connection = self._connection_of.get(parked)
+            if connection is not None:
+                self._serve(connection, partial(self._attempt, parked, is_last))
+                to_write.add(connection)
+        for connection in to_write & self._connections:
+            self._serve(connection, self._write)
 
-        connection = self._connection_of.get(parked)
-        if connection is not None:
-            self._serve(connection, attempt)
+    def _attempt(self, parked: Parked, is_last: bool, connection: Connection) -> None:
+        if parked.attempt(is_last=is_last):
+            self._unpark(connection, parked)
+            connection.learn(parked.answer)
 
     def _attempt_woken(self) -> None:
         # before the look at what has come: who comes later then signals again
         self._is_signalled = False
-        for parked in {self._woken.popleft() for _ in range(len(self._woken))}:
-            self._attempt(parked, is_last=False)
+        woken = {self._woken.popleft() for _ in range(len(self._woken))}
+        self._attempt_all(woken, is_last=False)
 
     def _expire(self) -> None:
         now_s = self._clock.monotonic_s()
+        due = []
         while self._deadlines and self._deadlines[0][0] <= now_s:
-            self._attempt(heapq.heappop(self._deadlines)[2], is_last=True)
+            due.append(heapq.heappop(self._deadlines)[2])
+        self._attempt_all(due, is_last=True)
         if now_s >= self._next_sweep_s:
             self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
             self._close_idle(now_s)
@@ -314,8 +322,7 @@ class Processor:
         self._on_close(connection.peer)
 
     def _close_all(self) -> None:
-        for parked in list(self._connection_of):
-            self._attempt(parked, is_last=True)
+        self._attempt_all(list(self._connection_of), is_last=True)
         for connection in list(self._connections):
             self._close(connection)
 

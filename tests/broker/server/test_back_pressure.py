@@ -108,3 +108,22 @@ def test_reader_when_it_stops_in_the_middle_of_a_large_answer_then_others_are_se
     for _ in range(100):
         assert other.fetch("events", 0, max_bytes=10) == (0, large[:10])
     assert len(other.fetch("events", 0, max_bytes=1 << 30)[1]) == 4 * len(large)
+
+
+def test_reader_when_the_segment_is_removed_meanwhile_then_still_gets_all_of_it(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    broker = start_broker(segment_bytes=1000, retention_bytes=10)
+    slow = connect(broker, receive_bytes=1 << 16)
+    large = encode([bytes([n]) * 100_000 for n in range(100)])
+    slow.publish("events", large)
+    slow.publish("events", ONE)
+    slow.send(FetchRequest("events", 0, 0, 1 << 30))
+    head = slow.socket.recv(6)
+    broker._logs.apply_retention()
+    assert connect(broker).fetch("events", 0) == (1, b"")
+    received = bytearray()
+    while len(received) < len(large):
+        received += slow.socket.recv(1 << 20)
+    assert head == (2 + len(large)).to_bytes(4, "big") + b"\0\0"
+    assert received == large

@@ -259,3 +259,19 @@ def test_read_when_a_flush_comes_in_between_then_high_watermark_covers_the_data(
     part = peer.read("events", 0)
     assert part.message_set == ONE * 2
     assert part.high_watermark == 2 * len(ONE)
+
+
+def test_read_when_retention_removed_the_offset_then_error_and_the_new_start(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    broker = start_broker(segment_bytes=5, retention_bytes=2 * len(ONE))
+    peer = connect(broker)
+    for _ in range(5):
+        peer.publish("events", ONE)
+    broker._logs.apply_retention()
+    start = peer.offsets("events", -2)[0]
+    assert start > 0
+    part = peer.read("events", 0, max_wait_ms=LONG_MS)
+    assert (part.error, part.log_start_offset) == (OffsetOutOfRangeError.code, start)
+    assert peer.fetch("events", 0) == (1, b"")
+    assert peer.read("events", start).message_set == ONE

@@ -1,0 +1,107 @@
+"""Requests that are taken together have the effect they have one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from broker.config import BrokerConfig
+from broker.errors import BrokerError
+from broker.log.manager import LogManager
+from broker.protocol.codec import encode
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import build_set
+from broker.protocol.primitives import INT16
+from broker.protocol.requests import ProduceRequest
+from broker.server.metrics import ProcessorMetrics
+from broker.server.produce import Appender, ProduceHandler
+from tests.doubles import FakeClock
+
+MAX_MESSAGE_BYTES = 50
+TOPICS = ("events", "audit", "new")
+
+
+def frame_of(topic: str, index: int, message_set: bytes) -> memoryview:
+    body = ProduceRequest(topic, index, message_set).encode()
+    return memoryview(INT16.pack(0) + body)
+
+
+payloads = st.lists(st.binary(max_size=20), min_size=1, max_size=4)
+good_sets = st.one_of(
+    st.just(b""),
+    payloads.map(encode),
+    payloads.map(lambda one: build_set(one, Codec.GZIP)),
+)
+cut_sets = st.builds(lambda whole, cut: encode(whole)[: -min(cut, 9)], payloads, st.integers(1, 9))
+bad_sets = st.one_of(
+    payloads.map(lambda one: encode(one)[:-1] + b"\xff\xff"),
+    st.just(encode([bytes(MAX_MESSAGE_BYTES + 1)])),
+    st.binary(max_size=30),
+)
+frames = st.builds(
+    frame_of,
+    st.sampled_from(TOPICS),
+    st.sampled_from((0, 0, 0, 1, 2)),
+    st.one_of(good_sets, good_sets, good_sets, good_sets, cut_sets, bad_sets),
+)
+odd_frames = st.binary(max_size=40).map(lambda rest: memoryview(b"\0\0" + rest))
+runs = st.lists(st.one_of(*[frames] * 15, odd_frames), min_size=1, max_size=12)
+
+
+@dataclass
+class Outcome:
+    """What a run left in the logs, in the counters, and what it raised."""
+
+    logs: dict[str, bytes]
+    counters: dict[str, tuple[int, int, int]]
+    error: str | None
+
+
+def run(handle: Callable[[ProduceHandler], None]) -> Outcome:
+    with TemporaryDirectory() as directory:
+        config = BrokerConfig(data_dir=Path(directory) / "data", num_partitions=2)
+        clock = FakeClock()
+        logs = LogManager(config, clock)
+        logs.open()
+        metrics = ProcessorMetrics(clock, 60.0)
+        appender = Appender(
+            logs, metrics, max_message_bytes=MAX_MESSAGE_BYTES, max_topic_name_length=255
+        )
+        handler = ProduceHandler(appender, logs, metrics, max_message_bytes=MAX_MESSAGE_BYTES)
+        handler.handle_run([frame_of(topic, 0, b"") for topic in TOPICS[:2]])
+        error = None
+        try:
+            handle(handler)
+        except BrokerError as problem:
+            error = f"{type(problem).__name__}: {problem}"
+        counters = {
+            name: (one.messages_in, one.bytes_in, one.failed_produce)
+            for name, one in metrics.topics.items()
+        }
+        logs.close()
+        content = {
+            path.parent.name: path.read_bytes() for path in config.data_dir.glob("*/*.pylog")
+        }
+        return Outcome(content, counters, error)
+
+
+def one_by_one(run_of: list[memoryview]) -> Callable[[ProduceHandler], None]:
+    def handle(handler: ProduceHandler) -> None:
+        for frame in run_of:
+            handler.handle_run([frame])
+
+    return handle
+
+
+@settings(max_examples=150, deadline=None)
+@given(runs)
+def test_handle_run_when_requests_come_together_then_as_one_after_the_other(
+    run_of: list[memoryview],
+) -> None:
+    together = run(lambda handler: handler.handle_run(run_of))
+    assert together == run(one_by_one(run_of))
