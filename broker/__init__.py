@@ -12,9 +12,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from broker.client.cluster import RegistryCluster, StaticCluster
     from broker.client.connection import Connection
+    from broker.client.connector import ConsumerConnector
+    from broker.client.offsets_file import FileOffsets
+    from broker.client.offsets_sqlite import SqliteOffsets
     from broker.client.producer import Producer
     from broker.client.simple_consumer import SimpleConsumer
-    from broker.config import BrokerConfig
+    from broker.client.streams import ConsumerStream
+    from broker.client.subscription import Blacklist, Whitelist
+    from broker.config import BrokerConfig, ConsumerConfig
     from broker.errors import BrokerError
     from broker.protocol.compression import Codec
     from broker.protocol.requests import Acks
@@ -24,32 +29,46 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Acks",
+    "Blacklist",
     "Broker",
     "BrokerConfig",
     "BrokerError",
     "Codec",
     "Connection",
+    "ConsumerConfig",
+    "ConsumerConnector",
+    "ConsumerStream",
+    "FileOffsets",
     "Producer",
     "Registry",
     "RegistryCluster",
     "SimpleConsumer",
+    "SqliteOffsets",
     "StaticCluster",
     "TopicPartition",
+    "Whitelist",
 ]
 
 _MODULE_OF = {
     "Acks": "broker.protocol.requests",
+    "Blacklist": "broker.client.subscription",
     "Broker": "broker.server.lifecycle",
     "BrokerConfig": "broker.config",
     "BrokerError": "broker.errors",
     "Codec": "broker.protocol.compression",
     "Connection": "broker.client.connection",
+    "ConsumerConfig": "broker.config",
+    "ConsumerConnector": "broker.client.connector",
+    "ConsumerStream": "broker.client.streams",
+    "FileOffsets": "broker.client.offsets_file",
     "Producer": "broker.client.producer",
     "Registry": "broker.zk.registry",
     "RegistryCluster": "broker.client.cluster",
     "SimpleConsumer": "broker.client.simple_consumer",
+    "SqliteOffsets": "broker.client.offsets_sqlite",
     "StaticCluster": "broker.client.cluster",
     "TopicPartition": "broker.topic",
+    "Whitelist": "broker.client.subscription",
 }
 
 
