@@ -351,9 +351,20 @@ class BrokerConfig(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig(Settings):
-    """What a producer is made with."""
+    """What a producer is made with.
+
+    Defaults are 0.7's, but for: acknowledgements (0.7 had none), the number of retries (0.7: 0)
+    and the wait for room in a queue, which is without end (0.7 dropped at once: KAFKA-709).
+    """
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = (
+        _P(
+            "producer.type",
+            "producer_type",
+            _TEXT,
+            "who sends: the caller, or threads of the producer",
+            choices=("sync", "async"),
+        ),
         _P("broker.list", "broker_list", _TEXT, "[ID:]HOST:PORT,..; instead of a registry"),
         _P(
             "compression.codec",
@@ -362,6 +373,7 @@ class ProducerConfig(Settings):
             "compression of what is sent",
             choices=("0", "1", "2", "none", "gzip", "snappy", "lz4", "zstd"),
         ),
+        _P("compressed.topics", "compressed_topics", _TEXT, "only these, TOPIC,..; empty: all"),
         _P(
             "request.required.acks",
             "acks",
@@ -375,11 +387,35 @@ class ProducerConfig(Settings):
         _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
         _P("max.in.flight.requests", "max_in_flight", _INT, "unanswered requests", 1),
         _P("num.retries", "num_retries", _INT, "tries after a failure", 0),
+        _P("retry.backoff.ms", "retry_backoff_ms", _INT, "before the first of them", 0),
+        _P("reconnect.interval", "reconnect_requests", _INT, "requests; 0 for no limit", 0),
+        _P("reconnect.time.interval.ms", "reconnect_ms", _INT, "or time; negative: no limit"),
+        _P("queue.size", "queue_size", _INT, "async: messages waiting for one broker", 1),
+        _P("queue.time", "queue_ms", _INT, "async: how long a message may wait for others", 0),
+        _P("batch.size", "batch_size", _INT, "async: messages that need not wait for others", 1),
+        _P(
+            "queue.enqueueTimeout.ms",
+            "enqueue_timeout_ms",
+            _INT,
+            "async: wait for room; 0 not at all, negative without end",
+        ),
         *ZOOKEEPER_PROPERTIES,
     )
 
+    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
+        "serializer.class": "give Producer.from_config an encoder",
+        "partitioner.class": "give Producer.from_config a partitioner",
+        "event.handler": "there is one way to send batches",
+        "event.handler.props": "there is one way to send batches",
+        "callback.handler": "give Producer.from_config callbacks",
+        "callback.handler.props": "give Producer.from_config callbacks",
+        "zk.read.num.retries": "watches keep what is known of the cluster up to date",
+    }
+
+    producer_type: str = "sync"
     broker_list: str = ""
     codec: str = "none"
+    compressed_topics: str = ""
     acks: str = "-1"
     connect_timeout_ms: int = 5000
     socket_timeout_ms: int = 30_000
@@ -387,6 +423,13 @@ class ProducerConfig(Settings):
     max_message_bytes: int = 1_000_000
     max_in_flight: int = 64
     num_retries: int = 3
+    retry_backoff_ms: int = 100
+    reconnect_requests: int = 30_000
+    reconnect_ms: int = 10_000_000
+    queue_size: int = 10_000
+    queue_ms: int = 5000
+    batch_size: int = 200
+    enqueue_timeout_ms: int = -1
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000
     zk_connection_timeout_ms: int = 6000
@@ -406,7 +449,7 @@ class ConsumerConfig(Settings):
         _P("groupid", "group", _TEXT, "the consumer group"),
         _P("consumerid", "consumer_name", _TEXT, "the member's name; empty: one is made"),
         _P("autocommit.enable", "auto_commit", _BOOL, "commit finished offsets by itself"),
-        _P("autocommit.interval.ms", "auto_commit_interval_ms", _INT, "how often", 1),
+        _P("autocommit.interval.ms", "auto_commit_interval_ms", _INT, "time between commits", 1),
         _P(
             "autooffset.reset",
             "offset_reset",
@@ -414,10 +457,10 @@ class ConsumerConfig(Settings):
             "where to start without an offset, or with one out of range",
             choices=("smallest", "largest", "fail"),
         ),
-        _P("queuedchunks.max", "max_queued_chunks", _INT, "read ahead for each stream", 1),
+        _P("queuedchunks.max", "max_queued_chunks", _INT, "chunks a stream reads ahead", 1),
         _P("fetcher.backoff.ms", "fetch_backoff_ms", _INT, "longest wait for a lost broker", 1),
-        _P("rebalance.retries.max", "rebalance_retries", _INT, "attempts in a row", 1),
-        _P("rebalance.backoff.ms", "rebalance_backoff_ms", _INT, "longest wait between them", 1),
+        _P("rebalance.retries.max", "rebalance_retries", _INT, "failures before all is let go", 1),
+        _P("rebalance.backoff.ms", "rebalance_backoff_ms", _INT, "longest wait in between", 1),
         _P(
             "consumer.timeout.ms",
             "consumer_timeout_ms",

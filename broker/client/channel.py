@@ -128,7 +128,7 @@ class Channel:
     def _send_at(self, place: int) -> bool:
         """Send what is at a place of the window; return whether it waits for an answer there."""
         _, delivery = self._in_flight[place]
-        connection = self._link.open()
+        connection = self._link.open(self._rules.connect_timeout_s)
         self._link.note_request()
         if connection.hello() is None:
             self._send_07(connection, delivery)

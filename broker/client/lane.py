@@ -36,8 +36,6 @@ from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
-_FIRST_PAUSE_S = 0.02
-_MAX_PAUSE_S = 0.5
 _MIN_LIMIT_S = 0.1
 
 _MAY_PASS = (
@@ -304,24 +302,16 @@ class Lane:
         if self._link.is_reconnect_due:
             self._link.reconnect()
         self._link.note_request()
-        give_up_s = time.monotonic() + self._sending.connect_timeout_s
-        pause_s = _FIRST_PAUSE_S
-        while (connection := self._try_open(give_up_s - pause_s)) is None:
-            self._nudge.wait(pause_s)
-            self._nudge.clear()
-            pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+        connection = self._link.open(self._sending.connect_timeout_s, self._pause)
         if self._is_aborted:
             raise ProducerClosedError("the producer was closed")
         return connection
 
-    def _try_open(self, last_s: float) -> Connection | None:
-        """Return a connection; None if the broker cannot be reached, until the time is `last_s`."""
-        try:
-            return self._link.open()
-        except BrokerUnreachableError:
-            if self._is_aborted or time.monotonic() >= last_s:
-                raise
-        return None
+    def _pause(self, seconds: float) -> bool:
+        """Wait, or less if the cluster changes; return whether there is any use in going on."""
+        self._nudge.wait(seconds)
+        self._nudge.clear()
+        return not self._is_aborted
 
     def _fail(self, parcel: Parcel, error: BrokerError) -> None:
         """Have a parcel sent again later, or give it up."""

@@ -18,6 +18,9 @@ from broker.errors import BrokerError, BrokerUnreachableError
 from broker.protocol.requests import Acks
 from broker.protocol.responses import BrokerAddress
 
+_FIRST_PAUSE_S = 0.02
+_MAX_PAUSE_S = 0.5
+
 
 @dataclass(frozen=True, slots=True)
 class ReconnectRule:
@@ -70,6 +73,11 @@ def retry_wait_s(backoff_s: float, failures: int) -> float:
     return backoff_s * 4.0 ** min(failures - 1, 2)
 
 
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return True
+
+
 class Link:
     """A connection to whichever address a broker has.
 
@@ -97,8 +105,16 @@ class Link:
         self._request_count = 0
         self._marked_s = time.monotonic() - random.random() * max(0.0, rule.interval_s)
 
-    def open(self) -> Connection:
+    def open(
+        self, patience_s: float = 0.0, pause: Callable[[float], bool] | None = None
+    ) -> Connection:
         """Return an open connection to the broker, wherever it is now.
+
+        Args:
+            patience_s: for how long a broker that is nowhere, or refuses, is tried again, on top
+                of what a `Connection` does.
+            pause: waits for so many seconds, or less if something has changed, and says whether
+                there is any use in going on.
 
         Raises:
             BrokerUnreachableError: it is not there, or another broker is.
@@ -107,17 +123,35 @@ class Link:
         connection = self._connection
         if connection is not None and connection.is_open:
             return connection
-        connection = self._connection = self._connect_again(connection)
+        last_s = time.monotonic() + patience_s
+        pause_s = _FIRST_PAUSE_S
+        while (connection := self._try_open(is_last=time.monotonic() + pause_s >= last_s)) is None:
+            if not (pause or _sleep)(pause_s):
+                last_s = time.monotonic()
+            pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+        return connection
+
+    def _try_open(self, *, is_last: bool) -> Connection | None:
+        """Return a connection; None if the broker cannot be reached, an error the last time."""
+        try:
+            connection = self._connection = self._connect_again(self._connection)
+            self._check_identity(connection)
+        except BrokerUnreachableError:
+            if is_last:
+                raise
+            return None
+        return connection
+
+    def _check_identity(self, connection: Connection) -> None:
+        """Refuse another broker: the address of one that went away can become that of another."""
         hello = connection.hello()
         self._is_07 = hello is None
         if hello is not None and self._home not in (-1, hello.broker_id):
-            # the address of a broker that went away can become that of another one
             connection.close()
             raise BrokerUnreachableError(
                 f"{connection.name} calls itself broker {hello.broker_id}: "
                 f"broker {self._home} is elsewhere"
             )
-        return connection
 
     def _connect_again(self, former: Connection | None) -> Connection:
         """Return a connection to where the broker is now.

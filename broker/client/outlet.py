@@ -30,6 +30,9 @@ class Outlet(Protocol):
     def barrier(self) -> Collection[str]:
         """Wait until what was sent can be read; return the topics it went to."""
 
+    def retry_now(self) -> None:
+        """Go on with what waits for a broker, as the cluster has changed; from any thread."""
+
     def close(self, timeout_s: float | None) -> None:
         """End it."""
 
@@ -146,6 +149,9 @@ class DirectOutlet:
         for channel in self._channels.values():
             channel.barrier()
         return {one.topic for channel in self._channels.values() for one in channel.ends}
+
+    def retry_now(self) -> None:
+        """Do nothing: whoever waits for a broker here is the caller."""
 
     def close(self, timeout_s: float | None) -> None:
         """Close all connections; deliveries that are not done stay undone."""

@@ -145,9 +145,8 @@ class QueuedOutlet:
         """
         raise ConfigError("ready message sets are for producers that send in the caller's thread")
 
-    def cluster_changed(self) -> None:
-        """Look topics up anew, and go on with what waits for a broker; from any thread."""
-        self._routes.forget_all()
+    def retry_now(self) -> None:
+        """Go on with what waits for a broker, as the cluster has changed; from any thread."""
         for lane in self._lanes.values():
             lane.retry_now()
 
