@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.offsets import OffsetStore, Position, RegistryOffsets
 from broker.client.positions import Positions
 from broker.config import ConsumerConfig
-from broker.errors import RegistryNodeNotFoundError
 from broker.topic import TopicPartition
-from broker.zk import paths
-from pylogctl.connections import REQUEST_TIMEOUT_S, connector, open_cluster
+from pylogctl.connections import connector, open_cluster
 from pylogctl.consume_options import GroupOptions, Span
 from pylogctl.consuming import Consumption, Plan, summary
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
 from pylogctl.offset_resolution import ResolvedRange, resolve
-from pylogctl.offset_spec import Mark
 from pylogctl.partition_list import PartitionList
 from pylogctl.reading import Reading
 from pylogctl.selection import (
@@ -29,12 +24,7 @@ from pylogctl.selection import (
     select_topics,
     wait_for_topics,
 )
-from pylogctl.signals import StopRequest, graceful_stop
-
-if TYPE_CHECKING:
-    from broker.zk.registry import Registry
-
-_POLL_MS = 200
+from pylogctl.signals import graceful_stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +74,9 @@ def run(env: Environment, request: Request) -> ExitStatus:
             status = _run_alone(env, request, cluster, connect, partitions, consumption)
         else:
             select_partitions(cluster, request.topics)
-            status = _run_in_group(env, request, request.group, connect, consumption, stop)
+            from pylogctl.group_run import run_in_group  # late: the registry's client
+
+            status = run_in_group(env, request, request.group, connect, consumption)
     env.note(summary(consumption))
     return status
 
@@ -134,91 +126,3 @@ def _resolve(
             env.trace(1, f"{partition}: reading from {found.start.offset}{end}")
             ranges[partition] = found
     return ranges
-
-
-def _run_in_group(
-    env: Environment,
-    request: Request,
-    group: GroupOptions,
-    connect: Connect,
-    consumption: Consumption,
-    stop: StopRequest,
-) -> ExitStatus:
-    """Join the group and write what it assigns to this member.
-
-    A first SIGINT or SIGTERM ends the reading; what was written is committed, and the group left.
-    """
-    from broker.client.cluster import RegistryCluster
-    from broker.client.connector import ConsumerConnector
-    from broker.client.subscription import Whitelist
-    from broker.zk.registry import Registry
-    from pylogctl.group_reading import GroupReading, StartElsewhere
-
-    registry = Registry(env.zookeeper, session_timeout_ms=request.config.zk_session_timeout_ms)
-    registry.start(env.timeout_s(REQUEST_TIMEOUT_S))
-    with ExitStack() as stack:
-        stack.callback(registry.stop)
-        cluster = RegistryCluster(registry)
-        positions = stack.enter_context(Positions(cluster, connect))
-        offsets: OffsetStore = RegistryOffsets(registry, group.group)
-        if request.span.starts_elsewhere:
-            if members := _members(registry, group.group):
-                env.note(
-                    f"group '{group.group}' has {len(members)} other members: going on where it is"
-                )
-            else:
-                offsets = StartElsewhere(
-                    offsets,
-                    lambda one: _start_of(env, request, one, positions),
-                    is_kept=group.commit != "none",
-                )
-        ends = None
-        if request.span.exit_at_end:
-            topics = request.topics or cluster.topics()
-            everything = [one for topic in topics for one in cluster.partitions(topic)]
-            ends = {partition: positions.latest(partition) for partition in everything}
-        connector = stack.enter_context(
-            ConsumerConnector(
-                _group_config(request, group), offsets=offsets, registry=registry, connect=connect
-            )
-        )
-        if request.topics:
-            stream = connector.create_shared_stream(request.topics)
-        else:
-            chosen = Whitelist(group.pattern)
-            (stream,) = connector.create_message_streams_by_filter(chosen, 1)
-        status = consumption.run(GroupReading(connector, stream, ends))
-        if group.commit == "exit":
-            connector.commit_offsets()
-    return status
-
-
-def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
-    return replace(
-        request.config,
-        group=group.group,
-        auto_commit=group.commit == "auto",
-        auto_commit_interval_ms=group.commit_interval_ms,
-        offset_reset="smallest" if group.default_offset == "start" else "largest",
-        consumer_timeout_ms=_POLL_MS,
-    )
-
-
-def _members(registry: Registry, group: str) -> list[str]:
-    try:
-        return registry.children(paths.consumer_ids(group))
-    except RegistryNodeNotFoundError:
-        return []
-
-
-def _start_of(
-    env: Environment, request: Request, partition: TopicPartition, positions: Positions
-) -> Position | None:
-    """Return where the user wants this member to start; None for where the group is."""
-    wanted = request.span.range_for(partition)._replace(end=None)
-    if wanted.start in (None, Mark.STORED):
-        return None
-    found = resolve(wanted, partition, positions, strict=request.strict_offset)
-    for warning in found.warnings:
-        env.warn(warning)
-    return Position(found.start.offset, found.start.inner)

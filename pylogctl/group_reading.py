@@ -53,6 +53,10 @@ class StartElsewhere:
             self._store.commit(starts)
         return positions | starts
 
+    def restart(self, partition: TopicPartition, offset: int) -> None:
+        """Have the store behind take note that a partition goes on elsewhere."""
+        self._store.restart(partition, offset)
+
     def commit(self, positions: Mapping[TopicPartition, Position]) -> set[TopicPartition]:
         """Keep positions in the store behind."""
         return self._store.commit(positions)
