@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy topic group log audit perf zk doctor completion man help version' words=''
+        commands='broker produce consume copy topic group log mirror audit perf zk doctor completion man help version' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -131,6 +131,26 @@ __pylogctl_tables() {
         commands='' words='@file'
         options='--execute --no-backup --confirm --output --columns --sort --no-header --raw-numbers -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--confirm --output --columns --sort --log-format --color' ;;
+    'pylogctl mirror')
+        commands='run plan status verify' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl mirror run')
+        commands='' words=''
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout --log-format --color' ;;
+    'pylogctl mirror plan')
+        commands='' words=''
+        options='--include --exclude --topic-map --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude --topic-map --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl mirror status')
+        commands='' words=''
+        options='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude -g --group --by --interval --fail-above --from-zookeeper --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl mirror verify')
+        commands='' words=''
+        options='--include --exclude --topic-map -o --offset --target-offset --exact --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude --topic-map -o --offset --target-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl audit')
         commands='show check' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -387,6 +407,33 @@ __pylogctl_values() {
     'pylogctl log recover --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log recover --log-format') words='text json' ;;
     'pylogctl log recover --color') words='auto always never' ;;
+    'pylogctl mirror --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl mirror --log-format') words='text json' ;;
+    'pylogctl mirror --color') words='auto always never' ;;
+    'pylogctl mirror --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl mirror --progress') words='auto always never' ;;
+    'pylogctl mirror run --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl mirror run --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl mirror run --log-format') words='text json' ;;
+    'pylogctl mirror run --color') words='auto always never' ;;
+    'pylogctl mirror plan --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl mirror plan --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl mirror plan --log-format') words='text json' ;;
+    'pylogctl mirror plan --color') words='auto always never' ;;
+    'pylogctl mirror status --by') words='topic partition' ;;
+    'pylogctl mirror status --interval') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl mirror status --fail-above') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl mirror status --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl mirror status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl mirror status --log-format') words='text json' ;;
+    'pylogctl mirror status --color') words='auto always never' ;;
+    'pylogctl mirror verify -o' | 'pylogctl mirror verify --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl mirror verify --target-offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl mirror verify --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl mirror verify --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl mirror verify --progress') words='auto always never' ;;
+    'pylogctl mirror verify --log-format') words='text json' ;;
+    'pylogctl mirror verify --color') words='auto always never' ;;
     'pylogctl audit --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl audit --log-format') words='text json' ;;
     'pylogctl audit --color') words='auto always never' ;;

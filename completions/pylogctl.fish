@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --at --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --confirm --wait --payload --jobs --max-errors --engine --tier --reference --time-field --grace --messages --duration --size --payload-file --batch --acks --threads --warmup --save --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --at --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --confirm --wait --payload --jobs --max-errors --engine --topic-map --streams --producers --queue --target-offset --tier --reference --time-field --grace --messages --duration --size --payload-file --batch --acks --threads --warmup --save --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic offsets' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' audit' ' audit show' ' audit check' ' perf' ' perf produce' ' perf consume' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic offsets' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' perf' ' perf produce' ' perf consume' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -32,11 +32,12 @@ complete -c pylogctl -f
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a broker -d 'Start, stop and look at brokers'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a produce -d 'Write messages from stdin or files to a topic'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a consume -d 'Read messages of topics to stdout'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a copy -d 'Copy the messages of a topic to another topic, here or in another cluster'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a copy -d 'Copy messages from topic to topic'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe and create topics'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a group -d 'Look at, move and repair consumer groups'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify and recover segment files'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts between producers, brokers and consumers'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a mirror -d 'Mirror topics into another cluster'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts along a pipeline'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a perf -d 'Measure throughput'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a zk -d 'Look into the registry (ZooKeeper), or start one'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a doctor -d 'Check that everything needed is in place'
@@ -727,6 +728,124 @@ complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l color -d 'Colour
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a run -d 'Mirror topics until a signal ends it'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a plan -d 'Show which topics would be mirrored, and what they would be called'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a status -d 'Show how far topics are mirrored, by what is committed in the source'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a verify -d 'Compare topics with their mirrors, by CRC and length of every message'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l streams -d 'Threads that read' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l producers -d 'Threads that write' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l queue -d 'Message sets that wait for each producer' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'Registry of the cluster to write to' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-broker -d 'Brokers to write to, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-broker -d 'Brokers to read from, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l to-zookeeper -d 'Registry of the cluster to write to' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l to-broker -d 'Brokers to write to, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l by -d 'What a row is' -r -a 'topic partition'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l interval -d 'Look twice, so long apart, and tell the rate' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l fail-above -d 'Status 12 if more than this is not mirrored yet' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s o -l offset -d 'What to compare of the source, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l target-offset -d 'What to compare of the target' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l exact -d 'Surplus messages, such as duplicates, make the status 8, too'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-broker -d 'Brokers to read from, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-zookeeper -d 'Registry of the cluster to write to' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-broker -d 'Brokers to write to, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a show -d 'Show how many messages each tier has counted, by topic and time window'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a check -d 'Compare what tiers have counted with the counts of the producers'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help -d 'Show this message and exit'

@@ -25,6 +25,7 @@ class Pylogctl(RootGroup):
         "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
         "group": Entry("pylogctl.commands.group", "Look at, move and repair consumer groups."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
+        "mirror": Entry("pylogctl.commands.mirror", "Mirror topics into another cluster."),
         "audit": Entry("pylogctl.commands.audit", "Compare message counts along a pipeline."),
         "perf": Entry("pylogctl.commands.perf", "Measure throughput."),
         "zk": Entry("pylogctl.commands.zk", "Look into the registry (ZooKeeper), or start one."),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from broker.client.audit_check import Count, Window
     from pylogctl.cluster_pair import Side
 
-app = new_app("Compare message counts between producers, brokers and consumers.")
+app = new_app("Compare message counts along a pipeline.")
 
 READS = (
     ExitStatus.NOT_FOUND,

@@ -109,11 +109,11 @@ def copy(
     to_zookeeper: ToZookeeper = None,
     to_broker: ToBroker = None,
 ) -> None:
-    """Copy the messages of a topic to another topic, here or in another cluster.
+    """Copy messages from topic to topic.
 
-    Payloads are copied byte for byte, compressed sets as they are. The messages of a partition
-    keep their order. What arrives while the copy runs is left alone. Status 0 means that
-    consumers can read all of it.
+    The target may be in another cluster. Payloads are copied byte for byte, compressed sets as
+    they are, and the messages of a partition keep their order. What arrives while the copy runs is
+    left alone. Status 0 means that consumers can read all of it.
     """
     from pylogctl.consume_options import make_span
     from pylogctl.copy_run import CopyPlan, run

@@ -1,0 +1,325 @@
+"""Mirrors topics of one cluster into another, for ever.
+
+A group consumer reads message sets, relays send them on as they are, and offsets are committed in
+the source once the target has acknowledged: nothing is lost when a mirror is killed, and what was
+under way then comes twice. Several mirrors of one group share the partitions.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.placement import counts_like, create_topic, place_by_order
+from broker.client.producer import Producer
+from broker.client.relay import Parcel, Relay
+from broker.client.streams import Chunk, ConsumerStream
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    ConfigError,
+    ConsumerTimeoutError,
+    InvalidMessageError,
+    RegistryUnreachableError,
+    RequestTimeoutError,
+)
+from broker.protocol.codec import Fault, scan
+from broker.protocol.message_set import count_messages, describe_fault
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_POLL_S = 0.2
+_PLACE_AGAIN_S = 1.0
+_PASSING = (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError)
+
+
+class Consumer(Protocol):
+    """What is needed of a `ConsumerConnector` besides its streams."""
+
+    def shutdown(self) -> None:
+        """Leave the group and commit what is finished."""
+
+
+class Route:
+    """Finds the target of each source partition, and keeps it. Safe for several threads.
+
+    A source partition goes to the one in the same place of the target topic, by home and index;
+    with fewer partitions there the places go round. A topic that is missing is created with
+    enough of them.
+
+    Args:
+        source: the cluster messages come from.
+        target: the cluster they go to.
+        connect: makes connections to brokers of the target.
+        rename: gives the name of a topic in the target.
+        is_read: says whether a topic of the target is mirrored itself, as it may be where both
+            clusters are one.
+    """
+
+    def __init__(
+        self,
+        source: Cluster,
+        target: Cluster,
+        connect: Connect,
+        rename: Callable[[str], str],
+        *,
+        is_read: Callable[[str], bool] = lambda topic: False,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._connect = connect
+        self._rename = rename
+        self._is_read = is_read
+        self._lock = threading.Lock()  # guards _targets
+        self._targets: dict[TopicPartition, TopicPartition] = {}
+
+    def target_topic(self, topic: str) -> str:
+        """Return what a topic is called in the target.
+
+        Raises:
+            InvalidTopicError: no topic can be called so.
+            ConfigError: it would be mirrored again and again.
+        """
+        renamed = self._rename(topic)
+        if self._is_read(renamed):
+            raise ConfigError(
+                f"topic '{topic}' would go to '{renamed}' of the same cluster, which is mirrored "
+                "as well"
+            )
+        return renamed
+
+    def place(self, source: TopicPartition) -> TopicPartition:
+        """Return where the messages of a partition go.
+
+        Raises:
+            BrokerError: the target cannot be reached, or the topic not be created.
+            ConfigError: as `target_topic`.
+        """
+        with self._lock:
+            target = self._targets.get(source)
+            if target is None:
+                self._targets = {**self._find(source), **self._targets}
+                target = self._targets[source]
+                logger.info("%s goes to %s", source, target)
+            return target
+
+    def _find(self, source: TopicPartition) -> dict[TopicPartition, TopicPartition]:
+        topic = self.target_topic(source.topic)
+        sources = sorted({*self._source.partitions(source.topic), source})
+        targets = self._target.partitions(topic)
+        if not targets:
+            broker_ids = [broker.id for broker in self._target.brokers()]
+            if not broker_ids:
+                raise BrokerUnreachableError("the target cluster has no live broker")
+            counts = counts_like(sources, broker_ids)
+            targets = create_topic(self._target, self._connect, topic, counts)
+        return place_by_order(sources, targets)
+
+
+class Mirror:
+    """Sends what streams give on to another cluster.
+
+    Args:
+        consumer: owns the streams; shut down at the end. It commits what is finished by itself,
+            and its streams time out, after a fraction of a second, when nothing comes.
+        streams: a thread each.
+        route: says where messages go.
+        make_producer: makes producers with acks `COMMITTED` that do not retry for long.
+        producer_count: how many producers to have, a thread each; the messages of one source
+            partition all go through the same.
+        queue_size: how many message sets wait for each producer, at most.
+        drain_s: how long to wait at the end for a target that does not answer.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        streams: Sequence[ConsumerStream],
+        route: Route,
+        make_producer: Callable[[], Producer],
+        *,
+        producer_count: int = 1,
+        queue_size: int = 16,
+        drain_s: float = 10.0,
+    ) -> None:
+        self._consumer = consumer
+        self._route = route
+        self._make_producer = make_producer
+        self._drain_s = drain_s
+        self._give_up_s = float("inf")
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()  # guards _failure, _lanes and the counts
+        self._failure: Exception | None = None
+        self._lanes: dict[TopicPartition, int] = {}
+        self.message_count = 0
+        """Messages that the target has acknowledged."""
+        self.size_bytes = 0
+        """What they take in a log."""
+        self._queues: list[queue.Queue[Parcel | None]] = [
+            queue.Queue(queue_size) for _ in range(producer_count)
+        ]
+        self._readers = [
+            threading.Thread(target=self._read, args=(stream,), name=f"mirror-{stream.name}")
+            for stream in streams
+        ]
+        self._senders = [
+            threading.Thread(target=self._send, args=(waiting,), name=f"mirror-producer-{number}")
+            for number, waiting in enumerate(self._queues)
+        ]
+
+    def run(self, wait: Callable[[float], bool]) -> None:
+        """Mirror until told to stop; then send what was read, wait for it, commit and leave.
+
+        Args:
+            wait: waits for so many seconds, or less, and says whether to stop.
+
+        Raises:
+            BrokerError: a message is corrupt, a target refuses one, or what was read could not be
+                sent at the end. What is acknowledged is committed all the same.
+        """
+        for thread in (*self._senders, *self._readers):
+            thread.start()
+        try:
+            while not self._stopping.is_set() and not wait(_POLL_S):
+                pass
+        finally:
+            self._stop()
+        if self._failure is not None:
+            raise self._failure
+
+    def _stop(self) -> None:
+        """Take everything down in the order of the flow, so that what was read gets through."""
+        self._give_up_s = time.monotonic() + self._drain_s
+        self._stopping.set()
+        for reader in self._readers:
+            reader.join()
+        for waiting, sender in zip(self._queues, self._senders, strict=True):
+            while sender.is_alive():
+                try:
+                    waiting.put(None, timeout=_POLL_S)
+                    break
+                except queue.Full:
+                    continue
+            sender.join()
+        self._consumer.shutdown()
+
+    def _fail(self, error: Exception) -> None:
+        with self._lock:
+            self._failure = self._failure or error
+        self._stopping.set()
+
+    def _read(self, stream: ConsumerStream) -> None:
+        try:
+            while not self._stopping.is_set():
+                try:
+                    for chunk in stream.chunks():
+                        self._pass_on(chunk)
+                        if self._stopping.is_set():
+                            return
+                    return
+                except ConsumerTimeoutError:
+                    continue
+        except BrokerError as error:
+            self._fail(error)
+        except Exception as error:
+            logger.exception("failure in stream %s", stream.name)
+            self._fail(error)
+
+    def _pass_on(self, chunk: Chunk) -> None:
+        """Hand the whole entries of a chunk to a producer.
+
+        Raises:
+            InvalidMessageError: one is corrupt; all before it are handed on.
+            BrokerError: there is no place for them in the target.
+        """
+        found = scan(chunk.data)
+        chunk.take(found.valid_bytes)
+        if found.valid_bytes:
+            target = self._place(chunk.partition)
+            if target is None:
+                return
+            message_set = chunk.data[: found.valid_bytes]
+
+            def acknowledged(parcel: Parcel, base_offset: int) -> None:
+                chunk.finish(parcel.next_offset)
+                self._count(parcel)
+
+            self._put(
+                Parcel(
+                    chunk.partition,
+                    target,
+                    message_set,
+                    count_messages(message_set, found),
+                    chunk.offset + found.valid_bytes,
+                    acknowledged,
+                )
+            )
+        if found.fault not in (Fault.NONE, Fault.PARTIAL):
+            text = describe_fault(found.fault, chunk.offset + found.valid_bytes)
+            raise InvalidMessageError(f"{chunk.partition}: {text}")
+
+    def _place(self, source: TopicPartition) -> TopicPartition | None:
+        """Return where a partition goes, however long that takes; None if it is time to stop."""
+        has_told = False
+        while True:
+            try:
+                return self._route.place(source)
+            except _PASSING as error:
+                if not has_told:
+                    logger.warning("no place for %s: %s; trying on", source, error)
+                has_told = True
+            if self._stopping.wait(_PLACE_AGAIN_S):
+                return None
+
+    def _put(self, parcel: Parcel) -> None:
+        with self._lock:
+            lane = self._lanes.setdefault(parcel.source, len(self._lanes) % len(self._queues))
+        while self._failure is None:
+            try:
+                self._queues[lane].put(parcel, timeout=_POLL_S)
+                return
+            except queue.Full:
+                continue
+
+    def _count(self, parcel: Parcel) -> None:
+        with self._lock:
+            self.message_count += parcel.message_count
+            self.size_bytes += len(parcel.message_set)
+
+    def _send(self, waiting: queue.Queue[Parcel | None]) -> None:
+        relay = Relay(self._make_producer, wait=self._wait_for_target)
+        try:
+            while (parcel := _next(waiting, relay)) is not None:
+                relay.send(parcel)
+            relay.flush()
+        except BrokerError as error:
+            self._fail(error)
+        except Exception as error:
+            logger.exception("failure in a producer of the mirror")
+            self._fail(error)
+        finally:
+            relay.close()
+
+    def _wait_for_target(self, seconds: float) -> bool:
+        """Wait before the target is tried again; return whether it is worth while."""
+        if not self._stopping.wait(seconds):
+            return True
+        if self._failure is not None or time.monotonic() >= self._give_up_s:
+            return False
+        time.sleep(min(seconds, _POLL_S))
+        return True
+
+
+def _next(waiting: queue.Queue[Parcel | None], relay: Relay) -> Parcel | None:
+    """Return the next parcel; while there is none, have those before it acknowledged."""
+    try:
+        return waiting.get_nowait()
+    except queue.Empty:
+        relay.flush()
+        return waiting.get()

@@ -1,0 +1,159 @@
+"""One run of `pylogctl mirror run`: a service that mirrors until a signal ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from broker.client.cluster import RegistryCluster
+from broker.client.connector import ConsumerConnector
+from broker.client.mirror import Mirror, Route
+from broker.client.producer import Producer
+from broker.config import ConsumerConfig
+from pylogctl.cluster_pair import Side, cluster_name, open_side
+from pylogctl.connections import connector, open_registry
+from pylogctl.context import Environment
+from pylogctl.mirror_documents import SUMMARY
+from pylogctl.mirroring import Selection, check_no_loop
+from pylogctl.producing.sender import count_text
+from pylogctl.render import render
+from pylogctl.service_logging import set_up_logging
+from pylogctl.signals import graceful_stop
+from pylogctl.units import format_duration, format_size
+
+_CONNECT_TIMEOUT_S = 2.0
+_PRODUCE_TIMEOUT_S = 30.0
+_DRAIN_S = 10.0
+_STREAM_TIMEOUT_MS = 200
+_COMMIT_INTERVAL_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorPlan:
+    """How to mirror.
+
+    Attributes:
+        selection: which topics, and their names.
+        group: consumer group in the source.
+        stream_count: threads that read.
+        producer_count: threads that write.
+        queue_size: message sets that wait for each producer.
+        config: the consumer's settings as far as the user has set them.
+    """
+
+    selection: Selection
+    group: str
+    stream_count: int
+    producer_count: int
+    queue_size: int
+    config: ConsumerConfig
+
+
+def consumer_config(properties: dict[str, str], group: str, zookeeper: str) -> ConsumerConfig:
+    """Return the settings of a mirror's consumer.
+
+    Args:
+        properties: by the user; they go before the defaults of a mirror.
+        group: the consumer group.
+        zookeeper: registry of the source.
+
+    Raises:
+        ConfigError: a property is unknown or malformed.
+    """
+    defaults = {"autocommit.interval.ms": str(_COMMIT_INTERVAL_MS)}
+    config = ConsumerConfig.from_properties(defaults, properties)
+    # what follows is what makes it a mirror
+    return replace(
+        config,
+        group=group,
+        zookeeper=zookeeper,
+        auto_commit=True,
+        consumer_timeout_ms=_STREAM_TIMEOUT_MS,
+    )
+
+
+def run(
+    env: Environment,
+    source_env: Environment,
+    target_env: Environment,
+    plan: MirrorPlan,
+    confirm: Callable[[list[str]], None],
+) -> None:
+    """Mirror until a signal asks to stop, then finish what is under way.
+
+    Args:
+        env: where the result goes.
+        source_env: names the registry of the cluster to read from.
+        target_env: names the cluster to write to.
+        plan: what to do.
+        confirm: asks whether to begin, given the topics there are now.
+
+    Raises:
+        CliError: not confirmed, or a topic would be mirrored again and again.
+        BrokerError: a cluster is not there, a message is corrupt, or the target refuses one.
+    """
+    with ExitStack() as stack:
+        registry = stack.enter_context(open_registry(source_env))
+        source = Side(RegistryCluster(registry), connector(source_env))
+        target = stack.enter_context(open_side(target_env))
+        is_one = check_no_loop(plan.selection, source, target)
+        confirm(plan.selection.topics(source))
+        set_up_logging(env, None)
+        stop = stack.enter_context(graceful_stop())
+        mirror = _make_mirror(source, target, target_env, plan, is_one=is_one)
+        where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
+        env.note(f"mirroring from {where} in group '{plan.group}'")
+        started_s = time.monotonic()
+        try:
+            mirror.run(stop.wait)
+        finally:
+            _tell(env, plan, mirror, time.monotonic() - started_s)
+
+
+def _make_mirror(
+    source: Side,
+    target: Side,
+    target_env: Environment,
+    plan: MirrorPlan,
+    *,
+    is_one: bool,
+) -> Mirror:
+    connect = connector(target_env, connect_timeout_s=_CONNECT_TIMEOUT_S)
+    limit_s = target_env.timeout_s(_PRODUCE_TIMEOUT_S)
+    route = Route(
+        source.cluster,
+        target.cluster,
+        connect,
+        plan.selection.rename,
+        is_read=lambda topic: is_one and plan.selection.chosen.allows(topic),
+    )
+    consumer = ConsumerConnector(plan.config, connect=source.connect)
+    streams = consumer.create_message_streams_by_filter(plan.selection.chosen, plan.stream_count)
+    return Mirror(
+        consumer,
+        streams,
+        route,
+        # it is the mirror that tries again, as long as it takes
+        lambda: Producer(target.cluster, connect, retries=0, timeout_s=limit_s),
+        producer_count=plan.producer_count,
+        queue_size=plan.queue_size,
+        drain_s=_DRAIN_S,
+    )
+
+
+def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) -> None:
+    if env.settings.output is None:
+        env.note(
+            f"{count_text(mirror.message_count)}, {format_size(mirror.size_bytes)} mirrored in "
+            f"{format_duration(seconds)}"
+        )
+        return
+    record = {
+        "group": plan.group,
+        "messages": mirror.message_count,
+        "bytes": mirror.size_bytes,
+        "seconds": round(seconds, 3),
+    }
+    render(env, SUMMARY, [record])

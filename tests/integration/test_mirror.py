@@ -1,0 +1,222 @@
+"""Mirrors as processes between two clusters: killed, shared, with brokers that go away."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.client.cluster import RegistryCluster
+from broker.client.simple_consumer import SimpleConsumer
+from broker.protocol.codec import decode
+from broker.zk.embedded import EmbeddedZooKeeper
+from tests.bench.broker_process import REPOSITORY
+from tests.conftest import wait_until
+from tests.integration.group_harness import Cluster, Load, running_load
+
+pytestmark = pytest.mark.zookeeper
+
+
+class Mirror:
+    """A `pylogctl mirror run` process."""
+
+    def __init__(self, source: str, target: str, group: str, topic: str, log: Path) -> None:
+        self.log = log
+        words = ["mirror", "run", "--from-zookeeper", source, "--to-zookeeper", target, "-v"]
+        options = ["--group", group, "--include", topic, "--yes", "--streams", "2"]
+        properties = ["-X", "zk.sessiontimeout.ms=1500", "-X", "autocommit.interval.ms=100"]
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "pylogctl", *words, *options, *properties],
+                cwd=REPOSITORY,
+                stdout=output,
+                stderr=output,
+            )
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self) -> None:
+        """End it as a service manager does; it must end well."""
+        self.process.send_signal(signal.SIGTERM)
+        status = self.process.wait(30)
+        assert status == 0, self.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def target(
+    zookeeper_server: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """A second cluster, with one broker, in the same ZooKeeper under another path."""
+    chroot = f"{zookeeper_server.connect}/{uuid.uuid4().hex}"
+    cluster = Cluster(chroot, tmp_path_factory.mktemp("target"), broker_count=1)
+    yield cluster
+    cluster.stop()
+
+
+StartMirror = Callable[[], Mirror]
+
+
+@pytest.fixture
+def start_mirror(
+    cluster: Cluster, target: Cluster, topic: str, work_dir: Path
+) -> Iterator[StartMirror]:
+    """Start mirrors of the test's topic, in a group of its name."""
+    started: list[Mirror] = []
+
+    def start() -> Mirror:
+        log = work_dir / f"mirror-{len(started)}.log"
+        started.append(Mirror(cluster.zookeeper, target.zookeeper, topic, topic, log))
+        return started[-1]
+
+    yield start
+    for mirror in started:
+        if mirror.process.poll() is None:
+            mirror.kill()
+
+
+def mirrored(target: Cluster, topic: str) -> dict[str, list[int]]:
+    """Return the numbers in the target by partition of the source, each as it came first."""
+    found: dict[str, dict[int, None]] = defaultdict(dict)
+    known = RegistryCluster(target.registry)
+    for partition in known.partitions(topic):
+        address = known.leader(partition)
+        with SimpleConsumer(address.host, address.port) as consumer:
+            data, offset = bytearray(), 0
+            while piece := bytes(consumer.fetch(topic, partition.index, offset, 1 << 20).data):
+                valid = decode(piece, 0).valid_bytes
+                data += piece[:valid]
+                offset += valid
+        for _, _, payload in decode(data, 0).messages:
+            name, _, number = payload.decode().rpartition(":")
+            found[name].setdefault(int(number))
+    return {name: list(numbers) for name, numbers in found.items()}
+
+
+def await_mirrored(target: Cluster, load: Load) -> None:
+    def is_complete() -> bool:
+        found = mirrored(target, load.topic)
+        return all(len(found.get(name, [])) >= count for name, count in load.counts().items())
+
+    wait_until(is_complete, "all of it in the target", deadline_s=60)
+
+
+def await_commits(cluster: Cluster, topic: str) -> None:
+    """Wait until the mirror has committed more than there is committed now."""
+    before = sum(cluster.offsets(topic, topic).values())
+
+    def has_more() -> bool:
+        return sum(cluster.offsets(topic, topic).values()) > before
+
+    wait_until(has_more, "a commit", deadline_s=40)
+
+
+def check_complete_and_ordered(target: Cluster, load: Load) -> None:
+    found = mirrored(target, load.topic)
+    assert found == {name: list(range(count)) for name, count in load.counts().items()}
+
+
+def run_mirror(command: str, *args: str) -> dict[str, object]:
+    """Run `mirror status` or `verify`, and return its only row."""
+    result = subprocess.run(
+        [sys.executable, "-m", "pylogctl", "mirror", command, *args, "--output", "json"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        check=True,
+    )
+    (row,) = json.loads(result.stdout)["data"]
+    found: dict[str, object] = row
+    return found
+
+
+def test_mirror_when_killed_in_the_middle_then_another_one_goes_on_without_loss(
+    cluster: Cluster, target: Cluster, topic: str, start_mirror: StartMirror
+) -> None:
+    with running_load(cluster, topic) as load:
+        for _ in range(3):
+            mirror = start_mirror()
+            await_commits(cluster, topic)
+            mirror.kill()
+        last = start_mirror()
+    await_mirrored(target, load)
+
+    last.stop()
+
+    check_complete_and_ordered(target, load)
+    sides = ("--from-zookeeper", cluster.zookeeper, "--to-zookeeper", target.zookeeper)
+    compared = run_mirror("verify", *sides, "--include", topic)
+    assert compared["missing"] == 0
+    print(f"{compared['surplus']} of {compared['messages']} messages came twice after three kills")
+
+
+def test_mirror_when_stopped_then_all_that_is_mirrored_is_committed(
+    cluster: Cluster, target: Cluster, topic: str, start_mirror: StartMirror
+) -> None:
+    load = Load(cluster, topic)
+    load.produce(200)
+    mirror = start_mirror()
+    await_mirrored(target, load)
+
+    mirror.stop()
+    again = start_mirror()
+    wait_until(lambda: "owns 8 partitions" in again.log.read_text(), "the next one to start")
+    load.produce(10)
+    await_mirrored(target, load)
+    again.stop()
+
+    state = run_mirror(
+        "status", "--from-zookeeper", cluster.zookeeper, "--include", topic, "--group", topic
+    )
+    assert (state["lag_bytes"], state["mirrors"]) == (0, 0)
+    sides = ("--from-zookeeper", cluster.zookeeper, "--to-zookeeper", target.zookeeper)
+    compared = run_mirror("verify", *sides, "--include", topic, "--exact")
+    assert compared["messages"] == sum(load.counts().values())
+
+
+def test_mirror_when_brokers_of_both_sides_go_away_then_goes_on_when_they_are_back(
+    cluster: Cluster, target: Cluster, topic: str, start_mirror: StartMirror
+) -> None:
+    mirror = start_mirror()
+    with running_load(cluster, topic) as load:
+        wait_until(lambda: mirrored(target, topic), "something mirrored", deadline_s=40)
+        target.brokers[0].kill()
+        wait_until(
+            lambda: "does not take messages" in mirror.log.read_text(), "the mirror to notice"
+        )
+        target.start_broker(0)
+        wait_until(lambda: "takes messages again" in mirror.log.read_text(), "the mirror to go on")
+    await_mirrored(target, load)
+    cluster.brokers[1].kill()
+    cluster.start_broker(1)
+    load.produce(50)
+    await_mirrored(target, load)
+
+    mirror.stop()
+
+    check_complete_and_ordered(target, load)
+
+
+def test_mirrors_when_two_share_a_group_then_order_and_messages_are_kept(
+    cluster: Cluster, target: Cluster, topic: str, start_mirror: StartMirror
+) -> None:
+    first = start_mirror()
+    with running_load(cluster, topic) as load:
+        wait_until(lambda: mirrored(target, topic), "something mirrored", deadline_s=40)
+        second = start_mirror()
+        wait_until(
+            lambda: "owns 4 partitions" in second.log.read_text(), "a share of it", deadline_s=40
+        )
+    await_mirrored(target, load)
+
+    first.stop()
+    second.stop()
+
+    check_complete_and_ordered(target, load)
