@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from broker.log.log import Log
 from broker.server.lifecycle import Broker
 from tests.broker.server.peer import Peer
 
@@ -30,6 +32,20 @@ def connect() -> Iterator[PeerFactory]:
 def peer(running_broker: Broker, connect: PeerFactory) -> Peer:
     """A connection to `running_broker`."""
     return connect(running_broker)
+
+
+@pytest.fixture
+def held_flushes(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Hold back every flush until the event is set."""
+    may_flush = threading.Event()
+    flush = Log.flush
+
+    def flush_later(log: Log) -> None:
+        may_flush.wait(30)
+        flush(log)
+
+    monkeypatch.setattr(Log, "flush", flush_later)
+    return may_flush
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from broker.protocol.responses import decode_document, decode_read_response
 from broker.server.acceptor import AddressInUseError, listen
 from broker.server.lifecycle import Broker
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
-from tests.broker.server.peer import Peer, read_request
+from tests.broker.server.peer import Peer, extension_frame, read_request
 from tests.conftest import wait_until
 
 ONE = encode([b"one message"])
@@ -258,11 +258,10 @@ def test_shutdown_request_when_several_ask_then_all_are_answered(
     running_broker: Broker, connect: PeerFactory
 ) -> None:
     peers = [connect(running_broker) for _ in range(3)]
+    fetch = encode_request(FetchRequest("events", 0, 0, 10))
     for peer in peers:
-        peer.send_extension(ShutdownRequest(force=True))
-        peer.send(FetchRequest("events", 0, 0, 10))
-    wait_until(lambda: running_broker.status()["connections"] == 3, "the connections")
-    assert running_broker.wait_for_shutdown_request(20)
+        peer.send_bytes(extension_frame(ShutdownRequest(force=True)) + fetch)
+    wait_until(lambda: len(running_broker._on_flushed) == 3, "the requests")
     stopping = in_background(running_broker.stop)
     for peer in peers:
         assert json.loads(decode_document(peer.receive_extension()))

@@ -34,20 +34,6 @@ ONE = encode([b"one message"])
 NEVER_MS = 3_600_000
 
 
-@pytest.fixture
-def held_flushes(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
-    """Hold back every flush until the event is set."""
-    may_flush = threading.Event()
-    flush = Log.flush
-
-    def flush_later(log: Log) -> None:
-        may_flush.wait(30)
-        flush(log)
-
-    monkeypatch.setattr(Log, "flush", flush_later)
-    return may_flush
-
-
 def test_publish_when_acks_are_0_then_not_answered(peer: Peer) -> None:
     peer.send_extension(publish_request("events", ONE, acks=Acks.NONE))
     peer.flush("events")
