@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+from collections import defaultdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.client.accumulator import Accumulator, BatchRules, Parcel
+from broker.client.delivery import QueuedDelivery
+from broker.topic import TopicPartition
+from tests.doubles import FakeClock
+
+A, B = TopicPartition("t", 0, 0), TopicPartition("t", 0, 1)
+
+
+class Queue:
+    """An accumulator with a clock, and short ways to use it."""
+
+    def __init__(self, **rules: float) -> None:
+        self.clock = FakeClock()
+        self.accumulator = Accumulator(BatchRules(**rules))  # type: ignore[arg-type]  # by name
+
+    def add(self, partition: TopicPartition, *payloads: bytes) -> bool:
+        delivery = QueuedDelivery(partition, None, len(payloads))
+        return self.accumulator.add(partition, payloads, delivery, self.clock.monotonic_s())
+
+    def take(self) -> list[Parcel]:
+        return self.accumulator.take(self.clock.monotonic_s())
+
+    def take_payloads(self) -> list[list[list[bytes]]]:
+        """Return the payloads of each batch of each parcel."""
+        return [[batch.payloads for batch in parcel.batches] for parcel in self.take()]
+
+    @property
+    def wait_s(self) -> float | None:
+        return self.accumulator.wait_s(self.clock.monotonic_s())
+
+
+def test_take_when_batch_is_not_full_then_nothing_until_it_is_old_enough() -> None:
+    queue = Queue(batch_count=3, linger_s=5)
+    queue.add(A, b"1")
+    assert queue.take() == []
+    assert queue.wait_s == 5
+    queue.clock.advance(2)
+    queue.add(A, b"2")
+    assert queue.wait_s == 3
+    queue.clock.advance(3)
+    assert queue.take_payloads() == [[[b"1", b"2"]]]
+
+
+def test_take_when_batch_is_full_by_count_then_at_once_and_alone() -> None:
+    queue = Queue(batch_count=2, linger_s=5)
+    queue.add(A, b"1", b"2", b"3")
+    assert queue.wait_s == 0
+    assert queue.take_payloads() == [[[b"1", b"2"]]]
+
+
+def test_take_when_batches_are_full_then_one_parcel_has_them_all() -> None:
+    queue = Queue(batch_count=2)
+    queue.add(A, b"1", b"2", b"3", b"4")
+    assert queue.take_payloads() == [[[b"1", b"2"], [b"3", b"4"]]]
+
+
+def test_take_when_next_message_does_not_fit_then_batch_is_full_by_bytes() -> None:
+    queue = Queue(batch_bytes=10)
+    queue.add(A, b"123456")
+    assert queue.take() == []
+    queue.add(A, b"1234567")
+    assert queue.take_payloads() == [[[b"123456"]]]
+
+
+def test_take_when_message_is_larger_than_a_batch_then_has_one_to_itself() -> None:
+    queue = Queue(batch_bytes=3)
+    queue.add(A, b"1", b"12345", b"2")
+    assert queue.take_payloads() == [[[b"1"], [b"12345"]]]
+
+
+def test_take_when_partition_is_under_way_then_only_others() -> None:
+    queue = Queue(batch_count=1)
+    queue.add(A, b"1")
+    (parcel,) = queue.take()
+    queue.add(A, b"2")
+    queue.add(B, b"3")
+    assert queue.take_payloads() == [[[b"3"]]]
+    assert queue.wait_s is None
+    queue.accumulator.finish(parcel)
+    assert queue.take_payloads() == [[[b"2"]]]
+
+
+def test_take_when_parcel_was_put_back_then_it_comes_first_and_in_its_time() -> None:
+    queue = Queue(batch_count=1)
+    queue.add(A, b"1")
+    (parcel,) = queue.take()
+    queue.add(A, b"2")
+    queue.accumulator.put_back(parcel, queue.clock.monotonic_s() + 4)
+    assert queue.take() == []
+    assert queue.wait_s == 4
+    queue.clock.advance(4)
+    assert queue.take() == [parcel]
+    queue.accumulator.finish(parcel)
+    assert queue.take_payloads() == [[[b"2"]]]
+
+
+def test_retry_now_when_a_parcel_waits_then_it_waits_no_more() -> None:
+    queue = Queue(batch_count=1)
+    queue.add(A, b"1")
+    (parcel,) = queue.take()
+    queue.accumulator.put_back(parcel, queue.clock.monotonic_s() + 4)
+    queue.accumulator.retry_now()
+    assert queue.take() == [parcel]
+
+
+def test_take_when_a_request_is_full_then_partitions_take_turns() -> None:
+    queue = Queue(batch_count=1, batch_bytes=16 << 20)
+    queue.add(A, bytes(9 << 20))
+    queue.add(B, b"1")
+    (first,) = queue.take()
+    assert first.partition == A
+    queue.accumulator.finish(first)
+    queue.add(A, bytes(9 << 20))
+    assert [parcel.partition for parcel in queue.take()] == [B, A]
+
+
+def test_take_when_a_partition_has_much_then_a_parcel_has_about_a_mebibyte() -> None:
+    queue = Queue(batch_count=1)
+    queue.add(A, *[bytes(400_000)] * 5)
+    (parcel,) = queue.take()
+    assert len(parcel.batches) == 3
+
+
+def test_has_room_when_nothing_waits_then_for_any_number() -> None:
+    queue = Queue(capacity=2)
+    assert queue.accumulator.has_room(5)
+    queue.add(A, b"1")
+    assert queue.accumulator.has_room(1)
+    assert not queue.accumulator.has_room(2)
+
+
+def test_has_room_when_messages_are_under_way_then_they_take_none() -> None:
+    queue = Queue(capacity=1, batch_count=1)
+    queue.add(A, b"1")
+    assert not queue.accumulator.has_room(1)
+    queue.take()
+    assert queue.accumulator.has_room(1)
+
+
+def test_add_when_sender_need_not_know_then_says_so() -> None:
+    queue = Queue(batch_count=3)
+    assert queue.add(A, b"1")
+    assert not queue.add(A, b"2")
+    assert queue.add(A, b"3")
+    assert queue.add(A, b"4")
+
+
+def test_close_batches_when_called_then_all_is_due_and_told() -> None:
+    queue = Queue(batch_count=2)
+    queue.add(A, b"1", b"2")
+    (parcel,) = queue.take()
+    queue.add(A, b"3")
+    queue.add(B, b"4")
+    batches = queue.accumulator.close_batches()
+    assert [batch.payloads for batch in batches] == [[b"1", b"2"], [b"3"], [b"4"]]
+    queue.accumulator.finish(parcel)
+    assert queue.take_payloads() == [[[b"3"]], [[b"4"]]]
+
+
+def test_take_all_when_some_is_to_be_retried_then_has_that_first() -> None:
+    queue = Queue(batch_count=1)
+    queue.add(A, b"1")
+    (parcel,) = queue.take()
+    queue.accumulator.put_back(parcel, float("inf"))
+    queue.add(A, b"2")
+    found = [batch.payloads for one in queue.accumulator.take_all() for batch in one.batches]
+    assert found == [[b"1"], [b"2"]]
+    assert queue.accumulator.is_empty
+    queue.accumulator.finish(parcel)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.sampled_from([A, B]), st.integers(1, 5)),
+        st.tuples(st.just("take"), st.booleans(), st.just(0)),
+        st.tuples(st.just("advance"), st.just(None), st.integers(1, 3)),
+    ),
+    max_size=60,
+)
+
+
+@given(steps=STEPS, batch_count=st.integers(1, 4), batch_bytes=st.integers(1, 6))
+def test_messages_when_anything_happens_then_each_comes_out_once_and_in_order(
+    steps: list[tuple[str, object, int]], batch_count: int, batch_bytes: int
+) -> None:
+    queue = Queue(batch_count=batch_count, batch_bytes=batch_bytes, linger_s=2)
+    added: dict[TopicPartition, list[bytes]] = defaultdict(list)
+    sent: dict[TopicPartition, list[bytes]] = defaultdict(list)
+
+    def take(*, fails: bool) -> None:
+        for parcel in queue.take():
+            if fails:
+                queue.accumulator.put_back(parcel, queue.clock.monotonic_s() + 1)
+                continue
+            for batch in parcel.batches:
+                assert 0 < len(batch.payloads) <= batch_count
+                assert batch.size_bytes <= batch_bytes or len(batch.payloads) == 1
+                sent[parcel.partition] += batch.payloads
+            queue.accumulator.finish(parcel)
+
+    number = 0
+    for what, which, count in steps:
+        if what == "add":
+            assert isinstance(which, TopicPartition)
+            payloads = [b"%d" % one for one in range(number, number + count)]
+            number += count
+            queue.add(which, *payloads)
+            added[which] += payloads
+        elif what == "take":
+            take(fails=bool(which))
+        else:
+            queue.clock.advance(count)
+        waiting = sum(map(len, added.values())) - sum(map(len, sent.values()))
+        assert queue.accumulator.message_count <= waiting
+    while (wait_s := queue.wait_s) is not None:
+        queue.clock.advance(wait_s)
+        take(fails=False)
+    assert sent == added
+    assert queue.accumulator.is_empty
+    assert queue.accumulator.message_count == 0
