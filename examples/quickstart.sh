@@ -40,14 +40,15 @@ say "2. Pipe a file into a topic"
 printf '  $ cat %s | pylogctl produce demo\n' "$input"
 cat "$input" | pylogctl produce demo
 
-say "3. Read it back and compare"
-printf '  $ pylogctl consume demo --from-beginning --exit-at-end | cmp - %s\n' "$input"
-pylogctl consume demo --from-beginning --exit-at-end >"$work/out"
+say "3. Read it back in a group and compare"
+printf '  $ pylogctl consume --group g --from-beginning --exit-at-end | cmp - %s\n' "$input"
+pylogctl consume --group g --from-beginning --exit-at-end >"$work/out"
 cmp "$work/out" "$input"
 echo "  $(wc -l <"$work/out") lines, identical"
 
 say "4. Look around"
 run pylogctl topic describe demo
+run pylogctl group describe g
 run pylogctl zk tree /brokers
 
 say "5. Verify what is on disk"
@@ -65,6 +66,6 @@ All of it worked. To go on with a broker that stays:
     . .venv/bin/activate
     pylogctl broker start                        # in one terminal
     journalctl -f | pylogctl produce syslog      # in another
-    pylogctl consume syslog --from-beginning     # in a third
+    pylogctl consume --group g --from-beginning  # in a third
     pylogctl --help
 TXT
