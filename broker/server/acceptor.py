@@ -143,8 +143,14 @@ class Acceptor:
             self._peer_log.warn(address, f"{exceeded} is reached")
             sock.close()
             return
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._send_bytes:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._send_bytes:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_bytes)
+        except OSError as error:  # on some systems, if the client has left already
+            self._count.leave(address)
+            self._peer_log.warn(address, error)
+            sock.close()
+            return
         next(self._processors).adopt(sock, address)

@@ -105,6 +105,11 @@ class Processor:
 
     def adopt(self, sock: socket.socket, address: str) -> None:
         """Take over a new connection; callable from any thread."""
+        if not self._thread.is_alive():
+            # it ended by a bug, and told of it: better no connection than one nobody serves
+            sock.close()
+            self._on_close(address)
+            return
         self._arrived.append((sock, address))
         self._signal()
 

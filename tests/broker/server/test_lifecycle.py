@@ -12,7 +12,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.errors import BrokerError, ConfigError, LogLockedError, ShuttingDownError
 from broker.log.manager import LogManager
-from broker.protocol.codec import encode
+from broker.protocol.codec import decode, encode
 from broker.protocol.requests import FetchRequest, ShutdownRequest, encode_request
 from broker.protocol.responses import decode_document, decode_read_response
 from broker.server.acceptor import AddressInUseError, listen
@@ -328,6 +328,53 @@ def test_stop_when_flushing_fails_then_the_rest_is_done_and_no_marker_written(
     assert "cannot flush events[0-0]" in caplog.text
     assert not (tmp_path / "data" / MARKER).exists()
     assert peer.is_closed()
+
+
+def test_stop_when_clients_publish_all_the_time_then_all_acknowledged_is_kept(
+    start_broker: BrokerFactory,
+) -> None:
+    first = start_broker(num_threads=2)
+    acknowledged: set[bytes] = set()
+
+    def publish(client: int) -> None:
+        with Peer(first.port) as peer:
+            for number in range(1_000_000):
+                payload = b"%d %d" % (client, number)
+                try:
+                    published = peer.publish("events", encode([payload]))
+                except (EOFError, OSError):
+                    return
+                if published.error == 0:
+                    acknowledged.add(payload)
+
+    publishing = [threading.Thread(target=publish, args=(client,)) for client in range(4)]
+    for thread in publishing:
+        thread.start()
+    wait_until(lambda: len(acknowledged) > 100, "a hundred sets")
+    first.stop()
+    for thread in publishing:
+        thread.join()
+    second = start_broker()
+    assert second.status()["clean_start"] is True
+    with Peer(second.port) as peer:
+        found = [
+            payload
+            for _, _, payload in decode(peer.fetch("events", 0, max_bytes=1 << 28)[1], 0).messages
+        ]
+    assert len(found) == len(set(found))
+    assert acknowledged <= set(found)
+
+
+def test_broker_when_listening_on_an_ipv6_address_then_serves_there(
+    start_broker: BrokerFactory,
+) -> None:
+    try:
+        broker = start_broker(host="::1")
+    except AddressInUseError:
+        pytest.skip("this machine has no IPv6")
+    with socket.create_connection(("::1", broker.port), timeout=20) as sock:
+        sock.sendall(encode_request(FetchRequest("events", 0, 0, 10)))
+        assert sock.recv(6) == b"\0\0\0\2\0\0"
 
 
 def test_address_when_listening_on_all_then_the_host_name_is_advertised(

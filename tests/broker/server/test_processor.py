@@ -342,3 +342,21 @@ def test_peer_log_when_bad_frames_repeat_then_one_line(
             assert client.recv(1) == b""
     assert bench.metrics.bad_frames == 5
     assert caplog.text.count("closed a connection of client") == 1
+
+
+def test_processor_when_it_ended_by_a_bug_then_new_connections_are_closed(
+    bench: Bench, expects_bugs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    bench.start(lambda frame: None)
+    old = bench.connect("old")
+    monkeypatch.setattr(bench.processor, "_take_arrived", fail)
+    broken = bench.connect("broken")
+    assert old.recv(1) == b""
+    wait_until(lambda: not bench.processor._thread.is_alive(), "the end of the thread")
+    late = bench.connect("late")
+    assert late.recv(1) == b""
+    assert bench.left == ["old", "late"]
+    broken.close()
