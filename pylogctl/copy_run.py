@@ -40,6 +40,8 @@ from pylogctl.whole_ranges import resolve_whole, total_bytes
 _TIMEOUT_S = 30.0
 _FETCH_BYTES = 1 << 20
 _MAX_WAIT_MS = 500
+_MAX_IN_FLIGHT = 8
+"""Sets of up to a fetch each: enough to keep a broker busy, and few to be unsure of at an error."""
 
 Ranges = Mapping[TopicPartition, ResolvedRange]
 Placement = Mapping[TopicPartition, TopicPartition]
@@ -145,7 +147,11 @@ def _copy(
     limit_s = env.timeout_s(_TIMEOUT_S)
     pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
     in_bytes = plan.rate is not None and plan.rate.in_bytes
-    relay = Relay(lambda: Producer(target.cluster, target.connect, timeout_s=limit_s))
+    relay = Relay(
+        lambda: Producer(
+            target.cluster, target.connect, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
+        )
+    )
     with ExitStack() as stack:
         stack.callback(relay.close)
         meter = stack.enter_context(progress(env, "copy", total_bytes(ranges)))

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from broker.client.cluster import RegistryCluster
 from broker.client.connector import ConsumerConnector
+from broker.client.discovery import LockedCluster
 from broker.client.mirror import Mirror, Route
 from broker.client.producer import Producer
 from broker.config import ConsumerConfig
@@ -26,6 +27,7 @@ from pylogctl.units import format_duration, format_size
 _CONNECT_TIMEOUT_S = 2.0
 _PRODUCE_TIMEOUT_S = 30.0
 _DRAIN_S = 10.0
+_MAX_IN_FLIGHT = 8
 _STREAM_TIMEOUT_MS = 200
 _COMMIT_INTERVAL_MS = 1000
 
@@ -122,9 +124,10 @@ def _make_mirror(
 ) -> Mirror:
     connect = connector(target_env, connect_timeout_s=_CONNECT_TIMEOUT_S)
     limit_s = target_env.timeout_s(_PRODUCE_TIMEOUT_S)
+    target_cluster = LockedCluster(target.cluster)
     route = Route(
         source.cluster,
-        target.cluster,
+        target_cluster,
         connect,
         plan.selection.rename,
         is_read=lambda topic: is_one and plan.selection.chosen.allows(topic),
@@ -136,7 +139,9 @@ def _make_mirror(
         streams,
         route,
         # it is the mirror that tries again, as long as it takes
-        lambda: Producer(target.cluster, connect, retries=0, timeout_s=limit_s),
+        lambda: Producer(
+            target_cluster, connect, retries=0, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
+        ),
         producer_count=plan.producer_count,
         queue_size=plan.queue_size,
         drain_s=_DRAIN_S,

@@ -55,7 +55,7 @@ class Route:
 
     Args:
         source: the cluster messages come from.
-        target: the cluster they go to.
+        target: the cluster they go to; one that several threads may ask if producers ask it, too.
         connect: makes connections to brokers of the target.
         rename: gives the name of a topic in the target.
         is_read: says whether a topic of the target is mirrored itself, as it may be where both

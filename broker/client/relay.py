@@ -139,7 +139,7 @@ class Relay:
             while window and window[0][0].is_done:
                 delivery, parcel = window[0]
                 if delivery.error is not None:
-                    raise delivery.error
+                    raise _named(delivery.error, parcel)
                 if only_told and delivery.base_offset < 0:
                     break
                 window.popleft()
@@ -194,3 +194,11 @@ class Relay:
 
 def _is_acknowledged(delivery: Delivery) -> bool:
     return delivery.is_done and delivery.error is None and delivery.base_offset >= 0
+
+
+def _named(error: BrokerError, parcel: Parcel) -> BrokerError:
+    """Return why a set was refused; if for what is in it, with where it is from."""
+    if not isinstance(error, _HOPELESS):
+        return error
+    where = f"messages of {parcel.source} before {parcel.next_offset}"
+    return type(error)(f"{parcel.target} does not take {where}: {error}")

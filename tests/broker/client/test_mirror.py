@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, BrokerError, Connection, Producer, StaticCluster, TopicPartition
+from broker.client.discovery import LockedCluster
 from broker.client.lease import Lease
 from broker.client.mirror import Mirror, Route
 from broker.client.owned import OwnedPartition
@@ -114,8 +115,9 @@ def start_mirror() -> Iterator[StartMirror]:
     clusters: list[StaticCluster] = []
 
     def start(group: Group, broker: Broker, **options: object) -> Running:
-        target = StaticCluster([address_of(broker)], connect)
-        clusters.append(target)
+        brokers = StaticCluster([address_of(broker)], connect)
+        clusters.append(brokers)
+        target = LockedCluster(brokers)
         route = Route(SourceCluster(), target, connect, lambda topic: f"m.{topic}")
         mirror = Mirror(
             group,

@@ -140,8 +140,8 @@ def test_send_when_the_set_is_damaged_then_is_not_tried_again(target: Target) ->
     damaged = bytearray(build_set([b"x" * 10]))
     damaged[-1] ^= 1
 
-    with pytest.raises(InvalidMessageError):
-        target.send_set(bytes(damaged), 1)
+    with pytest.raises(InvalidMessageError, match=r"not take messages of a\[9-0\] before 77: "):
+        target.send_set(bytes(damaged), 77)
         target.relay.flush()
 
     assert target.attempts == []

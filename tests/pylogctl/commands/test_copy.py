@@ -287,3 +287,35 @@ def test_copy_when_interrupted_then_tells_where_to_go_on(
     assert copy("t", "u", "-o", found[1]).status == ExitStatus.OK
 
     assert payloads(target, "u") == numbers(0, 20_000)
+
+
+def test_copy_when_the_target_goes_away_then_tells_what_is_confirmed(
+    pair: tuple[Broker, Broker], copy: Invoke, spawn: Spawn
+) -> None:
+    source, target = pair
+    fill(source, "t", numbers(0, 20_000))
+    sides = ("--from-broker", at(source), "--to-broker", at(target))
+
+    with spawn("copy", "t", "u", "--rate", "4000/s", "--timeout", "1s", *sides) as process:
+        wait_until(lambda: len(payloads(target, "u")) > 2500, "more than the window to arrive")
+        target.stop()
+        _, stderr = process.communicate(timeout=60)
+
+    assert process.returncode == ExitStatus.UNREACHABLE
+    found = re.search(rb"; (\d+) messages confirmed in the target", stderr)
+    assert found is not None
+    assert 0 < int(found[1]) <= len(payloads(target, "u"))
+    assert b"to copy the rest: -o 0-0=" in stderr
+
+
+def test_copy_when_a_message_is_too_large_for_the_target_then_says_which(
+    start_broker: Callable[..., Broker], tmp_path: Path, invoke: Invoke
+) -> None:
+    source = start_broker(data_dir=tmp_path / "source")
+    target = start_broker(broker_id=7, data_dir=tmp_path / "target", max_message_bytes=100)
+    fill(source, "t", [b"x" * 101])
+
+    result = invoke("copy", "t", "u", "--from-broker", at(source), "--to-broker", at(target))
+
+    assert result.status == ExitStatus.USAGE
+    assert "u[7-0] does not take messages of t[0-0] before 111" in result.stderr
