@@ -20,6 +20,7 @@ class OwnedPartition:
         finished: the offset after the last message the application has finished; -1 at first.
         committed: what the store is known to have.
         is_released: nothing of it may be handed out any more.
+        current_messages: the decoded ones that are being handed out; a release empties the list.
         is_blocked: it stands at a message that cannot be read, or an offset that is not there.
 
     Args:
@@ -35,6 +36,7 @@ class OwnedPartition:
         "_skip",
         "arrived",
         "committed",
+        "current_messages",
         "fetch_offset",
         "finished",
         "is_blocked",
@@ -60,6 +62,7 @@ class OwnedPartition:
         self.is_released = False
         self.is_blocked = False
         self.arrived = MessageStream(self.finished)
+        self.current_messages: list[tuple[int, int, bytes]] = []
         self._skip = stored or Position(-1)
         if finished_here and finished_here.offset == self._skip.offset:
             self._skip = max(self._skip, finished_here)

@@ -123,6 +123,7 @@ class ConsumerStream:
         self._messages = _NOTHING
         self._in_hand: tuple[int, int] | None = None
         self._fault: tuple[OwnedPartition, Fault] | None = None
+        self._wanted_seek: tuple[OwnedPartition, int] | None = None
         self._iterator: Iterator[GroupMessage] | None = None
 
     def __iter__(self) -> Iterator[GroupMessage]:
@@ -214,14 +215,19 @@ class ConsumerStream:
         if owned is None:
             return False
         if owned is self._current:
-            self._messages = _NOTHING
-            self._in_hand = None
+            # the message in hand is finished first, when the next one is asked for
+            owned.current_messages.clear()
+            self._wanted_seek = (owned, offset)
+        else:
+            self._seek(owned, offset)
+        return True
+
+    def _seek(self, owned: OwnedPartition, offset: int) -> None:
         if self._fault and self._fault[0] is owned:
             self._fault = None
         self._restart(owned, offset)
         owned.seek_offset = offset
         self._on_room()
-        return True
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -252,6 +258,7 @@ class ConsumerStream:
         """Hand out nothing more of a partition, and drop what waits."""
         with self._changed:
             owned.is_released = True
+            owned.current_messages.clear()
             self._owned_partitions.pop(owned.partition, None)
             kept = [one for one in self._arrivals if one.owned is not owned]
             self._arrivals = deque(kept)
@@ -294,9 +301,9 @@ class ConsumerStream:
                 if next_offset != offset:
                     owned.finished = next_offset
                 else:
-                    owned.finish_inner(offset, length_hint(messages))
-                if owned.is_released or now_s() >= lease.until_s:
-                    break
+                    self._finish_inner(owned, offset)
+                if now_s() >= lease.until_s:
+                    break  # a release ends the loop by emptying the list
 
     def _finish(self, offset: int, next_offset: int) -> None:
         owned = self._current
@@ -306,11 +313,20 @@ class ConsumerStream:
         if next_offset != offset:
             owned.finished = next_offset
         else:
-            owned.finish_inner(offset, length_hint(self._messages))
+            self._finish_inner(owned, offset)
+
+    def _finish_inner(self, owned: OwnedPartition, offset: int) -> None:
+        remaining_count = length_hint(self._messages)
+        # in this order: a release sets the flag before it empties the list that is counted
+        if not owned.is_released:
+            owned.finish_inner(offset, remaining_count)
 
     def _await_messages(self) -> OwnedPartition | None:
         """Return the partition whose messages come next; None at the end of the stream."""
         deadline_s = self._deadline_s()
+        if self._wanted_seek is not None:
+            self._seek(*self._wanted_seek)
+            self._wanted_seek = None
         while not self._is_ended:
             owned = self._current
             if owned is not None and owned.is_released:
@@ -336,13 +352,17 @@ class ConsumerStream:
         data = owned.add(arrival.offset, arrival.data)
         if data is None:
             return
-        decoded = decode(data, owned.arrived.offset)
+        whole = data.obj
+        # what was put together out of pieces is bytes already, and need not be copied again
+        buffer = whole if isinstance(whole, bytes) and len(whole) == len(data) else data
+        decoded = decode(buffer, owned.arrived.offset)
         owned.arrived.take(decoded.valid_bytes)
         messages = decoded.messages
         owned.drop_finished(messages)
         if decoded.fault not in (Fault.NONE, Fault.PARTIAL):
             owned.is_blocked = True
             self._fault = (owned, decoded.fault)
+        owned.current_messages = messages
         self._current, self._messages = owned, iter(messages)
         if not messages:
             owned.finished = max(owned.finished, owned.arrived.offset)

@@ -31,10 +31,9 @@ def shared_cluster(
 @pytest.fixture
 def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
     """The shared brokers without any members; those that a test starts end with it."""
+    shared_cluster.connect()
     yield shared_cluster
-    for member in shared_cluster.members:
-        member.kill()
-    shared_cluster.members.clear()
+    shared_cluster.disconnect()
 
 
 @pytest.fixture

@@ -109,13 +109,28 @@ class Cluster:
         self.zookeeper = zookeeper
         self.partition_count = partition_count
         self.registry = Registry(zookeeper)
-        self.registry.start()
         self._directory = directory
         self._numbers = itertools.count()
         self.members: list[Member] = []
         self.brokers: dict[int, BrokerProcess] = {}
         for broker_id in range(broker_count):
             self.start_broker(broker_id)
+
+    def connect(self) -> None:
+        """Connect to the registry, until `disconnect`."""
+        self.registry = Registry(self.zookeeper)
+        self.registry.start()
+
+    def disconnect(self) -> None:
+        """End all members, and the connection to the registry.
+
+        Kazoo's thread draws random numbers, which Hypothesis takes for a fault of a test of its
+        own that runs meanwhile.
+        """
+        for member in self.members:
+            member.kill()
+        self.members.clear()
+        self.registry.stop()
 
     def start_broker(self, broker_id: int) -> None:
         """Start a broker, with the data it had before."""
@@ -220,12 +235,9 @@ class Cluster:
         wait_until(is_complete, "delivery of every message", deadline_s=40)
 
     def stop(self) -> None:
-        """End all processes."""
-        for member in self.members:
-            member.kill()
+        """End the brokers."""
         for broker in self.brokers.values():
             broker.kill()
-        self.registry.stop()
 
 
 class Load(threading.Thread):

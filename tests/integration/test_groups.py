@@ -165,6 +165,7 @@ def test_group_when_zookeeper_restarts_then_it_goes_on(java: Java, work_dir: Pat
     server.start()
     port = int(server.connect.rpartition(":")[2])
     cluster = Cluster(server.connect, work_dir, broker_count=1)
+    cluster.connect()
     try:
         with running_load(cluster, "restart") as load:
             members = [cluster.join("g", "restart:1") for _ in range(2)]
@@ -186,5 +187,6 @@ def test_group_when_zookeeper_restarts_then_it_goes_on(java: Java, work_dir: Pat
         for member in members:
             check_order(member, max_jumps=3)
     finally:
+        cluster.disconnect()
         cluster.stop()
         server.stop()

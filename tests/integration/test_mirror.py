@@ -58,7 +58,9 @@ def target(
     """A second cluster, with one broker, in the same ZooKeeper under another path."""
     chroot = f"{zookeeper_server.connect}/{uuid.uuid4().hex}"
     cluster = Cluster(chroot, tmp_path_factory.mktemp("target"), broker_count=1)
+    cluster.connect()
     yield cluster
+    cluster.disconnect()
     cluster.stop()
 
 

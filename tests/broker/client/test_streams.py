@@ -255,6 +255,47 @@ def test_skip_corrupt_when_called_then_the_partition_goes_on_behind_the_message(
     assert take(stream, 1) == [b"c"]
 
 
+def test_seek_when_called_in_a_loop_then_the_loop_goes_on_there(stream: ConsumerStream) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+    given = []
+
+    for message in stream:
+        given.append(message[4])
+        if given == [b"a"]:
+            stream.seek(PARTITION, 22)
+            stream.put(Arrival(owned, 33, THREE))  # was on its way
+            stream.put(Arrival(owned, 22, THREE[22:]))
+        if message[4] == b"c":
+            break
+
+    assert given == [b"a", b"c"]
+    assert (owned.seek_offset, owned.position) == (22, Position(22))
+
+
+def test_release_when_a_message_of_a_set_is_in_hand_then_it_does_not_count_as_finished(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, build_set([b"a", b"b", b"c", b"d"], Codec.GZIP)))
+    take(stream, 2)
+
+    stream.release(owned)
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+
+    assert owned.position == Position(0, 1)
+
+
+def test_stream_when_bytes_are_a_slice_of_others_then_reads_only_the_slice(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, memoryview(b"frame" + THREE)[5:]))
+
+    assert take(stream, 3) == [b"a", b"b", b"c"]
+
+
 def test_stream_when_a_jump_arrives_then_everything_before_counts_as_finished(
     stream: ConsumerStream,
 ) -> None:
