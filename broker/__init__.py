@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from broker.client.cluster import RegistryCluster, StaticCluster
     from broker.client.connection import Connection
     from broker.client.connector import ConsumerConnector
+    from broker.client.handling import RetryingHandler
     from broker.client.offsets_file import FileOffsets
     from broker.client.offsets_sqlite import SqliteOffsets
     from broker.client.producer import Producer
+    from broker.client.retry_store import RetryMessage, RetryPolicy, RetryStore
     from broker.client.simple_consumer import SimpleConsumer
     from broker.client.streams import ConsumerStream
     from broker.client.subscription import Blacklist, Whitelist
@@ -42,6 +44,10 @@ __all__ = [
     "Producer",
     "Registry",
     "RegistryCluster",
+    "RetryMessage",
+    "RetryPolicy",
+    "RetryStore",
+    "RetryingHandler",
     "SimpleConsumer",
     "SqliteOffsets",
     "StaticCluster",
@@ -64,6 +70,10 @@ _MODULE_OF = {
     "Producer": "broker.client.producer",
     "Registry": "broker.zk.registry",
     "RegistryCluster": "broker.client.cluster",
+    "RetryMessage": "broker.client.retry_store",
+    "RetryPolicy": "broker.client.retry_store",
+    "RetryStore": "broker.client.retry_store",
+    "RetryingHandler": "broker.client.handling",
     "SimpleConsumer": "broker.client.simple_consumer",
     "SqliteOffsets": "broker.client.offsets_sqlite",
     "StaticCluster": "broker.client.cluster",

@@ -72,6 +72,14 @@ class OffsetStoreError(BrokerError):
     """A store of a group's offsets, other than the registry, could not be read or written."""
 
 
+class RetryStoreError(BrokerError):
+    """A store of messages to be handled again could not be read or written."""
+
+
+class RetryStoreBusyError(RetryStoreError):
+    """A store of messages to be handled again is in use by another process."""
+
+
 class TopicNotFoundError(BrokerError):
     """A topic that was asked for exists on no broker."""
 

@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy topic group log mirror audit perf zk doctor completion man help version' words=''
+        commands='broker produce consume copy topic group retry log mirror audit perf zk doctor completion man help version' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -33,8 +33,8 @@ __pylogctl_tables() {
         valued='-D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning -g --group --default-offset --commit --commit-interval --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--include --exclude -p --partition -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning -g --group --default-offset --commit --commit-interval --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude -p --partition -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
     'pylogctl copy')
         commands='' words=''
         options='-o --offset -n --max-messages --keep-partition --rate --verify --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -111,6 +111,18 @@ __pylogctl_tables() {
         commands='' words='@group'
         options='--wait --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--wait --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl retry')
+        commands='list drain' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl retry list')
+        commands='' words='@dir'
+        options='--dead --output --columns --sort --no-header --raw-numbers -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort --log-format --color' ;;
+    'pylogctl retry drain')
+        commands='' words='@dir'
+        options='--all --exec --retry-backoff --max-attempts -D --delimiter -0 --null -L --length-prefixed --hex --base64 -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--exec --retry-backoff --max-attempts -D --delimiter -L --length-prefixed --log-format --color' ;;
     'pylogctl log')
         commands='dump verify stat recover' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -278,6 +290,8 @@ __pylogctl_values() {
     'pylogctl consume -L' | 'pylogctl consume --length-prefixed') words='u32be u32le u64be varint' ;;
     'pylogctl consume --payload-encoding') words='auto utf8 base64 hex' ;;
     'pylogctl consume --to-dir') words='@dir' ;;
+    'pylogctl consume --retry-dir') words='@dir' ;;
+    'pylogctl consume --retry-backoff') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --order') words='arrival partition' ;;
     'pylogctl consume --on-corrupt') words='stop skip raw' ;;
     'pylogctl consume --fetch-size') words='64KiB 1MiB 16MiB 1GiB' ;;
@@ -385,6 +399,18 @@ __pylogctl_values() {
     'pylogctl group rebalance --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl group rebalance --log-format') words='text json' ;;
     'pylogctl group rebalance --color') words='auto always never' ;;
+    'pylogctl retry --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl retry --log-format') words='text json' ;;
+    'pylogctl retry --color') words='auto always never' ;;
+    'pylogctl retry --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl retry --progress') words='auto always never' ;;
+    'pylogctl retry list --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl retry list --log-format') words='text json' ;;
+    'pylogctl retry list --color') words='auto always never' ;;
+    'pylogctl retry drain --retry-backoff') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl retry drain -L' | 'pylogctl retry drain --length-prefixed') words='u32be u32le u64be varint' ;;
+    'pylogctl retry drain --log-format') words='text json' ;;
+    'pylogctl retry drain --color') words='auto always never' ;;
     'pylogctl log --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log --log-format') words='text json' ;;
     'pylogctl log --color') words='auto always never' ;;

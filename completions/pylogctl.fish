@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --at --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --confirm --wait --payload --jobs --max-errors --engine --topic-map --streams --producers --queue --target-offset --tier --reference --time-field --grace --messages --duration --size --payload-file --batch --acks --threads --warmup --save --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --at --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --confirm --wait --payload --jobs --max-errors --engine --topic-map --streams --producers --queue --target-offset --tier --reference --time-field --grace --messages --duration --size --payload-file --batch --acks --threads --warmup --save --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic offsets' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' perf' ' perf produce' ' perf consume' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic offsets' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' perf' ' perf produce' ' perf consume' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -35,6 +35,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a consume -d 'Read messages of
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a copy -d 'Copy messages from topic to topic'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe and create topics'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a group -d 'Look at, move and repair consumer groups'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a retry -d 'List and drain messages whose handling failed'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify and recover segment files'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a mirror -d 'Mirror topics into another cluster'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts along a pipeline'
@@ -245,6 +246,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l invert -d 'Only mess
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l where -d 'Only messages for which this holds, such as size>1000 (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l sample -d 'N of every M messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l skip -d 'Leave out the first N messages' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exec -d 'Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, {next_offset}, {size} and {number} are filled in' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retry-dir -d 'With --exec and --group: keep messages for which CMD fails in DIR, go on with the others, and run CMD for those again from time to time' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retries -d 'Run CMD again so often at once, before a message is kept' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retry-backoff -d 'Wait before CMD runs again for a kept message, doubled each time up to 5m' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-attempts -d 'Give a message up after N runs of CMD in all; it stays in DIR' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l order -d 'As messages come, or one partition after another (needs an end)' -r -a 'arrival partition'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l on-corrupt -d 'Stop with status 8; leave out and end with 6; or write the stored bytes' -r -a 'stop skip raw'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
@@ -632,6 +638,60 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l color -d 'Co
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a list -d 'List the messages in a retry store, oldest first'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a drain -d 'Take messages out of a retry store: run a command for each, or write them to stdout'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l dead -d 'Only messages given up'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l all -d 'Every message, dead ones too'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l exec -d 'Run CMD once for each message, as consume does' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l retry-backoff -d 'With --exec, as for consume' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l max-attempts -d 'With --exec, as for consume' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s D -l delimiter -d 'Write this after each message, escapes allowed' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s 0 -l null -d 'Same as -D '\''\0'\'''
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s L -l length-prefixed -d 'Write the length before each message; u32be if left out' -r -a 'u32be u32le u64be varint'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l hex -d 'A hexadecimal line each'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l base64 -d 'A base64 line each'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a dump -d 'Show the messages of segment files'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a verify -d 'Check every byte of segment files, and how files of one log join up'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a stat -d 'Measure segment files: sizes, codecs and compression'

@@ -24,6 +24,7 @@ class Pylogctl(RootGroup):
         "copy": Entry("pylogctl.commands.copy", "Copy messages from topic to topic."),
         "topic": Entry("pylogctl.commands.topic", "List, describe and create topics."),
         "group": Entry("pylogctl.commands.group", "Look at, move and repair consumer groups."),
+        "retry": Entry("pylogctl.commands.retry", "List and drain messages whose handling failed."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
         "mirror": Entry("pylogctl.commands.mirror", "Mirror topics into another cluster."),
         "audit": Entry("pylogctl.commands.audit", "Compare message counts along a pipeline."),

@@ -6,12 +6,12 @@ Knows no connection; a mistake in any option is found before one is made.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pylogctl.consuming import OnCorrupt, Plan
+from pylogctl.consume_plan import OnCorrupt, Plan
 from pylogctl.context import Environment
 from pylogctl.envelope import PayloadEncoding, write_envelope
 from pylogctl.errors import UsageError
@@ -172,6 +172,34 @@ def _filters(chosen: Chosen) -> list[Filter]:
         take, of = parse_sample(chosen.sample or "1/1")
         filters.append(Sample(skip=chosen.skip, take=take, of=of))
     return filters
+
+
+def check_exec(shown: Shown, others: Mapping[str, bool]) -> None:
+    """Check that no option says how messages are written, as `--exec` gets bare payloads.
+
+    Args:
+        shown: how messages are written.
+        others: further options that say so, and whether they are given.
+
+    Raises:
+        UsageError: one of them is given.
+    """
+    given = {
+        "--delimiter": shown.delimiter is not None,
+        "--null": shown.null,
+        "--length-prefixed": shown.length_prefixed is not None,
+        "--hex": shown.hex_lines,
+        "--base64": shown.base64_lines,
+        "--jsonl": shown.jsonl,
+        "--raw": shown.raw,
+        "--format": shown.message_format is not None,
+        "--pretty": shown.pretty,
+        "--to-dir": shown.to_dir is not None,
+        **others,
+    }
+    for option, is_given in given.items():
+        if is_given:
+            raise UsageError(f"{option} cannot be used with --exec (the command gets the payload)")
 
 
 @dataclass(frozen=True, slots=True)

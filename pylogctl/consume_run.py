@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.positions import Positions
@@ -12,7 +13,8 @@ from broker.config import ConsumerConfig
 from broker.topic import TopicPartition
 from pylogctl.connections import connector, open_cluster
 from pylogctl.consume_options import GroupOptions, Span
-from pylogctl.consuming import Consumption, Plan, summary
+from pylogctl.consume_plan import Plan
+from pylogctl.consuming import Consumption, summary
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
 from pylogctl.offset_resolution import ResolvedRange, resolve
@@ -25,6 +27,9 @@ from pylogctl.selection import (
     wait_for_topics,
 )
 from pylogctl.signals import graceful_stop
+
+if TYPE_CHECKING:
+    from pylogctl.executing import ExecOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Request:
     wait_s: float | None = None
     strict_offset: bool = False
     one_by_one: bool = False
+    execution: ExecOptions | None = None
 
 
 def run(env: Environment, request: Request) -> ExitStatus:
@@ -59,6 +65,12 @@ def run(env: Environment, request: Request) -> ExitStatus:
     connect = connector(env, receive_bytes=request.config.socket_receive_bytes)
     with ExitStack() as stack:
         stop = stack.enter_context(graceful_stop())
+        plan = request.plan
+        if request.execution is not None:
+            from pylogctl.executing import open_executor  # late: the retry store's database
+
+            executor = stack.enter_context(open_executor(env, request.execution, stop))
+            plan = replace(plan, executor=executor)
         cluster = stack.enter_context(open_cluster(env, connect))
         if request.wait_s is not None:
             wait_for_topics(
@@ -67,7 +79,7 @@ def run(env: Environment, request: Request) -> ExitStatus:
                 timeout_s=request.wait_s,
                 should_stop=lambda: stop.is_set,
             )
-        consumption = Consumption(env, request.plan, stop)
+        consumption = Consumption(env, plan, stop)
         if request.group is None:
             topics = select_topics(cluster, request.topics, include=include, exclude=exclude)
             partitions = select_partitions(cluster, topics, request.partitions)
@@ -77,7 +89,7 @@ def run(env: Environment, request: Request) -> ExitStatus:
             from pylogctl.group_run import run_in_group  # late: the registry's client
 
             status = run_in_group(env, request, request.group, connect, consumption)
-    env.note(summary(consumption))
+        env.note(summary(consumption))
     return status
 
 

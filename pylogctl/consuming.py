@@ -7,67 +7,25 @@ Everything else is looked at message by message.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from enum import Enum
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
+from pylogctl.consume_plan import OnCorrupt, Plan
 from pylogctl.context import Environment
 from pylogctl.envelope import MessageFacts
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
-from pylogctl.filters import Filter
-from pylogctl.message_format import Received, Render
+from pylogctl.message_format import Received
 from pylogctl.reading import Source, Stretch
 from pylogctl.signals import StopRequest
 
+if TYPE_CHECKING:
+    from pylogctl.executing import Executor
+
 _BUFFER_BYTES = 1 << 16
-
-
-class OnCorrupt(Enum):
-    """What to do about a corrupt message; the words of `--on-corrupt`."""
-
-    STOP = "stop"
-    SKIP = "skip"
-    RAW = "raw"
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What to write and when to end.
-
-    Args:
-        render: a message's bytes, whatever follows it included.
-        delimiter: if messages are nothing but payload and this, it allows the short way.
-        filters: a message must pass all.
-        max_messages: how many to write, None for all.
-        on_corrupt: what to do about a corrupt message.
-        unbuffered: flush after each message.
-        final_delimiter: whether the last message is followed by what separates the others.
-        strict_framing: a payload that holds the delimiter is an error.
-        idle_timeout_s: end when nothing comes for so long.
-        timeout_s: end after so long.
-        group: the consumer group's name, for formats that show it.
-    """
-
-    render: Render
-    delimiter: bytes | None
-    filters: Sequence[Filter] = ()
-    max_messages: int | None = None
-    on_corrupt: OnCorrupt = OnCorrupt.STOP
-    unbuffered: bool = False
-    final_delimiter: bool = True
-    strict_framing: bool = False
-    idle_timeout_s: float | None = None
-    timeout_s: float | None = None
-    group: str = ""
-
-    @property
-    def is_plain(self) -> bool:
-        """Say whether stretches may become text without a look at each message."""
-        return self.delimiter is not None and not self.filters and not self.unbuffered
 
 
 class Consumption:
@@ -87,8 +45,11 @@ class Consumption:
         self._buffered_bytes = 0
         self._has_warned = False
         self._source: Source | None = None
+        self._started_s = 0.0
         self.message_count = 0
-        """Messages written so far."""
+        """Messages written, or given to the executor, so far."""
+        self.failed_count = 0
+        """Messages that the executor could not deal with."""
         self.corrupt_count = 0
         """Corrupt messages that were left out or written raw."""
         self.end_reason = ""
@@ -109,7 +70,7 @@ class Consumption:
         self._source = reading
         status = self._run(reading)
         self._settle()
-        if status is ExitStatus.OK and self.corrupt_count:
+        if status is ExitStatus.OK and (self.corrupt_count or self.failed_count):
             return ExitStatus.PARTIAL
         return status
 
@@ -121,7 +82,7 @@ class Consumption:
             self._source.settle()
 
     def _run(self, reading: Source) -> ExitStatus:
-        started_s = last_s = time.monotonic()
+        started_s = last_s = self._started_s = time.monotonic()
         if self.has_enough():
             self.end_reason = "no message was asked for"
             return ExitStatus.OK
@@ -131,7 +92,11 @@ class Consumption:
                 if self.has_enough():
                     self.end_reason = "as many as asked for"
                     return ExitStatus.OK
+                if self._is_cut_short():
+                    break
             self._settle()
+            if self._plan.executor is not None and not self._is_cut_short():
+                self._plan.executor.work()
             if self._stop.is_set:
                 self.end_reason = "interrupted"
                 return self._stop.status
@@ -156,6 +121,22 @@ class Consumption:
     def has_enough(self) -> bool:
         """Return whether as many messages are written as were asked for."""
         return self._plan.max_messages is not None and self.message_count >= self._plan.max_messages
+
+    @property
+    def remark(self) -> str:
+        """Return what the executor has to say at the end, empty for nothing."""
+        return "" if self._plan.executor is None else self._plan.executor.remark
+
+    def _is_cut_short(self) -> bool:
+        """Say whether to leave a stretch in its middle: an executor may need long for each message.
+
+        What is written to standard output is quick, so that is looked at between polls only.
+        """
+        plan = self._plan
+        if plan.executor is None:
+            return False
+        elapsed_s = time.monotonic() - self._started_s
+        return self._stop.is_set or (plan.timeout_s is not None and elapsed_s >= plan.timeout_s)
 
     def _handle(self, stretch: Stretch) -> None:
         plan = self._plan
@@ -192,12 +173,15 @@ class Consumption:
             for message in self._messages(entry, stretch):
                 if message.inner >= skip and self._is_before_end(message, stretch):
                     self._write_message(message)
-                if self.has_enough():
+                if self.has_enough() or self._is_cut_short():
                     is_last = message.next_offset == entry.next_offset
                     done = entry.next_offset if is_last else entry.offset
                     stretch.cursor.take(done - stretch.offset)
                     return
             consumed = entry.next_offset - stretch.offset
+            if self._plan.executor is not None and not self._finish(entry, self._plan.executor):
+                stretch.cursor.take(consumed)
+                return
         stretch.cursor.take(consumed)
         rest = stretch.view[consumed:]
         fault = scan(rest).fault
@@ -209,6 +193,13 @@ class Consumption:
                 "impossible length or magic byte; what follows cannot be read",
                 hints=["try: pylogctl log verify on the broker's segment files"],
             )
+
+    def _finish(self, entry: Entry, executor: Executor) -> bool:
+        """Note that an entry is dealt with; return False if what follows it is for others."""
+        if self._source is not None and not self._source.finish(entry.next_offset):
+            return False
+        executor.work()
+        return True
 
     def _is_before_end(self, message: MessageFacts, stretch: Stretch) -> bool:
         end = stretch.cursor.end
@@ -268,6 +259,9 @@ class Consumption:
     def _write_message(self, message: MessageFacts) -> None:
         if not all(passes(message) for passes in self._plan.filters):
             return
+        if self._plan.executor is not None:
+            self._execute(message, self._plan.executor)
+            return
         delimiter = self._plan.delimiter
         if delimiter and delimiter in message.payload:
             self._tell_delimiter(message.offset)
@@ -284,6 +278,20 @@ class Consumption:
             self._env.flush()
         elif self._buffered_bytes >= _BUFFER_BYTES:
             self._write_out()
+
+    def _execute(self, message: MessageFacts, executor: Executor) -> None:
+        self.message_count += 1
+        if executor.take(message):
+            return
+        self.failed_count += 1
+        if self._plan.group:
+            raise CliError(
+                ExitStatus.PARTIAL,
+                f"{message.partition}: the group stays at the message at {message.offset}, "
+                "which could not be handled",
+                hints=["--retry-dir DIR keeps such messages for later and goes on"],
+                details={"partition": message.partition.name, "offset": message.offset},
+            )
 
     def _write_out(self) -> None:
         if self._parts:
@@ -314,4 +322,8 @@ def summary(consumption: Consumption) -> str:
     text = f"stopped: {consumption.end_reason}, {count} message{'s' * (count != 1)}"
     if consumption.corrupt_count:
         text += f", {consumption.corrupt_count} corrupt"
+    if consumption.failed_count:
+        text += f", {consumption.failed_count} failed"
+    if consumption.remark:
+        text += f", {consumption.remark}"
     return text

@@ -41,6 +41,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
         ExitStatus.CORRUPT, "LOG_CORRUPT", "try: pylogctl log verify FILE"
     ),
     library.LogLockedError: _Rule(ExitStatus.CONFLICT, "LOG_LOCKED"),
+    library.RetryStoreBusyError: _Rule(ExitStatus.CONFLICT, "RETRY_STORE_BUSY"),
     library.CoordinationError: _Rule(ExitStatus.REMOTE, "REGISTRY"),
     library.RegistryUnreachableError: _Rule(ExitStatus.UNREACHABLE, "REGISTRY_UNREACHABLE"),
     library.RegistryConflictError: _Rule(ExitStatus.CONFLICT, "REGISTRY_CONFLICT"),

@@ -145,6 +145,14 @@ class GroupReading:
             chunk.take(place.taken_bytes)
             chunk.finish(place.offset)
 
+    def finish(self, next_offset: int) -> bool:
+        """Finish the chunk given last up to an offset: it may be committed, and nothing behind it.
+
+        Returns:
+            False if the partition was given up meanwhile, and another member reads on.
+        """
+        return self._open is not None and self._open[0].finish(next_offset)
+
     def _is_done(self) -> bool:
         """Say whether this member has its share, and all of that is read to its end."""
         if self._ends is None or not self._connector.await_assignment(0):

@@ -73,6 +73,13 @@ class Source(Protocol):
     def settle(self) -> None:
         """Note that all that was taken so far is written where it had to go."""
 
+    def finish(self, next_offset: int) -> bool:
+        """Note that everything before an offset of the stretch given last is dealt with.
+
+        Returns:
+            False if what follows is for another process to deal with.
+        """
+
 
 class Cursor:
     """How far one partition has been read.
@@ -182,6 +189,10 @@ class Reading:
 
     def settle(self) -> None:
         """Do nothing: what is read here is remembered nowhere."""
+
+    def finish(self, next_offset: int) -> bool:
+        """Return True: nobody else takes over what is read here."""
+        return True
 
     @property
     def is_done(self) -> bool:

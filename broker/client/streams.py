@@ -71,7 +71,7 @@ class Chunk:
         """Say that everything before an offset is done with, so that it may be committed.
 
         Args:
-            next_offset: where an entry starts or ends, at most where `take` has come to.
+            next_offset: where an entry of the chunk starts or ends.
 
         Returns:
             False if the partition was released meanwhile: another member reads on from what was

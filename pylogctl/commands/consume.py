@@ -54,6 +54,7 @@ _WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
         "pylogctl consume --group g --from-beginning",
         "pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L",
         "pylogctl consume t --from-beginning -e --jsonl | jq -r .payload | sort | uniq -c",
+        "pylogctl consume orders --group billing --exec 'bill --at {offset}' --retry-dir failed",
     ),
     optional={
         "-L": LENGTH_PREFIXED,
@@ -325,6 +326,57 @@ def consume(  # the signature is the option table
             rich_help_panel="Selection",
         ),
     ] = 0,
+    exec_command: Annotated[
+        str | None,
+        typer.Option(
+            "--exec",
+            metavar="CMD",
+            help="Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, "
+            "{next_offset}, {size} and {number} are filled in. Status 6 if it fails.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    retry_dir: Annotated[
+        Path | None,
+        typer.Option(
+            "--retry-dir",
+            metavar="DIR",
+            help="With --exec and --group: keep messages for which CMD fails in DIR, go on with "
+            "the others, and run CMD for those again from time to time.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    retries: Annotated[
+        int | None,
+        typer.Option(
+            "--retries",
+            metavar="N",
+            min=0,
+            help="Run CMD again so often at once, before a message is kept. Default: 3.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    retry_backoff: Annotated[
+        str | None,
+        typer.Option(
+            "--retry-backoff",
+            metavar="DUR",
+            help="Wait before CMD runs again for a kept message, doubled each time up to 5m. "
+            "Default: 1s.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    max_attempts: Annotated[
+        int | None,
+        typer.Option(
+            "--max-attempts",
+            metavar="N",
+            min=0,
+            help="Give a message up after N runs of CMD in all; it stays in DIR. Default: 0, "
+            "never.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
     order: Annotated[
         Literal["arrival", "partition"],
         typer.Option(
@@ -374,6 +426,9 @@ def consume(  # the signature is the option table
     With --group several of these share the topics: each partition goes to one of them, and what was
     written out is committed, so that the next one goes on from there.
 
+    With --exec nothing is written: a command gets each payload, and only messages that it handled,
+    or that are kept in --retry-dir, are committed.
+
     Goes on for ever unless told where to end. Payloads are written as they are, byte for byte; on
     a terminal control bytes are shown as escapes.
     """
@@ -390,21 +445,42 @@ def consume(  # the signature is the option table
         member = consume_options.GroupOptions(group, commit, interval_ms, default_offset, pattern)
     consume_options.check_selection(env, topics or (), include or (), partition, member, span)
     consume_options.check_order(order, span)
+    shown = consume_options.Shown(
+        delimiter=delimiter,
+        null=null,
+        length_prefixed=None if length_prefixed is None else LengthCode(length_prefixed),
+        hex_lines=hex_lines,
+        base64_lines=base64_lines,
+        jsonl=jsonl,
+        raw=raw,
+        message_format=message_format,
+        pretty=pretty,
+        to_dir=to_dir,
+        payload_encoding=payload_encoding,
+    )
+    execution = None
+    retry_options = (retry_dir, retries, retry_backoff, max_attempts)
+    if exec_command is not None or any(option is not None for option in retry_options):
+        from pylogctl.executing import make_exec_options  # late: the retry store's database
+
+        execution = make_exec_options(
+            exec_command,
+            retry_dir,
+            retries=retries,
+            backoff=retry_backoff,
+            max_attempts=max_attempts,
+            is_in_group=group is not None,
+        )
+    if execution is not None:
+        others = {
+            "--unbuffered": unbuffered,
+            "--no-final-delimiter": no_final_delimiter,
+            "--strict-framing": strict_framing,
+        }
+        consume_options.check_exec(shown, others)
     plan = consume_options.make_plan(
         env,
-        consume_options.Shown(
-            delimiter=delimiter,
-            null=null,
-            length_prefixed=None if length_prefixed is None else LengthCode(length_prefixed),
-            hex_lines=hex_lines,
-            base64_lines=base64_lines,
-            jsonl=jsonl,
-            raw=raw,
-            message_format=message_format,
-            pretty=pretty,
-            to_dir=to_dir,
-            payload_encoding=payload_encoding,
-        ),
+        shown,
         consume_options.Chosen(
             max_messages=max_messages,
             grep=grep,
@@ -440,6 +516,7 @@ def consume(  # the signature is the option table
             wait_s=wait_s,
             strict_offset=strict_offset,
             one_by_one=order == "partition",
+            execution=execution,
         ),
     )
     if status:

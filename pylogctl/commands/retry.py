@@ -1,0 +1,246 @@
+"""`pylogctl retry`: messages whose handling failed, kept by `consume --retry-dir`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pylogctl.context import Environment
+from pylogctl.errors import UsageError
+from pylogctl.exit_status import ExitStatus
+from pylogctl.options import LENGTH_PREFIXED, OUTPUT, accepts
+from pylogctl.tree import Command, new_app
+
+if TYPE_CHECKING:
+    from broker.client.retry_store import RetryEntry, RetryStore
+    from pylogctl.framing import Framing
+    from pylogctl.signals import StopRequest
+
+app = new_app("List and drain messages whose handling failed.")
+
+DirArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The directory of consume --retry-dir.")
+]
+
+
+@app.command("list", cls=Command)
+@accepts(
+    *OUTPUT,
+    exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND),
+    examples=(
+        "pylogctl retry list failed",
+        "pylogctl retry list failed --dead --output jsonl",
+    ),
+)
+def list_entries(
+    env: Environment,
+    directory: DirArgument,
+    dead: Annotated[
+        bool,
+        typer.Option("--dead", help="Only messages given up.", rich_help_panel="Selection"),
+    ] = False,
+) -> None:
+    """List the messages in a retry store, oldest first.
+
+    A consumer that uses the store meanwhile is not disturbed.
+    """
+    from broker.client.retry_store import read_entries
+    from pylogctl.render import render
+    from pylogctl.retry_documents import DOCUMENT, retry_records
+
+    entries = (one for one in read_entries(directory) if one.is_dead or not dead)
+    render(env, DOCUMENT, retry_records(entries))
+
+
+@app.command("drain", cls=Command)
+@accepts(
+    exits=(
+        ExitStatus.FAILED,
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.PARTIAL,
+        ExitStatus.SIGPIPE,
+    ),
+    examples=(
+        "pylogctl retry drain failed --exec 'bill --at {offset}'",
+        "pylogctl retry drain failed --all -L | pylogctl produce orders -L",
+    ),
+    optional={"-L": LENGTH_PREFIXED, "--length-prefixed": LENGTH_PREFIXED},
+)
+def drain(
+    env: Environment,
+    directory: DirArgument,
+    take_all: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Every message, dead ones too. Default: those that are due.",
+            rich_help_panel="Selection",
+        ),
+    ] = False,
+    exec_command: Annotated[
+        str | None,
+        typer.Option(
+            "--exec",
+            metavar="CMD",
+            help="Run CMD once for each message, as consume does. Default: write payloads to "
+            "stdout.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    retry_backoff: Annotated[
+        str | None,
+        typer.Option(
+            "--retry-backoff",
+            metavar="DUR",
+            help="With --exec, as for consume. Default: 1s.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    max_attempts: Annotated[
+        int | None,
+        typer.Option(
+            "--max-attempts",
+            metavar="N",
+            min=0,
+            help="With --exec, as for consume. Default: 0, never give up.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    delimiter: Annotated[
+        str | None,
+        typer.Option(
+            "-D",
+            "--delimiter",
+            metavar="STR",
+            help="Write this after each message, escapes allowed. Default: \\n.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    null: Annotated[
+        bool, typer.Option("-0", "--null", help="Same as -D '\\0'.", rich_help_panel="Output")
+    ] = False,
+    length_prefixed: Annotated[
+        Literal["u32be", "u32le", "u64be", "varint"] | None,
+        typer.Option(
+            "-L",
+            "--length-prefixed",
+            metavar="[u32be|u32le|u64be|varint]",
+            help="Write the length before each message; u32be if left out. Safe for any bytes.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    hex_lines: Annotated[
+        bool, typer.Option("--hex", help="A hexadecimal line each.", rich_help_panel="Output")
+    ] = False,
+    base64_lines: Annotated[
+        bool, typer.Option("--base64", help="A base64 line each.", rich_help_panel="Output")
+    ] = False,
+) -> None:
+    """Take messages out of a retry store: run a command for each, or write them to stdout.
+
+    A message leaves the store when CMD ends with status 0, or when it is written and flushed. One
+    for which CMD fails stays, to be tried later; status 6 then.
+    """
+    from pylogctl.framing import LengthCode, choose_framing
+
+    framing = choose_framing(
+        delimiter=delimiter,
+        null=null,
+        length_prefixed=None if length_prefixed is None else LengthCode(length_prefixed),
+        hex_lines=hex_lines,
+        base64_lines=base64_lines,
+    )
+    has_framing = any(
+        (delimiter is not None, null, length_prefixed is not None, hex_lines, base64_lines)
+    )
+    if exec_command is not None and has_framing:
+        raise UsageError("a framing cannot be used with --exec (the command gets the payload)")
+    if exec_command is None and not (retry_backoff is None and max_attempts is None):
+        raise UsageError("--retry-backoff and --max-attempts say how --exec works")
+    if exec_command is None:
+        status = _drain_to_stdout(env, directory, take_all, framing)
+    else:
+        status = _drain_by(env, directory, take_all, exec_command, retry_backoff, max_attempts)
+    if status:
+        raise typer.Exit(status)
+
+
+def _drain_to_stdout(
+    env: Environment, directory: Path, take_all: bool, framing: Framing
+) -> ExitStatus:
+    from pylogctl.framing import write_message
+    from pylogctl.signals import graceful_stop
+
+    count = 0
+    with _open_store(directory) as store, graceful_stop() as stop:
+        for entry in _until(stop, _chosen(env, store, take_all)):
+            env.write(write_message(entry.message.payload, framing))
+            env.flush()
+            store.done(entry)
+            count += 1
+        _tell(env, store, count, 0)
+    return stop.status
+
+
+def _drain_by(
+    env: Environment,
+    directory: Path,
+    take_all: bool,
+    text: str,
+    backoff: str | None,
+    max_attempts: int | None,
+) -> ExitStatus:
+    from broker.client.handling import RetryingHandler
+    from pylogctl.exec_command import ExecCommand
+    from pylogctl.executing import DEFAULT_RETRIES, make_retry_options
+    from pylogctl.signals import graceful_stop
+
+    options = make_retry_options(directory, DEFAULT_RETRIES, backoff, max_attempts)
+    command = ExecCommand(text)
+    with _open_store(directory) as store, graceful_stop() as stop:
+        handler = RetryingHandler(
+            command.run, store, options.in_place, options.policy, env.clock, stop.wait
+        )
+        failed = handler.drain(_until(stop, _chosen(env, store, take_all)))
+        _tell(env, store, handler.tally.done, failed)
+    return stop.status or (ExitStatus.PARTIAL if failed else ExitStatus.OK)
+
+
+def _open_store(directory: Path) -> RetryStore:
+    """Open a store that exists already; a mistyped name must not make one."""
+    import errno
+
+    from broker.client.retry_store import DATABASE_NAME, RetryStore
+
+    if not (directory / DATABASE_NAME).is_file():
+        raise FileNotFoundError(errno.ENOENT, "no retry store", str(directory))
+    return RetryStore(directory)
+
+
+def _chosen(env: Environment, store: RetryStore, take_all: bool) -> Iterable[RetryEntry]:
+    """Give every entry, or those that are due now, oldest first."""
+    now_ms = env.clock.time_ms()
+    for entry in store.entries():
+        due_ms = entry.next_attempt_ms
+        if take_all or (due_ms is not None and due_ms <= now_ms):
+            yield entry
+
+
+def _until(stop: StopRequest, entries: Iterable[RetryEntry]) -> Iterable[RetryEntry]:
+    for entry in entries:
+        if stop.is_set:
+            return
+        yield entry
+
+
+def _tell(env: Environment, store: RetryStore, done: int, failed: int) -> None:
+    text = f"{done} message{'s' * (done != 1)} drained"
+    if failed:
+        text += f", {failed} failed"
+    if left := len(store):
+        text += f", {left} left in {store.directory}"
+    env.note(text)

@@ -1,0 +1,199 @@
+"""What `consume --exec` does with messages: a command for each, and a retry store behind it.
+
+Says of each message whether it is dealt with; what that means for a group is for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from broker.client.handling import InPlace, Outcome, RetryingHandler
+from broker.client.retry_store import RetryMessage, RetryPolicy, RetryStore
+from pylogctl.context import Environment
+from pylogctl.envelope import MessageFacts
+from pylogctl.errors import UsageError
+from pylogctl.exec_command import CommandFailedError, ExecCommand
+from pylogctl.signals import StopRequest
+from pylogctl.units import parse_duration_ms
+
+DEFAULT_RETRIES = 3
+DEFAULT_BACKOFF = "1s"
+_IN_PLACE_SHARE = 10
+
+
+class Executor(Protocol):
+    """Does something with each message, instead of writing it."""
+
+    def take(self, message: MessageFacts) -> bool:
+        """Deal with a message; return False if that failed, so that it is not dealt with."""
+
+    def work(self) -> None:
+        """Do a piece of what is left over from before."""
+
+    @property
+    def remark(self) -> str:
+        """Return what to say at the end, empty for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryOptions:
+    """Where messages go whose command fails, and when it is run for them again."""
+
+    directory: Path
+    in_place: InPlace
+    policy: RetryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class ExecOptions:
+    """The command for each message; `retry` is None where a failure is simply counted."""
+
+    command: ExecCommand
+    retry: RetryOptions | None = None
+
+
+def make_exec_options(
+    command: str | None,
+    retry_dir: Path | None,
+    *,
+    retries: int | None,
+    backoff: str | None,
+    max_attempts: int | None,
+    is_in_group: bool,
+) -> ExecOptions | None:
+    """Return what `--exec` and the options around it ask for; None if nothing.
+
+    Raises:
+        UsageError: an option is malformed, or needs another one that is not given.
+        CliError: there is no such command.
+    """
+    if retry_dir is None:
+        given = {"--retries": retries, "--retry-backoff": backoff, "--max-attempts": max_attempts}
+        for option, value in given.items():
+            if value is not None:
+                raise UsageError(f"{option} says how --retry-dir works, which is not given")
+    elif command is None or not is_in_group:
+        raise UsageError("--retry-dir needs --exec and --group")
+    if command is None:
+        return None
+    if retry_dir is None:
+        return ExecOptions(ExecCommand(command))
+    count = DEFAULT_RETRIES if retries is None else retries
+    options = make_retry_options(retry_dir, count, backoff, max_attempts)
+    return ExecOptions(ExecCommand(command), options)
+
+
+def make_retry_options(
+    directory: Path, retries: int, backoff: str | None, max_attempts: int | None
+) -> RetryOptions:
+    """Return how a retry store is worked with.
+
+    Args:
+        directory: of the store.
+        retries: how often to try again in place.
+        backoff: the first wait, as a duration; None for the default.
+        max_attempts: in all; 0 or None for ever.
+
+    Raises:
+        UsageError: the duration is malformed.
+    """
+    wait_ms = parse_duration_ms(DEFAULT_BACKOFF if backoff is None else backoff)
+    return RetryOptions(
+        directory,
+        InPlace(retries, wait_ms // _IN_PLACE_SHARE),
+        RetryPolicy(first_wait_ms=wait_ms, max_attempts=max_attempts or None),
+    )
+
+
+@contextmanager
+def open_executor(env: Environment, options: ExecOptions, stop: StopRequest) -> Iterator[Executor]:
+    """Give what runs the command, with its retry store open for the duration of a block.
+
+    Raises:
+        RetryStoreBusyError: another process has the store.
+        RetryStoreError: the store cannot be opened.
+    """
+    if options.retry is None:
+        yield CommandExecutor(env, options.command)
+        return
+    retry = options.retry
+    with RetryStore(retry.directory) as store:
+        handler = RetryingHandler(
+            options.command.run, store, retry.in_place, retry.policy, env.clock, stop.wait
+        )
+        yield RetryExecutor(env, handler)
+
+
+class CommandExecutor:
+    """Runs a command for each message, and keeps nothing.
+
+    Args:
+        env: where to complain.
+        command: what to run.
+    """
+
+    def __init__(self, env: Environment, command: ExecCommand) -> None:
+        self._env = env
+        self._command = command
+
+    def take(self, message: MessageFacts) -> bool:
+        """Run the command for a message; return whether it succeeded."""
+        try:
+            self._command.run(_retry_message(message))
+        except CommandFailedError as error:
+            self._env.complain(f"{message.partition} at {message.offset}: {error}")
+            return False
+        return True
+
+    def work(self) -> None:
+        """Do nothing: there is nothing left over."""
+
+    @property
+    def remark(self) -> str:
+        """Return nothing to say."""
+        return ""
+
+
+class RetryExecutor:
+    """Runs a command for each message, and keeps those for which it fails.
+
+    Args:
+        env: where to warn.
+        handler: runs the command.
+    """
+
+    def __init__(self, env: Environment, handler: RetryingHandler) -> None:
+        self._env = env
+        self._handler = handler
+
+    def take(self, message: MessageFacts) -> bool:
+        """Run the command for a message, or else keep it; it is dealt with in any case.
+
+        Raises:
+            RetryStoreError: the message can be neither.
+        """
+        outcome = self._handler.handle(_retry_message(message))
+        if outcome is not Outcome.DONE:
+            where = self._handler.store.directory
+            self._env.warn(f"{message.partition} at {message.offset} is {outcome.value} in {where}")
+        return True
+
+    def work(self) -> None:
+        """Run the command for one message of the store whose time has come."""
+        self._handler.retry_due()
+
+    @property
+    def remark(self) -> str:
+        """Return how much is in the store, empty if nothing is."""
+        count = len(self._handler.store)
+        return f"{count} left in {self._handler.store.directory}" if count else ""
+
+
+def _retry_message(message: MessageFacts) -> RetryMessage:
+    return RetryMessage(
+        message.partition, message.offset, message.next_offset, message.inner, message.payload
+    )
