@@ -13,6 +13,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import partial
 
 from broker.clock import Clock
@@ -96,8 +97,7 @@ class Processor:
         self._signal()
         if self._thread.ident is not None:
             self._thread.join()
-        for sock, _ in self._arrived:
-            sock.close()
+        self._refuse_arrived()
         self._selector.close()
         self._wake_receiver.close()
         self._wake_sender.close()
@@ -105,13 +105,11 @@ class Processor:
 
     def adopt(self, sock: socket.socket, address: str) -> None:
         """Take over a new connection; callable from any thread."""
-        if not self._thread.is_alive():
-            # it ended by a bug, and told of it: better no connection than one nobody serves
-            sock.close()
-            self._on_close(address)
-            return
         self._arrived.append((sock, address))
-        self._signal()
+        if self._thread.is_alive():
+            self._signal()
+        else:  # by a bug, that was told of: better no connection than one that nobody serves
+            self._refuse_arrived()
 
     def wake(self, parked: Parked) -> None:
         """Attempt a parked request again soon; callable from any thread."""
@@ -144,6 +142,7 @@ class Processor:
             logger.exception("%s ended by a bug; its connections are closed", self._thread.name)
         finally:
             self._close_all()
+            self._refuse_arrived()
 
     def _turn(self) -> None:
         for key, events in self._selector.select(self._seconds_to_next()):
@@ -171,6 +170,13 @@ class Processor:
         if self._deadlines:
             due_s = min(due_s, self._deadlines[0][0])
         return max(0.0, due_s - self._clock.monotonic_s())
+
+    def _refuse_arrived(self) -> None:
+        with suppress(IndexError):  # none is left, or another thread was faster
+            while True:
+                sock, address = self._arrived.popleft()
+                sock.close()
+                self._on_close(address)
 
     def _take_arrived(self) -> None:
         while self._arrived:
