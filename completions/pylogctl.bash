@@ -40,7 +40,7 @@ __pylogctl_tables() {
         options='-o --offset -n --max-messages --keep-partition --rate --verify --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset -n --max-messages --rate --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl topic')
-        commands='list describe create offsets' words=''
+        commands='list describe create delete offsets' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl topic list')
@@ -55,6 +55,10 @@ __pylogctl_tables() {
         commands='' words='@topic'
         options='--partitions -b --broker --if-not-exists --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--partitions -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl topic delete')
+        commands='' words='@topic'
+        options='--data --if-exists --confirm --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic offsets')
         commands='' words='@topic'
         options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -324,6 +328,10 @@ __pylogctl_values() {
     'pylogctl topic create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic create --log-format') words='text json' ;;
     'pylogctl topic create --color') words='auto always never' ;;
+    'pylogctl topic delete --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic delete --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic delete --log-format') words='text json' ;;
+    'pylogctl topic delete --color') words='auto always never' ;;
     'pylogctl topic offsets --at') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl topic offsets --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic offsets --timeout') words='100ms 1s 10s 1m 5m 1h' ;;

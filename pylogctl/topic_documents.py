@@ -9,6 +9,7 @@ from broker.topic import TopicPartition
 from pylogctl.offset_resolution import ResolvedRange
 from pylogctl.render import Column, Document, Kind, Record
 from pylogctl.topic_creation import Creation
+from pylogctl.topic_deletion import Deletion
 from pylogctl.topic_facts import PartitionFacts, TopicSummary
 
 LIST = Document(
@@ -49,6 +50,16 @@ CREATE = Document(
         Column("action", "create, created or exists"),
     ),
     empty="nothing to create",
+)
+DELETE = Document(
+    "topic.delete/1",
+    (
+        Column("topic", "name of the topic"),
+        Column("broker", "id of the broker; none for the registry", Kind.INTEGER),
+        Column("partitions", "partitions it has there", Kind.INTEGER),
+        Column("action", "delete or deleted"),
+    ),
+    empty="nothing to delete",
 )
 OFFSETS = Document(
     "topic.offsets/1",
@@ -114,6 +125,22 @@ def create_record(topic: str, creation: Creation, action: str) -> Record:
         "broker": creation.broker.id,
         "before": creation.before,
         "partitions": creation.before or creation.partition_count,
+        "action": action,
+    }
+
+
+def delete_record(deletion: Deletion, action: str) -> Record:
+    """Return a row of `DELETE`.
+
+    Args:
+        deletion: what was planned on a broker, or in the registry.
+        action: what was done about it.
+    """
+    broker = deletion.broker
+    return {
+        "topic": deletion.topic,
+        "broker": None if broker is None else broker.id,
+        "partitions": None if broker is None else deletion.partition_count,
         "action": action,
     }
 

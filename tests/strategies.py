@@ -19,6 +19,7 @@ from broker.protocol.requests import (
     Acks,
     BaseRequest,
     CreateTopicRequest,
+    DeleteTopicRequest,
     ExtensionRequest,
     FetchRequest,
     HelloRequest,
@@ -254,6 +255,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     StatusRequest: st.just(StatusRequest()),
     ShutdownRequest: st.builds(ShutdownRequest, st.booleans()),
     CreateTopicRequest: st.builds(CreateTopicRequest, SHORT_STRING, INT32),
+    DeleteTopicRequest: st.builds(DeleteTopicRequest, SHORT_STRING),
 }
 
 REQUEST_HEADERS = st.builds(RequestHeader, INT16, INT32, SHORT_STRING)

@@ -25,6 +25,9 @@ PARTITION_COUNTS_NAME = "topic-partition-counts"
 CREATOR_NAME = "creator"
 REGISTRY_NAME = "zookeeper"
 """The data directory of an embedded registry, if the broker was started with one."""
+DELETING_NAME = "topic-being-deleted"
+DELETED_NAME = ".deleted"
+"""Where logs of deleted topics are until they are removed."""
 
 _OWN_NAMES = frozenset(
     (
@@ -34,6 +37,8 @@ _OWN_NAMES = frozenset(
         PARTITION_COUNTS_NAME,
         CREATOR_NAME,
         REGISTRY_NAME,
+        DELETING_NAME,
+        DELETED_NAME,
         CHECKPOINT_NAME,
     )
 )

@@ -17,7 +17,7 @@ from typing import NamedTuple, Protocol
 
 from broker.clock import Clock
 from broker.config import LogConfig
-from broker.errors import ShuttingDownError, StorageError
+from broker.errors import ShuttingDownError, StorageError, UnknownTopicError
 from broker.log import lookup
 from broker.log.disk import Disk
 from broker.log.durable import sync_directory
@@ -106,6 +106,7 @@ class Log:
         self._unsynced_directories = list(unsynced_directories)
         self._failure: StorageError | None = None
         self._is_closed = False
+        self._is_deleted = False
 
     @property
     def log_start_offset(self) -> int:
@@ -162,6 +163,11 @@ class Log:
         """Return why the log takes no more data, None while it does."""
         return self._failure
 
+    @property
+    def is_deleted(self) -> bool:
+        """Return whether the topic was deleted; another log may be in this one's place."""
+        return self._is_deleted
+
     def append(self, message_set: Buffer, message_count: int) -> int:
         """Write a message set behind the log's end.
 
@@ -176,6 +182,7 @@ class Log:
             StorageError: the disk refused the data, which is then not in the log; or it failed to
                 flush or undo earlier, and the log takes no more.
             ShuttingDownError: the log is closed.
+            UnknownTopicError: the log is deleted.
 
         Source: Kafka 0.7 `Log.append`; a set is never split, and rolling comes before it.
         """
@@ -208,12 +215,15 @@ class Log:
         Raises:
             OffsetOutOfRangeError: the offset is outside what can be read.
             StorageError: the segment cannot be opened.
+            UnknownTopicError: the log is deleted.
 
         Source: Kafka 0.7 `Log.read`: a read never crosses a segment.
         """
         # The high watermark first: a segment that it covers is then sure to be in the tuple.
         visible_end = self._high_watermark
-        return self._reader.read(self._segments, visible_end, offset, max_bytes)
+        found = self._reader.read(self._segments, visible_end, offset, max_bytes)
+        self._check_not_deleted()
+        return found
 
     def request_flush(self) -> None:
         """Ask for a flush at once; returns at once. The high watermark tells when it is done."""
@@ -351,6 +361,21 @@ class Log:
         finally:
             self._files.discard(segment)
 
+    def delete(self) -> None:
+        """Refuse reads and appends for good, and close; the caller moves the directory away.
+
+        What was appended before is flushed, so that who waits for that hears of it. Slices that
+        were handed out stay readable.
+
+        Raises:
+            StorageError: the flush failed, now or earlier.
+        """
+        with self._lock:
+            self._is_deleted = True
+            for segment in self._segments:
+                segment.is_removed = True
+        self.close()
+
     def close(self) -> None:
         """Refuse further appends, flush, and close the active segment.
 
@@ -368,7 +393,13 @@ class Log:
                     self._files.discard(segment)
             self._waiters.notify()
 
+    def _check_not_deleted(self) -> None:
+        """Check after a file was opened, too: the files of a new log have the same names."""
+        if self._is_deleted:
+            raise UnknownTopicError(f"{self.partition} was deleted")
+
     def _check_writable(self) -> None:
+        self._check_not_deleted()
         if self._failure is not None:
             raise StorageError(str(self._failure)) from self._failure
         if self._is_closed:
@@ -495,4 +526,6 @@ class Log:
 
     def _boundaries_around(self, position: int) -> Boundaries:
         visible_end = self._high_watermark
-        return self._reader.boundaries_around(self._segments, visible_end, position)
+        found = self._reader.boundaries_around(self._segments, visible_end, position)
+        self._check_not_deleted()
+        return found

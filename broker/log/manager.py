@@ -14,9 +14,16 @@ from threading import Lock
 
 from broker.clock import Clock
 from broker.config import BrokerConfig
-from broker.errors import ShuttingDownError, StorageError, TopicExistsError, WrongPartitionError
+from broker.errors import (
+    ShuttingDownError,
+    StorageError,
+    TopicExistsError,
+    UnknownTopicError,
+    WrongPartitionError,
+)
 from broker.log.checkpoint import LogKey, RecoveryPoint, read_checkpoint, write_checkpoint
 from broker.log.data_directory import DataDirectory, log_directory_name
+from broker.log.deletion import Deletions
 from broker.log.disk import Disk
 from broker.log.flusher import Flusher
 from broker.log.log import Log
@@ -44,6 +51,7 @@ class LogManager:
 
     def __init__(self, config: BrokerConfig, clock: Clock, *, disk: Disk | None = None) -> None:
         self.on_new_topic: Callable[[str], object] = _ignore_topic
+        self.on_deleted_topic: Callable[[str], object] = _ignore_topic
         self._flusher = Flusher(clock, thread_count=config.flusher_threads)
         self.flush_stats = WindowedStats(clock, config.monitoring_period_ms / 1000)
         self.was_recovered = False
@@ -58,7 +66,11 @@ class LogManager:
             archive_dir=config.archive_dir if config.retention_policy == "archive" else None,
         )
         self._tasks: list[PeriodicTask] = []
-        self._create_lock = Lock()
+        self._create_lock = Lock()  # guards which logs and topics there are
+        self._removal_lock = Lock()  # one at a time takes files away; taken before the others
+        self._checkpoint_lock = Lock()
+        self._deletions = Deletions(config.data_dir)
+        self._deleting: set[str] = set()
         self._logs: dict[LogKey, Log] = {}
         self._counts = PartitionCounts(config, self._directory)
         self._checkpointed: dict[LogKey, RecoveryPoint] = {}
@@ -81,6 +93,7 @@ class LogManager:
             recoveries = self._load_logs()
             self._directory.mark_in_use()
             self.write_checkpoint()
+            self._deletions.end()
         except OSError as error:
             self._directory.unlock()
             raise StorageError(
@@ -110,6 +123,7 @@ class LogManager:
                 interval_s=retention_s,
             ),
         ]
+        self._deletions.remove_in_background()
         self._flusher.start()
         for task in self._tasks:
             task.start()
@@ -126,6 +140,7 @@ class LogManager:
         for task in reversed(self._tasks):
             task.stop()
         self._flusher.stop()
+        self._deletions.stop()
         is_clean = self._close_logs()
         try:
             self.write_checkpoint()
@@ -158,6 +173,7 @@ class LogManager:
             WrongPartitionError: the topic has no such partition here.
             StorageError: the log's directory or first segment cannot be made.
             ShuttingDownError: the logs are closed.
+            UnknownTopicError: the topic is being deleted.
         """
         log = self._logs.get((topic, index))
         if log is not None:
@@ -169,6 +185,7 @@ class LogManager:
                 return log
             if not self._is_open:
                 raise ShuttingDownError("the broker takes no new data: its logs are closed")
+            self._check_not_deleting(topic)
             count = self.partition_count(topic)
             if not 0 <= index < count:
                 raise WrongPartitionError(
@@ -179,7 +196,7 @@ class LogManager:
             log = self._create_log(topic, index)
             self._add_log(log)
         if is_new_topic:
-            self.on_new_topic(topic)
+            self._announce(topic)
         return log
 
     def partition_count(self, topic: str) -> int:
@@ -205,19 +222,96 @@ class LogManager:
             WrongPartitionError: the count is below 1.
             TopicExistsError: the topic is here already.
             StorageError: the count cannot be kept.
+            UnknownTopicError: a topic of that name is being deleted.
         """
         check_topic_name(topic, self._config.max_topic_name_length)
         if partition_count < 1:
             raise WrongPartitionError(f"topic '{topic}' needs at least 1 partition")
         log_directory_name(topic, partition_count - 1)
         with self._create_lock:
+            self._check_not_deleting(topic)
             if topic in self._counts:
                 raise TopicExistsError(
                     f"topic '{topic}' exists on broker {self._config.broker_id}, "
                     f"with {self.partition_count(topic)} partitions"
                 )
             self._counts.set_explicit(topic, partition_count)
+        self._announce(topic)
+
+    def delete_topic(self, topic: str) -> None:
+        """Remove a topic with all its logs; blocks for flushes and files, so not on a processor.
+
+        Readers in flight keep their files. Once begun, a deletion that fails is continued by the
+        next call or the next start, and the topic takes no data until then.
+
+        Args:
+            topic: any text.
+
+        Raises:
+            UnknownTopicError: there is no such topic here.
+            ShuttingDownError: the logs are closed.
+            StorageError: the disk refuses.
+        """
+        with self._removal_lock:
+            with self._create_lock:
+                self._check_deletable(topic)
+            try:
+                self._deletions.begin(topic)
+                self._close_deleted(topic)
+                self._finish_deletion()
+                self.write_checkpoint()  # before a new log can be in the place of an old one
+                self._deletions.end()
+            except OSError as error:
+                raise StorageError(f"cannot delete topic '{topic}': {error}") from error
+            with self._create_lock:
+                self._deleting.discard(topic)
+        self._deletions.remove_in_background()
+
+    def _announce(self, topic: str) -> None:
         self.on_new_topic(topic)
+        if topic not in self._counts:  # deleted by another thread, which told of it too early
+            self.on_deleted_topic(topic)
+
+    def _check_deletable(self, topic: str) -> None:
+        if not self._is_open:
+            raise ShuttingDownError("nothing can be deleted: the logs are closed")
+        if topic not in self._counts and topic not in self._deleting:
+            raise UnknownTopicError(
+                f"there is no topic '{topic}' on broker {self._config.broker_id}"
+            )
+
+    def _check_not_deleting(self, topic: str) -> None:
+        if topic in self._deleting:
+            raise UnknownTopicError(f"topic '{topic}' is being deleted")
+
+    def _close_deleted(self, topic: str) -> None:
+        with self._create_lock:
+            self._deleting.add(topic)
+            keys = [key for key in self._logs if key[0] == topic]
+            logs = [self._logs.pop(key) for key in keys]
+            self._counts.forget(topic)
+        self.on_deleted_topic(topic)
+        for log in logs:
+            try:
+                log.delete()
+            except StorageError as error:  # what could not be flushed goes with the rest
+                logger.warning("%s", error)
+
+    def _finish_deletion(self) -> None:
+        """Move aside what is left of a topic whose deletion has begun, if there is one.
+
+        Raises:
+            OSError: a directory cannot be moved.
+            StorageError: the explicit partition counts cannot be kept.
+        """
+        topic = self._deletions.unfinished()
+        if topic is None:
+            return
+        found = self._directory.log_directories()
+        self._deletions.move_aside(path for (name, _), path in found.items() if name == topic)
+        with self._create_lock:
+            self._counts.forget(topic)
+            self._counts.save()
 
     def topics(self) -> list[str]:
         """Return the names of all topics on this broker, sorted."""
@@ -255,7 +349,11 @@ class LogManager:
 
     def apply_retention(self) -> None:
         """Remove the segments past retention, now."""
-        self._retention.apply(self.logs())
+        for log in self.logs():
+            # a deleted log's files must not be looked for where a new one's are
+            with self._removal_lock:
+                if not log.is_deleted:
+                    self._retention.apply([log])
 
     def write_checkpoint(self) -> None:
         """Write how far each log is flushed, unless nothing changed.
@@ -263,15 +361,16 @@ class LogManager:
         Raises:
             OSError: the checkpoint cannot be written; the old one still holds.
         """
-        points = {
-            (log.partition.topic, log.partition.index): RecoveryPoint(
-                log.high_watermark, log.active_since_ms
-            )
-            for log in self.logs()
-        }
-        if points != self._checkpointed or not self._is_open:
-            write_checkpoint(self._config.data_dir, points)
-            self._checkpointed = points
+        with self._checkpoint_lock:
+            points = {
+                (log.partition.topic, log.partition.index): RecoveryPoint(
+                    log.high_watermark, log.active_since_ms
+                )
+                for log in self.logs()
+            }
+            if points != self._checkpointed or not self._is_open:
+                write_checkpoint(self._config.data_dir, points)
+                self._checkpointed = points
 
     def _write_checkpoint_or_complain(self) -> None:
         try:
@@ -281,9 +380,10 @@ class LogManager:
 
     def _load_logs(self) -> list[Recovery]:
         is_clean = self._directory.is_clean()
+        self._counts.load()
+        self._finish_deletion()
         directories = self._directory.log_directories()
         points = read_checkpoint(self._config.data_dir)
-        self._counts.load()
         self.was_recovered = not is_clean and bool(directories)
         recoveries: list[Recovery] = []
         for key, directory in sorted(directories.items()):

@@ -70,6 +70,23 @@ class PartitionCounts:
         self._directory.write_partition_counts(explicit)
         self._explicit = explicit
 
+    def forget(self, topic: str) -> None:
+        """Forget a topic, its explicit count and the partitions it had, until the next `load`.
+
+        Args:
+            topic: any topic.
+        """
+        self._found.pop(topic, None)
+        self._explicit = {name: n for name, n in self._explicit.items() if name != topic}
+
+    def save(self) -> None:
+        """Keep the explicit counts, after `forget`.
+
+        Raises:
+            StorageError: they cannot be kept.
+        """
+        self._directory.write_partition_counts(self._explicit)
+
     def topics(self) -> set[str]:
         """Return the topics that have a partition or an explicit count."""
         return {*self._explicit, *list(self._found)}

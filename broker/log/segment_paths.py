@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from broker.log.data_directory import DELETED_NAME
 from broker.log.segment import KAFKA_SUFFIX, SEGMENT_SUFFIX
 
 _NAME = re.compile(
@@ -29,6 +30,8 @@ def base_offset_of(path: Path) -> int | None:
 
 def expand_paths(paths: Iterable[Path]) -> list[Path]:
     """Return files as given, and the segments of directories and the directories below.
+
+    Logs of deleted topics that wait in a data directory to be removed are none of them.
 
     Args:
         paths: files and directories; what does not exist is passed on as it is.
@@ -53,7 +56,12 @@ def segments_of(directory: Path) -> list[Path]:
 
 
 def _segments_below(directory: Path) -> list[Path]:
-    found = [path for path in directory.rglob("*") if base_offset_of(path) is not None]
+    found = [
+        path
+        for path in directory.rglob("*")
+        if base_offset_of(path) is not None
+        and DELETED_NAME not in path.relative_to(directory).parts
+    ]
     return sorted(found, key=_natural_key)
 
 

@@ -41,6 +41,7 @@ class RequestType(IntEnum):
     STATUS = 69
     SHUTDOWN = 70
     CREATE_TOPIC = 71
+    DELETE_TOPIC = 72
 
 
 FIRST_EXTENSION_TYPE = 64
@@ -433,6 +434,24 @@ class CreateTopicRequest:
         return cls(reader.short_string(), reader.int32())
 
 
+@dataclass(frozen=True, slots=True)
+class DeleteTopicRequest:
+    """Delete a topic with all its logs on the broker asked."""
+
+    TYPE: ClassVar[RequestType] = RequestType.DELETE_TOPIC
+
+    topic: str
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return encode_short_string(self.topic)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> DeleteTopicRequest:
+        """Read the body."""
+        return cls(reader.short_string())
+
+
 BaseRequest = (
     ProduceRequest | MultiProduceRequest | FetchRequest | MultiFetchRequest | OffsetsRequest
 )
@@ -445,6 +464,7 @@ ExtensionRequest = (
     | StatusRequest
     | ShutdownRequest
     | CreateTopicRequest
+    | DeleteTopicRequest
 )
 
 BASE_REQUESTS: dict[int, type[BaseRequest]] = {
@@ -463,6 +483,7 @@ EXTENSION_REQUESTS: dict[int, type[ExtensionRequest]] = {
     RequestType.STATUS: StatusRequest,
     RequestType.SHUTDOWN: ShutdownRequest,
     RequestType.CREATE_TOPIC: CreateTopicRequest,
+    RequestType.DELETE_TOPIC: DeleteTopicRequest,
 }
 
 

@@ -27,6 +27,7 @@ from broker.protocol.requests import (
     EXTENSION_VERSION,
     Acks,
     CreateTopicRequest,
+    DeleteTopicRequest,
     Lookup,
     LookupRequest,
     MetadataRequest,
@@ -57,7 +58,8 @@ from broker.topic import TopicPartition, check_topic_name
 
 logger = logging.getLogger(__name__)
 
-LOOKUP_DEADLINE_S = 60.0
+WORK_DEADLINE_S = 60.0
+"""How long a client waits for what a worker does."""
 SHUTDOWN_DEADLINE_S = 3600.0
 MAX_PARTITIONS = 10_000
 """Of a topic that a client creates on one broker: a metadata answer tells of each of them."""
@@ -170,24 +172,31 @@ class ExtensionHandler:
 
     def lookup(self, request: LookupRequest, header: RequestHeader) -> Parked:
         """Answer lookups from a worker thread, as they may read a stretch of a segment."""
-        answer = Answer()
-        future = self._workers.submit(self._look_up_all, request.lookups)
+
+        def work() -> bytes:
+            return encode_lookup_response([self._look_up(one) for one in request.lookups])
+
+        return self._answer_from_worker(work, header, "the lookup")
+
+    def _answer_from_worker(
+        self, work: Callable[[], bytes], header: RequestHeader, name: str
+    ) -> Parked:
+        """Answer with the body that a worker comes back with, or with its `ServerError`."""
+        future = self._workers.submit(work)
 
         def attempt(is_last: bool) -> list[Part] | None:
-            if future.done():
-                body = encode_lookup_response(future.result())
-                return [encode_extension_response(header.correlation_id, body)]
-            if not is_last:
-                return None
-            text = "the lookup took too long"
-            return [encode_extension_error(header.correlation_id, RequestTimedOutError.code, text)]
+            try:
+                if future.done():
+                    return [encode_extension_response(header.correlation_id, future.result())]
+                if not is_last:
+                    return None
+                raise RequestTimedOutError(f"{name} took too long")
+            except ServerError as error:
+                return [encode_extension_error(header.correlation_id, error.code, str(error))]
 
-        parked = Parked(answer, attempt, self._clock.monotonic_s() + LOOKUP_DEADLINE_S, [])
+        parked = Parked(Answer(), attempt, self._clock.monotonic_s() + WORK_DEADLINE_S, [])
         future.add_done_callback(lambda _: self._wake(parked))
         return parked
-
-    def _look_up_all(self, lookups: tuple[PartitionLookup, ...]) -> list[LookedUp]:
-        return [self._look_up(lookup) for lookup in lookups]
 
     def _look_up(self, lookup: PartitionLookup) -> LookedUp:
         partition = lookup.partition
@@ -257,6 +266,16 @@ class ExtensionHandler:
             )
         self._logs.create_topic(request.topic, request.partition_count)
         return Answer(encode_extension_response(header.correlation_id, b""))
+
+    def delete_topic(self, request: DeleteTopicRequest, header: RequestHeader) -> Parked:
+        """Delete a topic on a worker thread, as its logs are flushed and their files moved."""
+
+        def work() -> bytes:
+            self._logs.delete_topic(request.topic)
+            logger.info("deleted topic '%s'", request.topic)
+            return b""
+
+        return self._answer_from_worker(work, header, f"deleting topic '{request.topic}'")
 
     def hello(self, header: RequestHeader) -> Answer:
         """Answer who the broker is."""

@@ -22,6 +22,7 @@ from broker.protocol.requests import (
     EXTENSION_VERSION,
     FIRST_EXTENSION_TYPE,
     CreateTopicRequest,
+    DeleteTopicRequest,
     ExtensionRequest,
     FetchRequest,
     HelloRequest,
@@ -159,6 +160,8 @@ class RequestHandlers:
                 return self._extension.metadata(request, header)
             case CreateTopicRequest():
                 return self._extension.create_topic(request, header)
+            case DeleteTopicRequest():
+                return self._extension.delete_topic(request, header)
             case HelloRequest():
                 return self._extension.hello(header)
             case StatusRequest():

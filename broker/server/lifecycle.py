@@ -125,6 +125,7 @@ class Broker:
         for topic in self._logs.topics():
             self._register_topic(topic)
         self._logs.on_new_topic = self._register_topic
+        self._logs.on_deleted_topic = self._registry.deregister_topic
         self._registry.await_registered(self.config.zk_connection_timeout_ms / 1000)
 
     def _register_topic(self, topic: str) -> None:

@@ -144,7 +144,9 @@ class ProduceHandler:
             return False
         appends = []
         for head, batch in batches.items():
-            log = self._log_of_head.get(head) or self._find_log(head)
+            log = self._log_of_head.get(head)
+            if log is None or log.is_deleted:
+                log = self._find_log(head)
             taken = self._take(batch) if log is not None else None
             if log is None or taken is None:
                 return False
@@ -184,6 +186,8 @@ class ProduceHandler:
         log = self._logs.get(topic, index)
         if log is not None:
             self._log_of_head[head] = log
+        else:
+            self._log_of_head.pop(head, None)  # of a topic that was deleted
         return log
 
     def _append_one(self, frame: memoryview) -> None:

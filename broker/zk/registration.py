@@ -86,8 +86,13 @@ class Registration:
         with self._changed:
             self._topics[topic] = count
 
+    def forget_topic(self, topic: str) -> None:
+        """Note that a topic is not to be registered, which `bring_up_to_date` sees to."""
+        with self._changed:
+            self._topics.pop(topic, None)
+
     def bring_up_to_date(self) -> None:
-        """Register what is not registered in the present session.
+        """Register what is not registered in the present session, and remove what should not be.
 
         Raises:
             RegistryConflictError: another broker has taken the id.
@@ -113,6 +118,12 @@ class Registration:
             self._register_broker(broker)
         with self._changed:
             missing = dict(self._topics.items() - self._standing_topics.items())
+            surplus = self._standing_topics.keys() - self._topics.keys()
+        if surplus:
+            self._session.delete_many(paths.topic_broker(topic, broker.id) for topic in surplus)
+            with self._changed:
+                for topic in surplus:
+                    self._standing_topics.pop(topic, None)
         if missing:
             self._register_topics(broker.id, missing)
 

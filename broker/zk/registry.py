@@ -155,6 +155,17 @@ class Registry(Session):
         self._registration.want_topic(topic, partition_count)
         self._events.put(_Wake.TOPIC)
 
+    def deregister_topic(self, topic: str) -> None:
+        """Have a topic of this broker taken out of the registry; returns at once.
+
+        The topic's own node stays: other brokers may have it.
+
+        Args:
+            topic: its name; nothing happens if it is not registered.
+        """
+        self._registration.forget_topic(topic)
+        self._events.put(_Wake.TOPIC)
+
     def await_registered(self, timeout_s: float = 10.0) -> None:
         """Wait until the broker and all its topics are registered.
 

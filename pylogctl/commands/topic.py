@@ -1,19 +1,22 @@
-"""`pylogctl topic`: list, describe and create topics, and find offsets in them."""
+"""`pylogctl topic`: list, describe, create and delete topics, and find offsets in them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pylogctl.connections import REQUEST_TIMEOUT_S, connector, open_cluster
+from pylogctl.confirmation import confirm_name
+from pylogctl.connections import REQUEST_TIMEOUT_S, connector, open_cluster, registry_session
 from pylogctl.context import Environment
-from pylogctl.errors import CliError
+from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import (
+    CONFIRM,
     CONNECTION,
     DRY_RUN,
     OUTPUT,
@@ -31,10 +34,12 @@ from pylogctl.units import format_time
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
     from broker.topic import TopicPartition
+    from broker.zk.session import Session
     from pylogctl.topic_creation import Creation
+    from pylogctl.topic_deletion import Deletion
     from pylogctl.topic_facts import PartitionFacts, TopicFacts, TopicSummary
 
-app = new_app("List, describe and create topics.")
+app = new_app("List, describe, create and delete topics.")
 
 READS = (
     ExitStatus.PARTIAL,
@@ -303,6 +308,101 @@ def _create(
     await_topic(cluster, topic, homes, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
     render(env, CREATE, records)
     check_done(env, done)
+
+
+@app.command("delete", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(
+        *READS,
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.DECLINED,
+        ExitStatus.UNSUPPORTED,
+    ),
+    examples=(
+        "pylogctl topic delete orders --data --dry-run",
+        "pylogctl topic delete orders --data --yes --confirm orders",
+        "pylogctl topic delete abandoned",
+    ),
+)
+def delete(
+    env: Environment,
+    topics: Topics,
+    data: Annotated[
+        bool, typer.Option("--data", help="Delete the logs on brokers too, with all messages.")
+    ] = False,
+    if_exists: Annotated[
+        bool, typer.Option("--if-exists", help="A topic that does not exist is fine: exit 0.")
+    ] = False,
+    confirm: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--confirm",
+            metavar="NAME",
+            rich_help_panel="Safety",
+            help="With --yes: the topic's name (repeat it for each of several topics).",
+        ),
+    ] = None,
+) -> None:
+    """Delete topics from the registry and, with --data, from the brokers.
+
+    The name of each topic must be typed to confirm it. Without --data only a topic is deleted that
+    no live broker has any more. Messages that are deleted cannot be brought back.
+    """
+    from pylogctl.topic_deletion import plan_deletion
+
+    if env.settings.brokers and not data:
+        raise UsageError("without --data only the registry is changed, which --broker leaves out")
+    connect = connector(env)
+    with ExitStack() as closing:
+        cluster = closing.enter_context(open_cluster(env))
+        has_registry = not env.settings.brokers
+        session = closing.enter_context(registry_session(env)) if has_registry else None
+
+        def plan_one(topic: str) -> list[Deletion]:
+            try:
+                return plan_deletion(cluster, connect, session, topic, with_data=data)
+            except CliError as error:
+                if if_exists and error.status is ExitStatus.NOT_FOUND:
+                    return []
+                raise
+
+        plans, planned = for_each(env, "topics", topics, plan_one)
+        if env.settings.dry_run:
+            _show_deletions(env, [step for plan in plans for step in plan], "delete")
+            env.note("nothing changed; this was a dry run")
+            check_done(env, planned)
+            return
+        for plan in filter(None, plans):
+            _confirm_topic(env, plan[0].topic, confirm or [])
+        deleted, done = for_each(env, "topics", map(tuple, plans), partial(_delete, env, session))
+        _show_deletions(env, [step for plan in deleted for step in plan], "deleted")
+        check_done(env, planned, done)
+
+
+def _confirm_topic(env: Environment, topic: str, given: Sequence[str]) -> None:
+    name = topic if topic in given else next(iter(given), None)
+    confirm_name(env, "topic delete", topic, name)
+
+
+def _delete(
+    env: Environment, session: Session | None, plan: Sequence[Deletion]
+) -> Sequence[Deletion]:
+    from pylogctl.topic_deletion import carry_out
+
+    for step in plan:
+        carry_out(connector(env), session, step, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
+    return plan
+
+
+def _show_deletions(env: Environment, steps: Sequence[Deletion], action: str) -> None:
+    from pylogctl.topic_documents import DELETE, delete_record
+
+    render(env, DELETE, [delete_record(step, action) for step in steps])
 
 
 @app.command("offsets", cls=Command)

@@ -11,7 +11,7 @@ import pytest
 from broker.config import BrokerConfig
 from broker.errors import RegistryConflictError, RegistryUnreachableError
 from broker.protocol.codec import encode
-from broker.protocol.requests import CreateTopicRequest
+from broker.protocol.requests import CreateTopicRequest, DeleteTopicRequest
 from broker.server.lifecycle import Broker
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
@@ -131,3 +131,19 @@ def test_broker_when_the_registry_is_lost_then_serves_on_and_is_back_in_it_later
         broker.stop()
     finally:
         server.stop()
+
+
+def test_delete_topic_when_registered_then_leaves_the_registry_and_can_come_back(
+    start_broker: BrokerFactory, zookeeper: str, registry: Registry
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    with Peer(broker.port) as peer:
+        peer.publish("events", ONE)
+        peer.publish("audit", ONE)
+        wait_until(lambda: len(registry.topics()) == 2, "both topics")
+        wait_until(lambda: registry.topic_partitions("events") == {0: 1}, "the topic")
+        peer.call(DeleteTopicRequest("events"))
+        wait_until(lambda: registry.topic_partitions("events") == {}, "the deregistration")
+        assert registry.topic_partitions("audit") == {0: 1}
+        peer.publish("events", ONE)
+        wait_until(lambda: registry.topic_partitions("events") == {0: 1}, "the topic's return")

@@ -90,6 +90,14 @@ def test_expand_paths_when_directories_then_their_segments_in_natural_order(
     assert found == [f"{log}/{name}" for log in ("t_2", "t_10") for name in names]
 
 
+def test_expand_paths_when_a_topic_was_deleted_then_without_its_segments(tmp_path: Path) -> None:
+    for directory in (tmp_path / "data" / "t_0", tmp_path / "data" / ".deleted" / "x"):
+        directory.mkdir(parents=True)
+        (directory / segment_name(0)).touch()
+    (found,) = expand_paths([tmp_path])
+    assert found.parent.name == "t_0"
+
+
 def test_expand_paths_when_file_or_missing_then_as_given(tmp_path: Path) -> None:
     given = [tmp_path / "any name", tmp_path / "none"]
     given[0].touch()

@@ -22,6 +22,7 @@ from broker.protocol.primitives import INT16, INT32, encode_short_string
 from broker.protocol.requests import (
     EXTENSION_REQUESTS,
     CreateTopicRequest,
+    DeleteTopicRequest,
     HelloRequest,
     Lookup,
     LookupRequest,
@@ -35,11 +36,13 @@ from broker.protocol.responses import (
     LookedUp,
     MetadataResponse,
     decode_lookup_response,
+    decode_read_response,
 )
 from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
-from tests.broker.server.peer import Peer, partition
+from tests.broker.server.peer import Peer, partition, read_request
+from tests.conftest import wait_until
 
 ONE = encode([b"one message"])
 NEVER_MS = 3_600_000
@@ -78,7 +81,7 @@ def test_extension_when_answered_then_repeats_the_correlation_id(
     peer.call(HelloRequest(), correlation_id)
 
 
-@pytest.mark.parametrize("request_type", [72, 100, 32767])
+@pytest.mark.parametrize("request_type", [73, 100, 32767])
 def test_extension_when_type_is_unknown_then_refused_and_connection_goes_on(
     request_type: int, peer: Peer
 ) -> None:
@@ -330,6 +333,46 @@ def test_create_topic_when_broker_restarts_then_still_there(
     first.stop()
     peer = connect(start_broker())
     assert len(metadata(peer, "events").topics[0].partitions) == 3
+
+
+def test_delete_topic_when_there_then_gone_with_its_files_and_starts_anew(
+    peer: Peer, running_broker: Broker
+) -> None:
+    peer.publish("events", ONE * 3)
+    peer.call(DeleteTopicRequest("events"))
+    assert metadata(peer, "events").topics[0].error == UnknownTopicError.code
+    assert not (running_broker.config.data_dir / "events_0").exists()
+    peer.publish("events", ONE)
+    assert peer.offsets("events", -1)[0] == len(ONE)
+
+
+def test_delete_topic_when_unknown_then_refused(peer: Peer) -> None:
+    with pytest.raises(UnknownTopicError, match="no topic 'events' on broker 0"):
+        peer.call(DeleteTopicRequest("events"))
+
+
+def test_delete_topic_when_a_producer_of_07_goes_on_then_its_connection_makes_the_topic_anew(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    producer, other = connect(running_broker), connect(running_broker)
+    for _ in range(2):  # the second one finds the log by the head of the first
+        producer.produce("events", ONE)
+        wait_until(lambda: other.offsets("events", -1)[0] == len(ONE), "the message")
+        other.call(DeleteTopicRequest("events"))
+    producer.produce("events", ONE)
+    wait_until(lambda: other.offsets("events", -1)[0] == len(ONE), "the message")
+
+
+def test_delete_topic_when_a_reader_waits_then_it_hears_of_it(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    reader, other = connect(running_broker), connect(running_broker)
+    other.publish("events", ONE)
+    reader.send_extension(read_request("events", len(ONE), max_wait_ms=NEVER_MS))
+    assert not reader.has_answer(0.05)
+    other.call(DeleteTopicRequest("events"))
+    (part,) = decode_read_response(reader.receive_extension())
+    assert part.error == UnknownTopicError.code
 
 
 def test_status_when_asked_for_then_tells_state_and_counters(

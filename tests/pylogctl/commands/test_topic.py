@@ -339,6 +339,89 @@ def test_create_when_a_broker_knows_only_07_is_unsupported_and_changes_nothing(
     assert rows(invoke("topic", "list", "-b", at(new), "--output", "json")) == []
 
 
+# delete
+
+
+def test_delete_with_data_removes_the_topic_and_nothing_else(
+    running_broker: Broker, topic: Invoke
+) -> None:
+    fill(running_broker, "t", [b"x"])
+    fill(running_broker, "other", [b"x"])
+    result = topic("delete", "t", "--data", "--yes", "--confirm", "t", "--output", "json")
+    assert rows(result) == [{"topic": "t", "broker": 0, "partitions": 1, "action": "deleted"}]
+    assert [record["name"] for record in rows(topic("list", "--output", "json"))] == ["other"]
+
+
+@pytest.mark.parametrize("options", [(), ("--yes",), ("--yes", "--confirm", "u")])
+def test_delete_when_not_confirmed_by_name_changes_nothing(
+    running_broker: Broker, topic: Invoke, options: tuple[str, ...]
+) -> None:
+    fill(running_broker, "t", [b"x"])
+    assert topic("delete", "t", "--data", *options).status == ExitStatus.DECLINED
+    assert len(rows(topic("list", "--output", "json"))) == 1
+
+
+def test_delete_when_it_is_a_dry_run_asks_nothing_and_changes_nothing(
+    running_broker: Broker, topic: Invoke
+) -> None:
+    fill(running_broker, "t", [b"x"])
+    result = topic("delete", "t", "--data", "--dry-run", "--output", "json")
+    assert (result.status, rows(result)[0]["action"]) == (0, "delete")
+    assert "nothing changed" in result.stderr
+    assert len(rows(topic("list", "--output", "json"))) == 1
+
+
+def test_delete_when_one_of_several_topics_is_unknown_does_the_rest(
+    running_broker: Broker, topic: Invoke
+) -> None:
+    fill(running_broker, "a", [b"x"])
+    fill(running_broker, "b", [b"x"])
+    confirmed = ("--data", "--yes", "--confirm", "a", "--confirm", "b")
+    result = topic("delete", "a", "nothing", "b", *confirmed)
+    assert result.status == ExitStatus.PARTIAL
+    assert "topic 'nothing' not found" in result.stderr
+    assert rows(topic("list", "--output", "json")) == []
+
+
+def test_delete_when_one_of_several_is_not_confirmed_deletes_none(
+    running_broker: Broker, topic: Invoke
+) -> None:
+    fill(running_broker, "a", [b"x"])
+    fill(running_broker, "b", [b"x"])
+    result = topic("delete", "a", "b", "--data", "--yes", "--confirm", "a")
+    assert result.status == ExitStatus.DECLINED
+    assert len(rows(topic("list", "--output", "json"))) == 2
+
+
+def test_delete_when_the_topic_is_unknown_is_not_found_unless_that_is_fine(topic: Invoke) -> None:
+    assert topic("delete", "t", "--data").status == ExitStatus.NOT_FOUND
+    assert topic("delete", "t", "--data", "--if-exists").status == ExitStatus.OK
+
+
+def test_delete_without_data_and_without_a_registry_is_a_usage_error(topic: Invoke) -> None:
+    result = topic("delete", "t")
+    assert result.status == ExitStatus.USAGE
+    assert "without --data only the registry is changed" in result.stderr
+
+
+def test_delete_when_a_broker_knows_only_07_is_unsupported_and_changes_nothing(
+    two_brokers: tuple[Broker, Broker], invoke: Invoke
+) -> None:
+    new, old = two_brokers
+    fill(new, "t", [b"x"])
+    proxy = BrokerOf07(old)
+    try:
+        result = invoke(
+            "topic", "delete", "t", "--data", "--yes", "--confirm", "t",
+            "-b", f"{at(new)},2:{proxy.address}",
+        )  # fmt: skip
+    finally:
+        proxy.stop()
+    assert result.status == ExitStatus.UNSUPPORTED
+    assert "cannot delete a topic" in result.stderr
+    assert len(rows(invoke("topic", "list", "-b", at(new), "--output", "json"))) == 1
+
+
 # offsets
 
 
