@@ -89,4 +89,4 @@ def test_interrupt_when_a_poll_waits_in_another_thread_then_it_fails_at_once(
         fetcher.interrupt()
         waiter.join(0.01)
 
-    assert "closed the connection" in str(errors[0])
+    assert "lost broker" in str(errors[0])
