@@ -89,8 +89,8 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group watch')
         commands='' words='@group'
-        options='--interval -n --count --window -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--interval -n --count --window -Z --zookeeper --timeout --log-format --color' ;;
+        options='--interval --count --window -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--interval --count --window -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group reset')
         commands='' words='@group'
         options='--to -t --topic --all-topics -p --partition --execute --force --wait-inactive --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'

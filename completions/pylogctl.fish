@@ -533,7 +533,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l debug -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Time between two looks' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s n -l count -d 'Stop after so many looks' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop after so many looks' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l window -d 'How far back rates and status look' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'Registry' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'

@@ -347,7 +347,7 @@ def watch(
     ] = "2s",
     count: Annotated[
         int | None,
-        typer.Option("-n", "--count", metavar="N", min=1, help="Stop after so many looks."),
+        typer.Option("--count", metavar="N", min=1, help="Stop after so many looks."),
     ] = None,
     window: Annotated[
         str, typer.Option("--window", metavar="DUR", help="How far back rates and status look.")
