@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.errors import BrokerError, BrokerUnreachableError
-from broker.protocol.requests import Acks
+from broker.protocol.requests import Acks, FetchRequest, HelloRequest
 from broker.protocol.responses import BrokerAddress
 
 _FIRST_PAUSE_S = 0.02
@@ -188,10 +188,22 @@ class Link:
         return rule.interval_s >= 0 and time.monotonic() - self._marked_s >= rule.interval_s
 
     def reconnect(self) -> None:
-        """Give the connection up as the rule asks for; with nothing unanswered on it."""
+        """Give the connection up as the rule asks for; with no answer to come on it.
+
+        First the broker must have read all that was sent there: what is not acknowledged could be
+        overtaken by what comes on the next connection.
+        """
         self._request_count = 0
         self._marked_s = time.monotonic()
-        self.close()
+        connection = self._connection
+        if connection is not None and connection.is_open:
+            with suppress(BrokerError):  # it breaks: then there is nothing to wait for
+                if self._is_07:
+                    connection.send_request(FetchRequest("hello", 0, 0, 0))
+                    connection.receive()
+                else:
+                    connection.call(HelloRequest())
+            connection.close()
 
     def close(self) -> None:
         """Close the connection; the next `open` makes another one."""

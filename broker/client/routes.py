@@ -65,7 +65,7 @@ class Routes:
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic, or those it can come into being with.
 
-        If all brokers are away these are the partitions it had last: its messages wait for them.
+        If all brokers are away they are those it had last: its messages wait for them.
 
         Raises:
             InvalidTopicError: there can be no such topic.
@@ -81,20 +81,19 @@ class Routes:
         check_topic_name(topic)
         partitions = self._cluster.partitions(topic)
         until_s = math.inf
-        if partitions:
-            self._last_known[topic] = partitions
-        else:
+        if not partitions:
             partitions = self._of_new_topic(topic)
             until_s = time.monotonic() + self._look_again_s
             if topic not in self._last_known:
                 self._new_topics.add(topic)
+        self._last_known[topic] = partitions
         route = routes[topic] = Route(partitions, until_s)
         return route
 
     def _of_new_topic(self, topic: str) -> list[TopicPartition]:
         """Return where a topic goes that no live broker has, as 0.7's producers have it.
 
-        Without any live broker that is where it was last: its messages wait there.
+        Without any live broker that is where it went last: its messages wait there.
         """
         brokers = self._cluster.brokers()
         partitions = [TopicPartition(topic, one.id, 0) for one in brokers]
