@@ -10,9 +10,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from broker.client.callbacks import Event, ProducerCallbacks
     from broker.client.cluster import RegistryCluster, StaticCluster
     from broker.client.connection import Connection
     from broker.client.connector import ConsumerConnector
+    from broker.client.delivery import Delivery, Report
     from broker.client.handling import RetryingHandler
     from broker.client.offsets_file import FileOffsets
     from broker.client.offsets_sqlite import SqliteOffsets
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from broker.client.simple_consumer import SimpleConsumer
     from broker.client.streams import ConsumerStream
     from broker.client.subscription import Blacklist, Whitelist
-    from broker.config import BrokerConfig, ConsumerConfig
+    from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
     from broker.errors import BrokerError
     from broker.protocol.compression import Codec
     from broker.protocol.requests import Acks
@@ -40,10 +42,15 @@ __all__ = [
     "ConsumerConfig",
     "ConsumerConnector",
     "ConsumerStream",
+    "Delivery",
+    "Event",
     "FileOffsets",
     "Producer",
+    "ProducerCallbacks",
+    "ProducerConfig",
     "Registry",
     "RegistryCluster",
+    "Report",
     "RetryMessage",
     "RetryPolicy",
     "RetryStore",
@@ -66,10 +73,15 @@ _MODULE_OF = {
     "ConsumerConfig": "broker.config",
     "ConsumerConnector": "broker.client.connector",
     "ConsumerStream": "broker.client.streams",
+    "Delivery": "broker.client.delivery",
+    "Event": "broker.client.callbacks",
     "FileOffsets": "broker.client.offsets_file",
     "Producer": "broker.client.producer",
+    "ProducerCallbacks": "broker.client.callbacks",
+    "ProducerConfig": "broker.config",
     "Registry": "broker.zk.registry",
     "RegistryCluster": "broker.client.cluster",
+    "Report": "broker.client.delivery",
     "RetryMessage": "broker.client.retry_store",
     "RetryPolicy": "broker.client.retry_store",
     "RetryStore": "broker.client.retry_store",
