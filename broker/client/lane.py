@@ -13,12 +13,13 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from broker.client.accumulator import Accumulator, Batch, BatchRules, Parcel
+from broker.client.accumulator import Accumulator, BatchRules, Parcel
 from broker.client.callbacks import Hooks
 from broker.client.connection import Connection
-from broker.client.delivery import OnDelivery, QueuedDelivery, reports_of
+from broker.client.delivery import OnDelivery, QueuedDelivery
 from broker.client.link import Link, SendRules, retry_wait_s
 from broker.client.publisher import Publisher
+from broker.client.settlement import settle
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -31,7 +32,6 @@ from broker.errors import (
     ShuttingDownError,
     StorageError,
 )
-from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -280,7 +280,7 @@ class Lane:
             for batch in parcel.batches:
                 error = self._hooks.apply(parcel.partition, batch)
                 if error is not None:
-                    self._settle_batch(parcel.partition, batch, -1, error)
+                    settle(parcel.partition, batch, -1, error, self._on_delivery)
                     batch.payloads, batch.deliveries = [], []
         parcel.message_set = self._publisher.pack(parcel)
         return parcel.message_set
@@ -339,7 +339,7 @@ class Lane:
             count = sum(len(batch.payloads) for batch in parcel.batches)
             logger.error("%d messages to %s not delivered: %s", count, parcel.partition, error)
         for batch in parcel.batches:
-            self._settle_batch(parcel.partition, batch, base_offset, error)
+            settle(parcel.partition, batch, base_offset, error, self._on_delivery)
             if base_offset >= 0:
                 base_offset += batch.set_bytes
         with self._lock:
@@ -347,26 +347,3 @@ class Lane:
                 batch.is_done = True
             self._accumulator.finish(parcel)
             self._changed.notify_all()
-
-    def _settle_batch(
-        self, partition: TopicPartition, batch: Batch, base_offset: int, error: BrokerError | None
-    ) -> None:
-        deliveries, payloads = batch.deliveries, batch.payloads
-        if error is not None or base_offset < 0 or batch.is_wrapped:
-            for delivery in deliveries:
-                delivery.settle(base_offset, error)
-        else:
-            offset = base_offset
-            for payload, delivery in zip(payloads, deliveries, strict=True):
-                delivery.settle(offset, None)
-                offset += ENTRY_OVERHEAD_BYTES + len(payload)
-        if self._on_delivery is None or not payloads:
-            return
-        keys = [delivery.key for delivery in deliveries]
-        reports = reports_of(
-            partition, payloads, keys, base_offset, is_wrapped=batch.is_wrapped, error=error
-        )
-        try:
-            self._on_delivery(reports)
-        except Exception:
-            logger.exception("failure in the report on messages to %s", partition)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -17,6 +16,7 @@ from broker.client.link import SendRules
 from broker.client.outlet import open_link
 from broker.client.publisher import Publisher
 from broker.client.routes import Routes
+from broker.client.settlement import report
 from broker.errors import (
     BrokerError,
     ConfigError,
@@ -26,8 +26,6 @@ from broker.errors import (
 )
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
-
-logger = logging.getLogger(__name__)
 
 
 class QueuedOutlet:
@@ -213,11 +211,9 @@ class QueuedOutlet:
             error = MessageDroppedError(f"a callback kept a message to {origin.partition}")
             origin.delivery.settle(-1, error)
             if self._on_delivery is not None:
-                report = Report(origin.partition, -1, error, origin.delivery.key, origin.message)
-                try:
-                    self._on_delivery([report])
-                except Exception:
-                    logger.exception("failure in the report on a message")
+                key = origin.delivery.key
+                one = Report(origin.partition, -1, error, key, origin.message)
+                report(self._on_delivery, [one])
 
 
 def _all_within(timeout_s: float | None, waits: Collection[Callable[[float | None], bool]]) -> bool:

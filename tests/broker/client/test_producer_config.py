@@ -31,6 +31,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition
 from tests.broker.client.conftest import BrokerFactory, ConnectionFactory, ServerFactory
+from tests.broker.client.fake_broker import FakeBroker, FakeConnection
 from tests.broker.client.peers import Server, as_true_07_broker, stay_silent
 from tests.broker.client.test_async_producer import Reports
 from tests.broker.server.peer import Peer
@@ -409,6 +410,23 @@ def test_link_when_broker_is_nowhere_then_tries_until_its_patience_ends(
     assert link.open(patience_s=30).is_open
     assert len(asked) == 3
     link.close()
+
+
+def test_link_when_broker_has_moved_then_a_request_to_the_former_address_fails_at_once() -> None:
+    broker = FakeBroker()
+    address = BrokerAddress(0, "fake", 1)
+    link = Link(
+        lambda: address,
+        lambda at: FakeConnection(broker, at),  # type: ignore[arg-type, return-value]  # as used
+        home=0,
+    )
+    link.interrupt_if_moved()
+    link.open()
+    link.interrupt_if_moved()
+    assert not broker.is_interrupted
+    address = address._replace(port=2)
+    link.interrupt_if_moved()
+    assert broker.is_interrupted
 
 
 def test_link_when_never_opened_then_has_no_connection(open_connection: ConnectionFactory) -> None:
