@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from broker.config import BrokerConfig, load_file
+from broker.config import BrokerConfig
+from broker.config_file import load_file
 from broker.errors import CoordinationError
 from broker.log.data_directory import REGISTRY_NAME
 from broker.server.acceptor import AddressInUseError

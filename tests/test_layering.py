@@ -17,6 +17,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "clock": set(),
     "topic": {"errors"},
     "config": {"errors", "topic"},
+    "config_file": {"errors", "config"},
     "stats": {"errors", "clock"},
     "protocol": BASE,
     "log": BASE | {"protocol"},

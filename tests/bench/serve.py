@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from broker.config import BrokerConfig, load_file
+from broker.config import BrokerConfig
+from broker.config_file import load_file
 from broker.server.lifecycle import Broker
 
 
