@@ -76,6 +76,7 @@ class Broker:
         self._shutdown_lock = threading.Lock()
         self._force = True
         self._on_flushed: list[Callable[[bytes], None]] = []
+        self._flushed_document: bytes | None = None
 
     @property
     def port(self) -> int:
@@ -194,7 +195,10 @@ class Broker:
         """
         with self._shutdown_lock:
             self._force = force
-            self._on_flushed.append(on_flushed)
+            if self._flushed_document is None:
+                self._on_flushed.append(on_flushed)
+            else:
+                on_flushed(self._flushed_document)
         self._shutdown_requested.set()
 
     def stop(self) -> None:
@@ -214,6 +218,7 @@ class Broker:
         self._step("flush", self._logs.flush_all)
         document = json.dumps(self._steps).encode()
         with self._shutdown_lock:
+            self._flushed_document = document
             for on_flushed in self._on_flushed:
                 on_flushed(document)
         self._stop_everything()

@@ -270,6 +270,15 @@ def test_shutdown_request_when_several_ask_then_all_are_answered(
     stopping.join()
 
 
+def test_shutdown_request_when_logs_are_flushed_already_then_told_the_steps(
+    running_broker: Broker,
+) -> None:
+    told: list[bytes] = []
+    running_broker.stop()
+    running_broker.request_shutdown(force=True, on_flushed=told.append)
+    assert [step["step"] for step in json.loads(told[0])][-1] == "flush"
+
+
 def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
