@@ -36,7 +36,7 @@ __pylogctl_tables() {
         options='--include --exclude -p --partition -o --offset --from-beginning -g --group --default-offset --commit --commit-interval --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--include --exclude -p --partition -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
     'pylogctl copy')
-        commands='' words=''
+        commands='' words='@topic'
         options='-o --offset -n --max-messages --keep-partition --rate --verify --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset -n --max-messages --rate --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl topic')
@@ -172,11 +172,11 @@ __pylogctl_tables() {
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl audit show')
-        commands='' words=''
+        commands='' words='@topic'
         options='-o --offset --include --exclude --tier --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset --include --exclude --tier --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl audit check')
-        commands='' words=''
+        commands='' words='@topic'
         options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset --include --exclude --tier --reference --time-field --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl perf')
@@ -286,6 +286,7 @@ __pylogctl_values() {
     'pylogctl produce --log-format') words='text json' ;;
     'pylogctl produce --color') words='auto always never' ;;
     'pylogctl consume -o' | 'pylogctl consume --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl consume -g' | 'pylogctl consume --group') words='@group' ;;
     'pylogctl consume --default-offset') words='start end' ;;
     'pylogctl consume --commit') words='auto exit none' ;;
     'pylogctl consume --commit-interval') words='100ms 1s 10s 1m 5m 1h' ;;
@@ -446,6 +447,7 @@ __pylogctl_values() {
     'pylogctl mirror --color') words='auto always never' ;;
     'pylogctl mirror --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror --progress') words='auto always never' ;;
+    'pylogctl mirror run -g' | 'pylogctl mirror run --group') words='@group' ;;
     'pylogctl mirror run --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror run --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror run --log-format') words='text json' ;;
@@ -454,6 +456,7 @@ __pylogctl_values() {
     'pylogctl mirror plan --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror plan --log-format') words='text json' ;;
     'pylogctl mirror plan --color') words='auto always never' ;;
+    'pylogctl mirror status -g' | 'pylogctl mirror status --group') words='@group' ;;
     'pylogctl mirror status --by') words='topic partition' ;;
     'pylogctl mirror status --interval') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror status --fail-above') words='64KiB 1MiB 16MiB 1GiB' ;;

@@ -217,7 +217,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exclude -d 'But none
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s p -l partition -d 'Only these: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s o -l offset -d 'Where to start, and to end: START[:END]; see pylogctl-offsets(7)' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l from-beginning -d 'Same as -o start'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s g -l group -d 'Share the topics with the other members of this group; all topics if none is named' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s g -l group -d 'Share the topics with the other members of this group; all topics if none is named' -r -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l default-offset -d 'Where a group starts in a partition it has no offset of' -r -a 'start end'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit -d 'When the group'\''s offsets are stored' -r -a 'auto exit none'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit-interval -d 'For --commit auto' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -267,6 +267,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l color -d 'Colour and
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s o -l offset -d 'What to copy, START or START:END; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s n -l max-messages -d 'Stop after exactly so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l keep-partition -d 'To partitions of the same name (broker-partition), or not at all'
@@ -839,7 +840,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-pager -d 'Never st
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l streams -d 'Threads that read' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l producers -d 'Threads that write' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l queue -d 'Message sets that wait for each producer' -r
@@ -884,7 +885,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l by -d 'What a row is' -r -a 'topic partition'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l interval -d 'Look twice, so long apart, and tell the rate' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l fail-above -d 'Status 12 if more than this is not mirrored yet' -r -a '64KiB 1MiB 16MiB 1GiB'
@@ -952,6 +953,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-header -d 'Leave ou
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s o -l offset -d 'Which counts to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
@@ -972,6 +974,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l color -d 'Colour 
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s o -l offset -d 'Which counts to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r

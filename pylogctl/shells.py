@@ -19,7 +19,11 @@ DIRECTORIES = "@dir"
 
 _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
     "TOPIC": ("@topic",),
+    "AUDIT-TOPIC": ("@topic",),
+    "SRC": ("@topic",),
+    "DST": ("@topic",),
     "GROUP": ("@group",),
+    "G": ("@group",),
     "PATH": ("@zk-path",),
     "PARTITION": ("@partition",),
     "ID": ("@broker",),

@@ -38,6 +38,15 @@ def _complete(*words: str, program: Path | None = None) -> list[str]:
     return done.stdout.split("\n")[:-1]
 
 
+@pytest.fixture
+def echo(tmp_path: Path) -> Path:
+    """A program that answers every look-up with its own arguments."""
+    program = tmp_path / "pylogctl"
+    program.write_text('#!/bin/sh\nprintf "%s\\tseen\\n" "$*"\n')
+    program.chmod(0o755)
+    return program
+
+
 @needs_bash
 @pytest.mark.parametrize(
     ("words", "expected"),
@@ -65,12 +74,28 @@ def test_bash_offers_files_where_files_are_meant() -> None:
 
 
 @needs_bash
-def test_bash_looks_up_values_with_the_registry_that_was_typed(tmp_path: Path) -> None:
-    program = tmp_path / "pylogctl"
-    program.write_text('#!/bin/sh\nprintf "%s\\tseen\\n" "$*"\n')
-    program.chmod(0o755)
-    (found,) = _complete("zk", "-Z", "h:1", "ls", "/b", program=program)
+def test_bash_looks_up_values_with_the_registry_that_was_typed(echo: Path) -> None:
+    (found,) = _complete("zk", "-Z", "h:1", "ls", "/b", program=echo)
     assert found.replace("\\", "") == "__complete zk-path /b -Z h:1"
+
+
+@needs_bash
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        (["consume", ""], "topic"),
+        (["copy", ""], "topic"),
+        (["copy", "orders", ""], "topic"),
+        (["audit", "check", ""], "topic"),
+        (["consume", "-g", ""], "group"),
+        (["mirror", "status", "--group", ""], "group"),
+    ],
+)
+def test_bash_when_a_value_lives_in_the_cluster_then_looks_it_up(
+    echo: Path, words: list[str], kind: str
+) -> None:
+    (found,) = _complete(*words, program=echo)
+    assert found.replace("\\", "").strip("' ") == f"__complete {kind}"
 
 
 @pytest.mark.parametrize(
