@@ -16,7 +16,14 @@ from pylogctl.context import Environment
 from pylogctl.envelope import PayloadEncoding, write_envelope
 from pylogctl.errors import UsageError
 from pylogctl.filters import Filter, Sample, compile_grep, grep, parse_sample, parse_where
-from pylogctl.framing import Framing, LengthCode, Shape, choose_framing, write_message
+from pylogctl.framing import (
+    NO_FRAMING,
+    Framing,
+    FramingChoice,
+    Shape,
+    choose_framing,
+    write_message,
+)
 from pylogctl.message_format import Received, Render, compile_format
 from pylogctl.offset_spec import (
     Absolute,
@@ -41,11 +48,7 @@ _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if
 class Shown:
     """How messages are written; at most one of the ways may be asked for."""
 
-    delimiter: str | None = None
-    null: bool = False
-    length_prefixed: LengthCode | None = None
-    hex_lines: bool = False
-    base64_lines: bool = False
+    framing: FramingChoice = NO_FRAMING
     jsonl: bool = False
     raw: bool = False
     message_format: str | None = None
@@ -103,18 +106,8 @@ def make_plan(
 
 def _rendering(env: Environment, shown: Shown) -> tuple[Render, bytes | None]:
     """Return how one message is written, and the delimiter if that is all there is to it."""
-    framing = choose_framing(
-        delimiter=shown.delimiter,
-        null=shown.null,
-        length_prefixed=None
-        if shown.length_prefixed is None
-        else LengthCode(shown.length_prefixed),
-        hex_lines=shown.hex_lines,
-        base64_lines=shown.base64_lines,
-        jsonl=shown.jsonl,
-        whole=shown.raw,
-    )
-    is_default = framing == Framing(Shape.DELIMITED) and shown.delimiter is None
+    framing = choose_framing(shown.framing, jsonl=shown.jsonl, whole=shown.raw)
+    is_default = framing == Framing(Shape.DELIMITED) and shown.framing.delimiter is None
     ways = {
         "--format": shown.message_format is not None,
         "--pretty": shown.pretty,
@@ -184,12 +177,7 @@ def check_exec(shown: Shown, others: Mapping[str, bool]) -> None:
     Raises:
         UsageError: one of them is given.
     """
-    given = {
-        "--delimiter": shown.delimiter is not None,
-        "--null": shown.null,
-        "--length-prefixed": shown.length_prefixed is not None,
-        "--hex": shown.hex_lines,
-        "--base64": shown.base64_lines,
+    ways = {
         "--jsonl": shown.jsonl,
         "--raw": shown.raw,
         "--format": shown.message_format is not None,
@@ -197,9 +185,9 @@ def check_exec(shown: Shown, others: Mapping[str, bool]) -> None:
         "--to-dir": shown.to_dir is not None,
         **others,
     }
-    for option, is_given in given.items():
-        if is_given:
-            raise UsageError(f"{option} cannot be used with --exec (the command gets the payload)")
+    given = shown.framing.names + [option for option, is_given in ways.items() if is_given]
+    if given:
+        raise UsageError(f"{given[0]} cannot be used with --exec (the command gets the payload)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from pylogctl.context import Environment
 from pylogctl.envelope import MessageFacts
 from pylogctl.errors import UsageError
 from pylogctl.exec_command import CommandFailedError, ExecCommand
+from pylogctl.exec_options import ExecChoice
 from pylogctl.signals import StopRequest
 from pylogctl.units import parse_duration_ms
 
@@ -56,35 +57,33 @@ class ExecOptions:
     retry: RetryOptions | None = None
 
 
-def make_exec_options(
-    command: str | None,
-    retry_dir: Path | None,
-    *,
-    retries: int | None,
-    backoff: str | None,
-    max_attempts: int | None,
-    is_in_group: bool,
-) -> ExecOptions | None:
-    """Return what `--exec` and the options around it ask for; None if nothing.
+def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
+    """Return what `--exec` and the options around it ask for.
+
+    Args:
+        choice: the options; at least one of them is given.
+        is_in_group: whether messages are committed, so that those that fail can be kept.
 
     Raises:
         UsageError: an option is malformed, or needs another one that is not given.
         CliError: there is no such command.
     """
-    if retry_dir is None:
-        given = {"--retries": retries, "--retry-backoff": backoff, "--max-attempts": max_attempts}
+    if choice.retry_dir is None:
+        given = {
+            "--retries": choice.retries,
+            "--retry-backoff": choice.retry_backoff,
+            "--max-attempts": choice.max_attempts,
+        }
         for option, value in given.items():
             if value is not None:
                 raise UsageError(f"{option} says how --retry-dir works, which is not given")
-    elif command is None or not is_in_group:
+    if choice.exec_command is None or (choice.retry_dir is not None and not is_in_group):
         raise UsageError("--retry-dir needs --exec and --group")
-    if command is None:
-        return None
-    if retry_dir is None:
-        return ExecOptions(ExecCommand(command))
-    count = DEFAULT_RETRIES if retries is None else retries
-    options = make_retry_options(retry_dir, count, backoff, max_attempts)
-    return ExecOptions(ExecCommand(command), options)
+    if choice.retry_dir is None:
+        return ExecOptions(ExecCommand(choice.exec_command))
+    count = DEFAULT_RETRIES if choice.retries is None else choice.retries
+    retry = make_retry_options(choice.retry_dir, count, choice.retry_backoff, choice.max_attempts)
+    return ExecOptions(ExecCommand(choice.exec_command), retry)
 
 
 def make_retry_options(

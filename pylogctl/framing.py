@@ -52,41 +52,54 @@ FIXED_LENGTHS = {
 VARINT_BYTES_MAX = 10
 
 
-def choose_framing(
-    *,
-    delimiter: str | None = None,
-    null: bool = False,
-    length_prefixed: LengthCode | None = None,
-    hex_lines: bool = False,
-    base64_lines: bool = False,
-    jsonl: bool = False,
-    whole: bool = False,
-) -> Framing:
+@dataclass(frozen=True, slots=True)
+class FramingChoice:
+    """What the options say of the framing; at most one of them may be given."""
+
+    delimiter: str | None = None
+    null: bool = False
+    length_prefixed: str | None = None
+    hex_lines: bool = False
+    base64_lines: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Return the options that are given."""
+        given = {
+            "--delimiter": self.delimiter is not None,
+            "--null": self.null,
+            "--length-prefixed": self.length_prefixed is not None,
+            "--hex": self.hex_lines,
+            "--base64": self.base64_lines,
+        }
+        return [option for option, is_given in given.items() if is_given]
+
+
+NO_FRAMING = FramingChoice()
+
+
+def choose_framing(choice: FramingChoice, *, jsonl: bool = False, whole: bool = False) -> Framing:
     """Return the framing the options ask for; newline if none does.
 
+    Args:
+        choice: the options that all commands with a framing have.
+        jsonl: whether JSON lines are asked for.
+        whole: whether nothing is to part messages.
+
     Raises:
-        UsageError: more than one does, or the delimiter has an unknown escape.
+        UsageError: more than one is asked for, or the delimiter has an unknown escape.
     """
-    given = {
-        "--delimiter": delimiter is not None,
-        "--null": null,
-        "--length-prefixed": length_prefixed is not None,
-        "--hex": hex_lines,
-        "--base64": base64_lines,
-        "--jsonl": jsonl,
-        "--whole or --raw": whole,
-    }
-    chosen = [option for option, is_given in given.items() if is_given]
+    chosen = choice.names + ["--jsonl"] * jsonl + ["--whole or --raw"] * whole
     if len(chosen) > 1:
         raise UsageError(f"only one framing is possible: {' and '.join(chosen)}")
-    if length_prefixed is not None:
-        return Framing(Shape.LENGTH, length_code=length_prefixed)
-    if hex_lines or base64_lines:
-        return Framing(Shape.HEX if hex_lines else Shape.BASE64)
+    if choice.length_prefixed is not None:
+        return Framing(Shape.LENGTH, length_code=LengthCode(choice.length_prefixed))
+    if choice.hex_lines or choice.base64_lines:
+        return Framing(Shape.HEX if choice.hex_lines else Shape.BASE64)
     if jsonl:
         return Framing(Shape.JSONL)
-    text = "\n" if delimiter is None else delimiter
-    separator = b"\0" if null else unescape(text)
+    text = "\n" if choice.delimiter is None else choice.delimiter
+    separator = b"\0" if choice.null else unescape(text)
     if whole or not separator:
         return Framing(Shape.WHOLE, delimiter=b"")
     return Framing(Shape.DELIMITED, delimiter=separator)

@@ -45,6 +45,17 @@ class OptionalValue(NamedTuple):
     default: str
 
 
+class OptionGroup(NamedTuple):
+    """Options that a command gets as one value: `parameter: Annotated[Kind, group]`.
+
+    `make` is called with the values of the options by their names; `optional` is that of `Facts`.
+    """
+
+    options: tuple[SharedOption, ...]
+    make: Callable[..., Any]
+    optional: Mapping[str, OptionalValue] = MappingProxyType({})
+
+
 class Facts(NamedTuple):
     """What the man pages, completions and tests know of a command beyond its parameters.
 
@@ -55,9 +66,6 @@ class Facts(NamedTuple):
     examples: tuple[str, ...] = ()
     choices: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     optional: Mapping[str, OptionalValue] = MappingProxyType({})
-
-
-LENGTH_PREFIXED = OptionalValue("u32be|u32le|u64be|varint", "u32be")
 
 
 def fill_optional(args: list[str], optional: Mapping[str, OptionalValue]) -> list[str]:
@@ -82,14 +90,23 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-def _shared(name: str, kind: Any, default: object, *flags: str, **texts: Any) -> SharedOption:
+def shared_option(name: str, kind: Any, default: object, *flags: str, **texts: Any) -> SharedOption:
+    """Return an option.
+
+    Args:
+        name: of its parameter.
+        kind: type of its value.
+        default: value when it is not given.
+        flags: its spellings.
+        texts: `panel` and `help`, and whatever else Typer is to know.
+    """
     panel = texts.pop("panel")
     option = typer.Option(*flags, rich_help_panel=panel, show_default=False, **texts)
     return SharedOption(name, Annotated[kind, option], default)
 
 
 GENERAL = (
-    _shared(
+    shared_option(
         "quiet",
         bool,
         False,
@@ -98,7 +115,7 @@ GENERAL = (
         panel="General",
         help="No notes or summaries on stderr; errors stay.",
     ),
-    _shared(
+    shared_option(
         "verbosity",
         int,
         0,
@@ -109,7 +126,7 @@ GENERAL = (
         envvar="PYLOGCTL_VERBOSE",
         help="Say more: -v resolved values, -vv requests, -vvv bytes on the wire.",
     ),
-    _shared(
+    shared_option(
         "log_format",
         LogFormat,
         "text",
@@ -117,7 +134,7 @@ GENERAL = (
         panel="General",
         help="Form of what is said on stderr.",
     ),
-    _shared(
+    shared_option(
         "color",
         When,
         "auto",
@@ -126,8 +143,10 @@ GENERAL = (
         envvar="PYLOGCTL_COLOR",
         help="Colour and bold text. Auto: on terminals only.",
     ),
-    _shared("no_color", bool, False, "--no-color", panel="General", help="Same as --color never."),
-    _shared(
+    shared_option(
+        "no_color", bool, False, "--no-color", panel="General", help="Same as --color never."
+    ),
+    shared_option(
         "debug",
         bool,
         False,
@@ -136,7 +155,7 @@ GENERAL = (
         envvar="PYLOGCTL_DEBUG",
         help="Show the traceback of an error.",
     ),
-    _shared(
+    shared_option(
         "version",
         bool,
         False,
@@ -149,7 +168,7 @@ GENERAL = (
     ),
 )
 OUTPUT = (
-    _shared(
+    shared_option(
         "output",
         OutputFormat | None,
         None,
@@ -159,7 +178,7 @@ OUTPUT = (
         envvar="PYLOGCTL_OUTPUT",
         help="Document format. Default: table on a terminal, plain in a pipe.",
     ),
-    _shared(
+    shared_option(
         "columns",
         str,
         "",
@@ -168,7 +187,7 @@ OUTPUT = (
         panel="Output",
         help="Choose and order columns; `help` lists them.",
     ),
-    _shared(
+    shared_option(
         "sort",
         str,
         "",
@@ -177,7 +196,7 @@ OUTPUT = (
         panel="Output",
         help="Sort by a column; - reverses.",
     ),
-    _shared(
+    shared_option(
         "no_header",
         bool,
         False,
@@ -185,7 +204,7 @@ OUTPUT = (
         panel="Output",
         help="Leave out the header line of table, plain, csv and tsv.",
     ),
-    _shared(
+    shared_option(
         "raw_numbers",
         bool,
         False,
@@ -195,7 +214,7 @@ OUTPUT = (
     ),
 )
 SUMMARY = (
-    _shared(
+    shared_option(
         "output",
         OutputFormat | None,
         None,
@@ -207,7 +226,7 @@ SUMMARY = (
     ),
 )
 REGISTRY = (
-    _shared(
+    shared_option(
         "zookeeper",
         str | None,
         None,
@@ -220,7 +239,7 @@ REGISTRY = (
     ),
 )
 BROKERS = (
-    _shared(
+    shared_option(
         "brokers",
         str | None,
         None,
@@ -233,7 +252,7 @@ BROKERS = (
     ),
 )
 PROPERTIES = (
-    _shared(
+    shared_option(
         "properties",
         list[str] | None,
         None,
@@ -245,7 +264,7 @@ PROPERTIES = (
     ),
 )
 TIMEOUT = (
-    _shared(
+    shared_option(
         "timeout",
         str | None,
         None,
@@ -257,7 +276,7 @@ TIMEOUT = (
     ),
 )
 PROGRESS = (
-    _shared(
+    shared_option(
         "progress",
         When,
         "auto",
@@ -268,10 +287,10 @@ PROGRESS = (
     ),
 )
 CONFIRM = (
-    _shared(
+    shared_option(
         "assume_yes", bool, False, "-y", "--yes", panel="Safety", help="Answer yes to questions."
     ),
-    _shared(
+    shared_option(
         "no_input",
         bool,
         False,
@@ -282,7 +301,7 @@ CONFIRM = (
     ),
 )
 DRY_RUN = (
-    _shared(
+    shared_option(
         "dry_run",
         bool,
         False,
@@ -292,7 +311,9 @@ DRY_RUN = (
     ),
 )
 PAGER = (
-    _shared("no_pager", bool, False, "--no-pager", panel="Output", help="Never start a pager."),
+    shared_option(
+        "no_pager", bool, False, "--no-pager", panel="Output", help="Never start a pager."
+    ),
 )
 CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
 
@@ -321,8 +342,8 @@ def accepts(
 ) -> Callable[[CommandFunction], CommandFunction]:
     """Give a command the shared options it names, handed to it as one `Environment`.
 
-    The command's first parameter is `env`; its own options follow and keep their annotations.
-    Typer sees one signature with both.
+    The command's first parameter is `env`; its own options follow and keep their annotations, but
+    for those that are groups. Typer sees one signature with all of them.
 
     Args:
         options: shared options; the `GENERAL` ones are always there.
@@ -335,7 +356,9 @@ def accepts(
     shared = (*options, *GENERAL)
 
     def decorate(function: CommandFunction) -> CommandFunction:
-        own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        named = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        groups = {one.name: group for one in named if (group := _group_of(one)) is not None}
+        own = [option for one in named for option in _expanded(one, groups)]
 
         # Keyword arguments come from the signature built below, never from a caller.
         @functools.wraps(function)
@@ -343,13 +366,20 @@ def accepts(
             chosen = {option.name: values.pop(option.name) for option in shared}
             streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
             env = Environment(streams, os.environ, settings_of(chosen))
+            for name, group in groups.items():
+                values[name] = group.make(
+                    **{one.name: values.pop(one.name) for one in group.options}
+                )
             if asks.isdisjoint(env.settings.properties):
                 function(env, **values)
             else:
                 _show_properties(env, ctx.command_path)
 
         choices = _choices_of([*own, *map(_parameter, shared)])
-        facts = Facts(exits, examples, choices, optional or {})
+        skippable = dict(optional or {})
+        for group in groups.values():
+            skippable.update(group.optional)
+        facts = Facts(exits, examples, choices, skippable)
         run.facts = facts  # type: ignore[attr-defined]  # functions take attributes
         run.__signature__ = _signature(own, shared)  # type: ignore[attr-defined]  # as above
         return cast(CommandFunction, run)
@@ -369,6 +399,20 @@ def _signature(own: list[inspect.Parameter], shared: tuple[SharedOption, ...]) -
     )
     keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
     return inspect.Signature([context, *keywords, *map(_parameter, shared)])
+
+
+def _group_of(parameter: inspect.Parameter) -> OptionGroup | None:
+    """Return the group of options that a parameter stands for, if it does."""
+    found = [one for one in get_args(parameter.annotation)[1:] if isinstance(one, OptionGroup)]
+    return found[0] if found else None
+
+
+def _expanded(
+    parameter: inspect.Parameter, groups: Mapping[str, OptionGroup]
+) -> list[inspect.Parameter]:
+    """Return the options that a parameter stands for: those of its group, or itself."""
+    group = groups.get(parameter.name)
+    return [parameter] if group is None else [_parameter(one) for one in group.options]
 
 
 def _parameter(option: SharedOption) -> inspect.Parameter:

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pylogctl.context import Environment
+from pylogctl.exec_options import EXECUTION, NO_COMMAND, ExecChoice
 from pylogctl.exit_status import ExitStatus
+from pylogctl.framing import NO_FRAMING, FramingChoice
+from pylogctl.framing_options import WRITE_FRAMING
 from pylogctl.options import (
     BROKERS,
-    LENGTH_PREFIXED,
     PROPERTIES,
     REGISTRY,
     TIMEOUT,
@@ -56,11 +58,7 @@ _WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
         "pylogctl consume t --from-beginning -e --jsonl | jq -r .payload | sort | uniq -c",
         "pylogctl consume orders --group billing --exec 'bill --at {offset}' --retry-dir failed",
     ),
-    optional={
-        "-L": LENGTH_PREFIXED,
-        "--length-prefixed": LENGTH_PREFIXED,
-        "--wait-for-topic": _WAIT,
-    },
+    optional={"--wait-for-topic": _WAIT},
 )
 def consume(  # the signature is the option table
     env: Environment,
@@ -190,35 +188,7 @@ def consume(  # the signature is the option table
             rich_help_panel="Limits",
         ),
     ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            "-D",
-            "--delimiter",
-            metavar="STR",
-            help="Write this after each message, escapes allowed. Default: \\n.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    null: Annotated[
-        bool, typer.Option("-0", "--null", help="Same as -D '\\0'.", rich_help_panel="Output")
-    ] = False,
-    length_prefixed: Annotated[
-        Literal["u32be", "u32le", "u64be", "varint"] | None,
-        typer.Option(
-            "-L",
-            "--length-prefixed",
-            metavar="[u32be|u32le|u64be|varint]",
-            help="Write the length before each message; u32be if left out. Safe for any bytes.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    hex_lines: Annotated[
-        bool, typer.Option("--hex", help="A hexadecimal line each.", rich_help_panel="Output")
-    ] = False,
-    base64_lines: Annotated[
-        bool, typer.Option("--base64", help="A base64 line each.", rich_help_panel="Output")
-    ] = False,
+    framing: Annotated[FramingChoice, WRITE_FRAMING] = NO_FRAMING,
     jsonl: Annotated[
         bool,
         typer.Option(
@@ -326,57 +296,7 @@ def consume(  # the signature is the option table
             rich_help_panel="Selection",
         ),
     ] = 0,
-    exec_command: Annotated[
-        str | None,
-        typer.Option(
-            "--exec",
-            metavar="CMD",
-            help="Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, "
-            "{next_offset}, {size} and {number} are filled in. Status 6 if it fails.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    retry_dir: Annotated[
-        Path | None,
-        typer.Option(
-            "--retry-dir",
-            metavar="DIR",
-            help="With --exec and --group: keep messages for which CMD fails in DIR, go on with "
-            "the others, and run CMD for those again from time to time.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    retries: Annotated[
-        int | None,
-        typer.Option(
-            "--retries",
-            metavar="N",
-            min=0,
-            help="Run CMD again so often at once, before a message is kept. Default: 3.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
-    retry_backoff: Annotated[
-        str | None,
-        typer.Option(
-            "--retry-backoff",
-            metavar="DUR",
-            help="Wait before CMD runs again for a kept message, doubled each time up to 5m. "
-            "Default: 1s.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
-    max_attempts: Annotated[
-        int | None,
-        typer.Option(
-            "--max-attempts",
-            metavar="N",
-            min=0,
-            help="Give a message up after N runs of CMD in all; it stays in DIR. Default: 0, "
-            "never.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
+    execution: Annotated[ExecChoice, EXECUTION] = NO_COMMAND,
     order: Annotated[
         Literal["arrival", "partition"],
         typer.Option(
@@ -433,7 +353,6 @@ def consume(  # the signature is the option table
     a terminal control bytes are shown as escapes.
     """
     from pylogctl import consume_options, consume_run, partition_list
-    from pylogctl.framing import LengthCode
 
     span = consume_options.make_span(
         env, offset or (), from_beginning=from_beginning, exit_at_end=exit_at_end
@@ -446,11 +365,7 @@ def consume(  # the signature is the option table
     consume_options.check_selection(env, topics or (), include or (), partition, member, span)
     consume_options.check_order(order, span)
     shown = consume_options.Shown(
-        delimiter=delimiter,
-        null=null,
-        length_prefixed=None if length_prefixed is None else LengthCode(length_prefixed),
-        hex_lines=hex_lines,
-        base64_lines=base64_lines,
+        framing=framing,
         jsonl=jsonl,
         raw=raw,
         message_format=message_format,
@@ -458,20 +373,11 @@ def consume(  # the signature is the option table
         to_dir=to_dir,
         payload_encoding=payload_encoding,
     )
-    execution = None
-    retry_options = (retry_dir, retries, retry_backoff, max_attempts)
-    if exec_command is not None or any(option is not None for option in retry_options):
+    executing = None
+    if execution != NO_COMMAND:
         from pylogctl.executing import make_exec_options  # late: the retry store's database
 
-        execution = make_exec_options(
-            exec_command,
-            retry_dir,
-            retries=retries,
-            backoff=retry_backoff,
-            max_attempts=max_attempts,
-            is_in_group=group is not None,
-        )
-    if execution is not None:
+        executing = make_exec_options(execution, is_in_group=group is not None)
         others = {
             "--unbuffered": unbuffered,
             "--no-final-delimiter": no_final_delimiter,
@@ -516,7 +422,7 @@ def consume(  # the signature is the option table
             wait_s=wait_s,
             strict_offset=strict_offset,
             one_by_one=order == "partition",
-            execution=execution,
+            execution=executing,
         ),
     )
     if status:

@@ -9,10 +9,11 @@ import typer
 
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
+from pylogctl.framing import NO_FRAMING, FramingChoice
+from pylogctl.framing_options import READ_FRAMING
 from pylogctl.options import (
     BROKERS,
     DRY_RUN,
-    LENGTH_PREFIXED,
     PROGRESS,
     PROPERTIES,
     REGISTRY,
@@ -54,7 +55,6 @@ app = new_app()
         "pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L",
         "pylogctl produce logs --verify --output json access.log error.log",
     ),
-    optional={"-L": LENGTH_PREFIXED, "--length-prefixed": LENGTH_PREFIXED},
 )
 def produce(  # the signature is the option table
     env: Environment,
@@ -63,35 +63,7 @@ def produce(  # the signature is the option table
         list[str] | None,
         typer.Argument(metavar="[FILE]...", help="Input, in order; - is stdin. Default: stdin."),
     ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            "-D",
-            "--delimiter",
-            metavar="STR",
-            help="What ends a message, escapes allowed; '' makes one of all. Default: \\n.",
-            rich_help_panel="Input",
-        ),
-    ] = None,
-    null: Annotated[
-        bool, typer.Option("-0", "--null", help="Same as -D '\\0'.", rich_help_panel="Input")
-    ] = False,
-    length_prefixed: Annotated[
-        Literal["u32be", "u32le", "u64be", "varint"] | None,
-        typer.Option(
-            "-L",
-            "--length-prefixed",
-            metavar="[u32be|u32le|u64be|varint]",
-            help="A length stands before each message; u32be if left out. Safe for any bytes.",
-            rich_help_panel="Input",
-        ),
-    ] = None,
-    hex_lines: Annotated[
-        bool, typer.Option("--hex", help="A hexadecimal line each.", rich_help_panel="Input")
-    ] = False,
-    base64_lines: Annotated[
-        bool, typer.Option("--base64", help="A base64 line each.", rich_help_panel="Input")
-    ] = False,
+    framing: Annotated[FramingChoice, READ_FRAMING] = NO_FRAMING,
     jsonl: Annotated[
         bool,
         typer.Option(
@@ -315,11 +287,7 @@ def produce(  # the signature is the option table
         topic,
         plans.Input(
             files=files or (),
-            delimiter=delimiter,
-            null=null,
-            length_prefixed=length_prefixed,
-            hex_lines=hex_lines,
-            base64_lines=base64_lines,
+            framing=framing,
             jsonl=jsonl,
             strict=strict,
             whole=whole,

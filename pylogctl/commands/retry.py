@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pylogctl.context import Environment
 from pylogctl.errors import UsageError
 from pylogctl.exit_status import ExitStatus
-from pylogctl.options import LENGTH_PREFIXED, OUTPUT, accepts
+from pylogctl.framing import NO_FRAMING, Framing, FramingChoice, choose_framing
+from pylogctl.framing_options import WRITE_FRAMING
+from pylogctl.options import OUTPUT, accepts
 from pylogctl.tree import Command, new_app
 
 if TYPE_CHECKING:
     from broker.client.retry_store import RetryEntry, RetryStore
-    from pylogctl.framing import Framing
     from pylogctl.signals import StopRequest
 
 app = new_app("List and drain messages whose handling failed.")
@@ -68,7 +69,6 @@ def list_entries(
         "pylogctl retry drain failed --exec 'bill --at {offset}'",
         "pylogctl retry drain failed --all -L | pylogctl produce orders -L",
     ),
-    optional={"-L": LENGTH_PREFIXED, "--length-prefixed": LENGTH_PREFIXED},
 )
 def drain(
     env: Environment,
@@ -110,59 +110,19 @@ def drain(
             rich_help_panel="Limits",
         ),
     ] = None,
-    delimiter: Annotated[
-        str | None,
-        typer.Option(
-            "-D",
-            "--delimiter",
-            metavar="STR",
-            help="Write this after each message, escapes allowed. Default: \\n.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    null: Annotated[
-        bool, typer.Option("-0", "--null", help="Same as -D '\\0'.", rich_help_panel="Output")
-    ] = False,
-    length_prefixed: Annotated[
-        Literal["u32be", "u32le", "u64be", "varint"] | None,
-        typer.Option(
-            "-L",
-            "--length-prefixed",
-            metavar="[u32be|u32le|u64be|varint]",
-            help="Write the length before each message; u32be if left out. Safe for any bytes.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    hex_lines: Annotated[
-        bool, typer.Option("--hex", help="A hexadecimal line each.", rich_help_panel="Output")
-    ] = False,
-    base64_lines: Annotated[
-        bool, typer.Option("--base64", help="A base64 line each.", rich_help_panel="Output")
-    ] = False,
+    framing: Annotated[FramingChoice, WRITE_FRAMING] = NO_FRAMING,
 ) -> None:
     """Take messages out of a retry store: run a command for each, or write them to stdout.
 
     A message leaves the store when CMD ends with status 0, or when it is written and flushed. One
     for which CMD fails stays, to be tried later; status 6 then.
     """
-    from pylogctl.framing import LengthCode, choose_framing
-
-    framing = choose_framing(
-        delimiter=delimiter,
-        null=null,
-        length_prefixed=None if length_prefixed is None else LengthCode(length_prefixed),
-        hex_lines=hex_lines,
-        base64_lines=base64_lines,
-    )
-    has_framing = any(
-        (delimiter is not None, null, length_prefixed is not None, hex_lines, base64_lines)
-    )
-    if exec_command is not None and has_framing:
+    if exec_command is not None and framing.names:
         raise UsageError("a framing cannot be used with --exec (the command gets the payload)")
     if exec_command is None and not (retry_backoff is None and max_attempts is None):
         raise UsageError("--retry-backoff and --max-attempts say how --exec works")
     if exec_command is None:
-        status = _drain_to_stdout(env, directory, take_all, framing)
+        status = _drain_to_stdout(env, directory, take_all, choose_framing(framing))
     else:
         status = _drain_by(env, directory, take_all, exec_command, retry_backoff, max_attempts)
     if status:

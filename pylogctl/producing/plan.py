@@ -17,7 +17,7 @@ from broker.topic import check_topic_name
 from pylogctl.context import Environment
 from pylogctl.errors import UsageError
 from pylogctl.escapes import unescape
-from pylogctl.framing import Framing, LengthCode, Shape, choose_framing
+from pylogctl.framing import NO_FRAMING, Framing, FramingChoice, Shape, choose_framing
 from pylogctl.partition_list import PartitionPattern, parse_partition
 from pylogctl.producing.input_reader import STDIN
 from pylogctl.units import Rate, parse_duration_s, parse_rate, parse_size
@@ -35,11 +35,7 @@ class Input:
     """What is read and how messages are told apart, as given; at most one framing."""
 
     files: Sequence[str] = ()
-    delimiter: str | None = None
-    null: bool = False
-    length_prefixed: str | None = None
-    hex_lines: bool = False
-    base64_lines: bool = False
+    framing: FramingChoice = NO_FRAMING
     jsonl: bool = False
     whole: bool = False
     each_file: bool = False
@@ -227,18 +223,8 @@ def _check_records(env: Environment, given: Input, sending: Sending, records: Re
 def _framing(given: Input) -> Framing:
     others = {"--each-file": given.each_file, "--csv-column": given.csv_column is not None}
     named = [option for option, is_given in others.items() if is_given]
-    framing = choose_framing(
-        delimiter=given.delimiter,
-        null=given.null,
-        length_prefixed=None
-        if given.length_prefixed is None
-        else LengthCode(given.length_prefixed),
-        hex_lines=given.hex_lines,
-        base64_lines=given.base64_lines,
-        jsonl=given.jsonl,
-        whole=given.whole,
-    )
-    if given.delimiter is not None or framing != Framing(Shape.DELIMITED):
+    framing = choose_framing(given.framing, jsonl=given.jsonl, whole=given.whole)
+    if given.framing.names or framing != Framing(Shape.DELIMITED):
         named.append("another framing")
     if len(named) > 1:
         raise UsageError(f"only one framing is possible: {' and '.join(named)}")

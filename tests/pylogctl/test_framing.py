@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.framing import (
+    NO_FRAMING,
     Framing,
+    FramingChoice,
     LengthCode,
     Shape,
     choose_framing,
@@ -148,18 +150,18 @@ def test_encode_length_given_each_code_is_written_as_named() -> None:
 
 def test_choose_framing_given_two_options_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="only one framing is possible: --null and --hex"):
-        choose_framing(null=True, hex_lines=True)
+        choose_framing(FramingChoice(null=True, hex_lines=True))
 
 
 @pytest.mark.parametrize(
     ("framing", "expected"),
     [
-        (choose_framing(), Framing(Shape.DELIMITED, b"\n")),
-        (choose_framing(delimiter=r"\r\n"), Framing(Shape.DELIMITED, b"\r\n")),
-        (choose_framing(delimiter=""), Framing(Shape.WHOLE, b"")),
-        (choose_framing(null=True), Framing(Shape.DELIMITED, b"\0")),
+        (choose_framing(NO_FRAMING), Framing(Shape.DELIMITED, b"\n")),
+        (choose_framing(FramingChoice(delimiter=r"\r\n")), Framing(Shape.DELIMITED, b"\r\n")),
+        (choose_framing(FramingChoice(delimiter="")), Framing(Shape.WHOLE, b"")),
+        (choose_framing(FramingChoice(null=True)), Framing(Shape.DELIMITED, b"\0")),
         (
-            choose_framing(length_prefixed=LengthCode.VARINT),
+            choose_framing(FramingChoice(length_prefixed="varint")),
             Framing(Shape.LENGTH, length_code=LengthCode.VARINT),
         ),
     ],
