@@ -100,9 +100,17 @@ class Reader:
             ProtocolError: the count is negative, or promises more than is there.
         """
         count = self._integer(layout)
+        self.check_count(count, item_bytes)
+        return count
+
+    def check_count(self, count: int, item_bytes: int) -> None:
+        """Check that so many items can follow, before any of them is read.
+
+        Raises:
+            ProtocolError: the count is negative, or promises more than is there.
+        """
         if count < 0 or count * item_bytes > self.remaining:
             raise ProtocolError(f"{count} items cannot follow in {self.remaining} bytes")
-        return count
 
     def data(self, size: int) -> memoryview:
         """Return the next `size` bytes as a view.

@@ -46,6 +46,8 @@ class RequestType(IntEnum):
 
 FIRST_EXTENSION_TYPE = 64
 EXTENSION_VERSION = 0
+MAX_ITEMS = 32767
+"""Partitions or topics in one of our requests; 0.7's own multi-requests can name as many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +255,7 @@ class PublishRequest:
         if acks not in (0, 1, -1):
             raise ProtocolError(f"acks is {acks}; 0, 1 and -1 are defined")
         timeout_ms = reader.int32()
-        count = reader.count(INT32, 14)
+        count = _count(reader, 14)
         sets = tuple(
             PartitionSet(decode_partition(reader), reader.data(reader.int32()))
             for _ in range(count)
@@ -296,7 +298,7 @@ class ReadRequest:
     def decode(cls, reader: Reader) -> ReadRequest:
         """Read the body."""
         max_wait_ms, min_bytes, max_bytes = reader.int32(), reader.int32(), reader.int32()
-        count = reader.count(INT32, 22)
+        count = _count(reader, 22)
         positions = tuple(
             PartitionPosition(decode_partition(reader), reader.int64(), reader.int32())
             for _ in range(count)
@@ -324,8 +326,7 @@ class MetadataRequest:
         count = reader.int32()
         if count == -1:
             return cls(None)
-        if count < 0 or count * 2 > reader.remaining:
-            raise ProtocolError(f"{count} topic names cannot follow")
+        _check_count(count, reader, 2)
         return cls(tuple(reader.short_string() for _ in range(count)))
 
 
@@ -370,7 +371,7 @@ class LookupRequest:
     @classmethod
     def decode(cls, reader: Reader) -> LookupRequest:
         """Read the body."""
-        count = reader.count(INT32, 19)
+        count = _count(reader, 19)
         lookups = []
         for _ in range(count):
             partition = decode_partition(reader)
@@ -485,6 +486,19 @@ EXTENSION_REQUESTS: dict[int, type[ExtensionRequest]] = {
     RequestType.CREATE_TOPIC: CreateTopicRequest,
     RequestType.DELETE_TOPIC: DeleteTopicRequest,
 }
+
+
+def _count(reader: Reader, item_bytes: int) -> int:
+    """Read the length of an array of at most `MAX_ITEMS` items, of so many bytes each or more."""
+    count = reader.int32()
+    _check_count(count, reader, item_bytes)
+    return count
+
+
+def _check_count(count: int, reader: Reader, item_bytes: int) -> None:
+    if count > MAX_ITEMS:
+        raise ProtocolError(f"{count} items are too many for one request; the most is {MAX_ITEMS}")
+    reader.check_count(count, item_bytes)
 
 
 def encode_partition(partition: TopicPartition) -> bytes:

@@ -11,6 +11,7 @@ from broker.errors import ProtocolError
 from broker.protocol import requests
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import (
+    MAX_ITEMS,
     Acks,
     BaseRequest,
     ExtensionRequest,
@@ -199,6 +200,26 @@ def test_count_when_huge_or_negative_then_is_refused_without_allocating(
         tracemalloc.stop()
 
     assert peak_bytes < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("kind", "head", "item"),
+    [
+        (PublishRequest, bytes(6), bytes(14)),
+        (ReadRequest, bytes(12), bytes(22)),
+        (MetadataRequest, b"", bytes(2)),
+        (LookupRequest, b"", bytes(19)),
+    ],
+)
+def test_count_when_above_the_most_then_is_refused_although_the_items_are_there(
+    kind: type[ExtensionRequest], head: bytes, item: bytes
+) -> None:
+    def decode(count: int) -> ExtensionRequest:
+        return kind.decode(Reader(head + struct.pack(">i", count) + item * count))
+
+    decode(MAX_ITEMS)
+    with pytest.raises(ProtocolError, match="32768 items are too many"):
+        decode(MAX_ITEMS + 1)
 
 
 @pytest.mark.parametrize("size", [-1, 10, 2**31 - 1, -(2**31)])
