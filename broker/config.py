@@ -276,7 +276,7 @@ class BrokerConfig(Settings):
             "queued.max.bytes",
             "max_queued_bytes",
             _INT,
-            "of requests being received",
+            "of large requests being received at once; others wait",
             1,
             maximum=_INT64_MAX,
         ),

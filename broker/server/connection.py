@@ -8,18 +8,22 @@ from __future__ import annotations
 import os
 import socket
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from broker.errors import BrokerError
 from broker.log.segment import FileSlice
 from broker.protocol.framing import FrameSizeError, cut_frames, encode_frame
 from broker.protocol.primitives import Buffer
 from broker.server.answer import Answer, Parked, Part
-from broker.server.limits import QueuedBytes
+from broker.server.limits import QueuedBytes, Reservation
 
 LARGE_FRAME_BYTES = 1 << 18
-"""A frame that is larger gets a buffer of its own, under the budget, when it is incomplete."""
-MAX_ANSWERS_IN_MEMORY_BYTES = 8 << 20
+"""A frame that is larger gets a buffer of its own, under the budget, when it is incomplete.
+
+While others wait for the budget, a connection holds no more than this without it.
+"""
+MAX_ANSWERS_IN_MEMORY_BYTES = 1 << 20
 MAX_QUEUED_ANSWERS = 4096
 _MSG_MORE = getattr(socket, "MSG_MORE", 0)
 _JOINED_BYTES = 1 << 16
@@ -35,6 +39,7 @@ class Connection:
         peer: the client's address, for messages.
         max_frame_bytes: the largest frame taken.
         queued_bytes: the budget, shared by all connections, that large frames are received under.
+        on_room: called, from any thread, when `resume` can go on after a wait for the budget.
         now_s: monotonic time of its start.
     """
 
@@ -45,19 +50,24 @@ class Connection:
         *,
         max_frame_bytes: int,
         queued_bytes: QueuedBytes,
+        on_room: Callable[[Connection], None],
         now_s: float,
     ) -> None:
         self.sock = sock
         self.peer = peer
         self.last_active_s = now_s
         """When a whole request came last, or the client last took bytes of an answer."""
+        self.last_received_s = now_s
+        """When bytes came last."""
         self.parked: set[Parked] = set()
         self.lingers = False
         """Whether the socket outlives its processor, to tell a client when the broker is gone."""
         self.fault: Exception | None = None
         self._max_frame_bytes = max_frame_bytes
         self._queued_bytes = queued_bytes
+        self._on_room = on_room
         self._tail = b""
+        self._reservation: Reservation | None = None
         self._large: bytearray | None = None
         self._large_filled = 0
         self._held: list[memoryview] = []
@@ -81,7 +91,8 @@ class Connection:
         tail_bytes = len(self._tail)
         shared[:tail_bytes] = self._tail
         view = memoryview(shared)
-        received = self._receive_into(view[tail_bytes:])
+        end = LARGE_FRAME_BYTES if self._queued_bytes.waiting_count else len(shared)
+        received = self._receive_into(view[tail_bytes:end])
         if not received:
             return []
         return self._cut(view[: tail_bytes + received])
@@ -113,12 +124,36 @@ class Connection:
 
     def _start_large(self, rest: memoryview, needed: int) -> None:
         self._tail = b""
-        if self._queued_bytes.take(needed):
-            self._large = bytearray(needed)
-            self._large[: len(rest)] = rest
-            self._large_filled = len(rest)
+        try:
+            self._reservation = self._queued_bytes.reserve(needed, partial(self._on_room, self))
+        except BrokerError as error:
+            self.fault = error
+            return
+        if self._reservation.is_granted:
+            self._fill_large(needed, rest)
         else:
-            self.fault = BrokerError(f"a frame of {needed} bytes exceeds queued.max.bytes")
+            self._tail = bytes(rest)
+
+    def _fill_large(self, needed: int, start: Buffer) -> None:
+        self._large = bytearray(needed)
+        self._large[: len(start)] = start
+        self._large_filled = len(start)
+
+    @property
+    def is_paused(self) -> bool:
+        """Return whether a large frame waits for the budget; nothing must be received meanwhile."""
+        return self._reservation is not None and self._large is None
+
+    @property
+    def holds_room(self) -> bool:
+        """Return whether a large frame is being received under the budget."""
+        return self._large is not None
+
+    def resume(self) -> None:
+        """Go on with a large frame that waited for the budget, if there is room for it now."""
+        if self._reservation is not None and self._reservation.is_granted and self._large is None:
+            self._fill_large(self._reservation.size, self._tail)
+            self._tail = b""
 
     def _receive_large(self, large: bytearray) -> list[memoryview]:
         self._large_filled += self._receive_into(memoryview(large)[self._large_filled :])
@@ -128,9 +163,10 @@ class Connection:
         return [memoryview(large)[4:]]
 
     def _drop_large(self) -> None:
-        if self._large is not None:
-            self._queued_bytes.give_back(len(self._large))
-            self._large = None
+        self._large = None
+        reservation, self._reservation = self._reservation, None
+        if reservation is not None:
+            self._queued_bytes.release(reservation)
 
     def hold(self, frames: Sequence[memoryview]) -> None:
         """Keep a copy of requests that must wait until the client has taken answers."""

@@ -305,6 +305,7 @@ class Broker:
             "bytes": sum(log.size_bytes for log in logs),
             "connections": self._connection_count.total,
             "queued_bytes": self._queued_bytes.taken,
+            "waiting_for_queued_bytes": self._queued_bytes.waiting_count,
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
             "clean_start": not self._logs.was_recovered,
             "zookeeper": self.config.registry or None,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Callable
 
 from broker.clock import Clock
+from broker.errors import BrokerError
 
 logger = logging.getLogger(__name__)
 
@@ -14,8 +16,26 @@ QUIET_S = 60.0
 _MAX_REMEMBERED_PEERS = 10_000
 
 
+class Reservation:
+    """A share of the bytes of `QueuedBytes`, had or waited for.
+
+    Args:
+        size: bytes.
+        on_granted: called, from any thread, when it is had after a wait.
+    """
+
+    __slots__ = ("is_granted", "on_granted", "size")
+
+    def __init__(self, size: int, on_granted: Callable[[], None]) -> None:
+        self.size = size
+        self.on_granted = on_granted
+        self.is_granted = False
+
+
 class QueuedBytes:
     """The budget of bytes that frames larger than a receive buffer are received under.
+
+    Who comes first is served first, so that a large frame is not kept waiting by small ones.
 
     Args:
         limit: bytes in all.
@@ -24,24 +44,55 @@ class QueuedBytes:
     def __init__(self, limit: int) -> None:
         self._lock = threading.Lock()
         self._limit = self._left = limit
+        self._waiting: deque[Reservation] = deque()
 
     @property
     def taken(self) -> int:
         """Return how many bytes are reserved."""
         return self._limit - self._left
 
-    def take(self, size: int) -> bool:
-        """Reserve `size` bytes; False if they are not to be had."""
-        with self._lock:
-            if size > self._left:
-                return False
-            self._left -= size
-            return True
+    @property
+    def waiting_count(self) -> int:
+        """Return how many reservations wait for others to be released."""
+        return len(self._waiting)
 
-    def give_back(self, size: int) -> None:
-        """Return what `take` reserved."""
+    def reserve(self, size: int, on_granted: Callable[[], None]) -> Reservation:
+        """Reserve bytes, now or when it is their turn.
+
+        Args:
+            size: how many.
+            on_granted: called, from any thread, if they are not granted at once but later.
+
+        Raises:
+            BrokerError: there will never be so many.
+        """
+        if size > self._limit:
+            raise BrokerError(f"a frame of {size} bytes is above queued.max.bytes={self._limit}")
+        reservation = Reservation(size, on_granted)
         with self._lock:
-            self._left += size
+            self._waiting.append(reservation)
+            self._grant()
+        return reservation
+
+    def release(self, reservation: Reservation) -> None:
+        """Give back what was reserved, or no longer wait for it."""
+        with self._lock:
+            if reservation.is_granted:
+                self._left += reservation.size
+            else:
+                self._waiting.remove(reservation)
+            granted = self._grant()
+        for one in granted:
+            one.on_granted()
+
+    def _grant(self) -> list[Reservation]:
+        granted = []
+        while self._waiting and self._waiting[0].size <= self._left:
+            first = self._waiting.popleft()
+            self._left -= first.size
+            first.is_granted = True
+            granted.append(first)
+        return granted
 
 
 class ConnectionCount:

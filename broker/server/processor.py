@@ -28,6 +28,8 @@ logger = logging.getLogger(__name__)
 
 RECEIVE_BYTES = 1 << 20
 _SWEEP_INTERVAL_S = 5.0
+_STALL_S = 30.0
+"""A large frame of which nothing comes for so long does not keep others from being received."""
 
 
 class Processor:
@@ -73,6 +75,7 @@ class Processor:
         self._connections: set[Connection] = set()
         self._arrived: deque[tuple[socket.socket, str]] = deque()
         self._woken: deque[Parked] = deque()
+        self._resumable: deque[Connection] = deque()
         self._is_signalled = False
         self._connection_of: dict[Parked, Connection] = {}
         self._deadlines: list[tuple[float, int, Parked]] = []
@@ -114,9 +117,12 @@ class Processor:
     def wake(self, parked: Parked) -> None:
         """Attempt a parked request again soon; callable from any thread."""
         self._woken.append(parked)
-        if not self._is_signalled:
-            self._is_signalled = True
-            self._signal()
+        self._signal_once()
+
+    def _resume_soon(self, connection: Connection) -> None:
+        """Go on receiving what waited for the budget; callable from any thread."""
+        self._resumable.append(connection)
+        self._signal_once()
 
     def active_since(self, since_s: float) -> int:
         """Return how many connections had a request or took an answer since a monotonic time.
@@ -124,6 +130,11 @@ class Processor:
         Those that wait for the broker's end are left out. Callable from any thread.
         """
         return sum(c.last_active_s >= since_s and not c.lingers for c in self._connections.copy())
+
+    def _signal_once(self) -> None:
+        if not self._is_signalled:
+            self._is_signalled = True
+            self._signal()
 
     def _signal(self) -> None:
         try:
@@ -155,7 +166,10 @@ class Processor:
             if events & selectors.EVENT_WRITE and connection in self._connections:
                 self._serve(connection, self._write)
         self._take_arrived()
+        # before the look at what has come: who comes later then signals again
+        self._is_signalled = False
         self._attempt_woken()
+        self._resume_paused()
         self._expire()
 
     def _drain_signals(self) -> None:
@@ -186,6 +200,7 @@ class Processor:
                 address,
                 max_frame_bytes=self._max_frame_bytes,
                 queued_bytes=self._queued_bytes,
+                on_room=self._resume_soon,
                 now_s=self._clock.monotonic_s(),
             )
             self._connections.add(connection)
@@ -201,8 +216,9 @@ class Processor:
     def _read(self, connection: Connection) -> None:
         frames = connection.receive(self._shared)
         self.metrics.bad_frames += isinstance(connection.fault, ProtocolError)
+        connection.last_received_s = self._clock.monotonic_s()
         if frames:
-            connection.last_active_s = self._clock.monotonic_s()
+            connection.last_active_s = connection.last_received_s
             self.metrics.bytes_read += sum(map(len, frames)) + 4 * len(frames)
             self._handle(connection, frames)
         self._write(connection)
@@ -255,10 +271,16 @@ class Processor:
             connection.learn(parked.answer)
 
     def _attempt_woken(self) -> None:
-        # before the look at what has come: who comes later then signals again
-        self._is_signalled = False
         woken = {self._woken.popleft() for _ in range(len(self._woken))}
         self._attempt_all(woken, is_last=False)
+
+    def _resume_paused(self) -> None:
+        while self._resumable:
+            connection = self._resumable.popleft()
+            if connection in self._connections:
+                connection.last_active_s = connection.last_received_s = self._clock.monotonic_s()
+                connection.resume()
+                self._serve(connection, self._write)
 
     def _expire(self) -> None:
         now_s = self._clock.monotonic_s()
@@ -277,11 +299,20 @@ class Processor:
             heapq.heapify(self._deadlines)
 
     def _close_idle(self, now_s: float) -> None:
-        limit_s = now_s - self._max_idle_s
-        for connection in [c for c in self._connections if c.last_active_s < limit_s]:
-            if not connection.parked:
-                self._peer_log.warn(connection.peer, "no whole request for connections.max.idle.ms")
+        for connection in list(self._connections):
+            if reason := self._idleness(connection, now_s):
+                self._peer_log.warn(connection.peer, reason)
                 self._close(connection)
+
+    def _idleness(self, connection: Connection, now_s: float) -> str:
+        """Return why a connection should be closed for doing nothing, empty if it should not."""
+        is_stalled = connection.holds_room and connection.last_received_s < now_s - _STALL_S
+        if is_stalled and self._queued_bytes.waiting_count:
+            return f"nothing more of a request came for {_STALL_S:g}s, and others need the room"
+        if connection.parked or connection.is_paused:
+            return ""
+        is_idle = connection.last_active_s < now_s - self._max_idle_s
+        return "no whole request for connections.max.idle.ms" if is_idle else ""
 
     def _write(self, connection: Connection) -> None:
         self._send(connection)
@@ -291,7 +322,7 @@ class Processor:
         if connection.fault is not None and not _is_owed_answers(connection):
             self._drop(connection, connection.fault)
             return
-        is_full = connection.is_backed_up or connection.has_held
+        is_full = connection.is_backed_up or connection.has_held or connection.is_paused
         events = 0 if connection.fault or is_full else selectors.EVENT_READ
         if connection.has_unsent:
             events |= selectors.EVENT_WRITE

@@ -10,7 +10,7 @@ from broker.protocol.requests import (
     MetadataRequest,
     encode_request,
 )
-from broker.server.connection import MAX_QUEUED_ANSWERS
+from broker.server.connection import MAX_ANSWERS_IN_MEMORY_BYTES, MAX_QUEUED_ANSWERS
 from broker.server.lifecycle import Broker
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
 from tests.broker.server.peer import Peer, extension_frame
@@ -75,7 +75,7 @@ def test_client_when_it_takes_no_answers_then_those_in_memory_are_few(
     assert connect(broker).status()["topics"] == 4
     (processor,) = broker._processors
     in_memory = sum(one._bytes_in_memory for one in processor._connections)
-    assert in_memory < (8 << 20) + 2 * answer_bytes
+    assert in_memory < MAX_ANSWERS_IN_MEMORY_BYTES + 2 * answer_bytes
     for _ in range(count):
         peer.receive()
 

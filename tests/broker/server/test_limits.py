@@ -11,7 +11,7 @@ from broker.protocol.codec import encode
 from broker.protocol.primitives import INT32
 from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.lifecycle import Broker
-from broker.server.limits import ConnectionCount, PeerLog, QueuedBytes
+from broker.server.limits import ConnectionCount, PeerLog
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
 from tests.broker.server.peer import Peer, extension_frame, publish_request
 from tests.conftest import wait_until
@@ -245,34 +245,6 @@ def test_connection_when_a_read_is_parked_then_not_idle(
     assert (part.error, part.message_set) == (0, b"")
 
 
-def test_frames_when_they_exceed_the_budget_together_then_the_last_is_refused(
-    start_broker: BrokerFactory, connect: PeerFactory, caplog: pytest.LogCaptureFixture
-) -> None:
-    broker = start_broker(max_queued_bytes=1_000_000)
-    first, second = connect(broker), connect(broker)
-    frame = encode_request(ProduceRequest("events", 0, encode([bytes(600_000)])))
-    first.send_bytes(frame[:-1])
-    wait_until(lambda: broker.status()["queued_bytes"] >= 600_000, "the first frame")
-    second.send_bytes(frame[:1000])
-    assert second.is_closed()
-    assert "queued.max.bytes" in caplog.text
-    first.send_bytes(frame[-1:])
-    first.flush("events")
-    assert first.fetch("events", 0)[0] == 0
-
-
-def test_budget_when_connections_leave_inside_frames_then_all_of_it_is_back(
-    start_broker: BrokerFactory,
-) -> None:
-    broker = start_broker(max_queued_bytes=1_000_000)
-    frame = encode_request(ProduceRequest("events", 0, encode([bytes(600_000)])))
-    for _ in range(5):
-        with Peer(broker.port) as peer:
-            peer.send_bytes(frame[:200_000])
-            wait_until(lambda: broker.status()["queued_bytes"] > 0, "the frame")
-        wait_until(lambda: broker.status()["queued_bytes"] == 0, "the end of the connection")
-
-
 def test_peer_log_when_a_peer_repeats_itself_then_told_once_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -295,15 +267,6 @@ def test_peer_log_when_peers_are_many_then_memory_stays_bounded() -> None:
     for number in range(25_000):
         peers.warn(f"peer-{number}", "x")
     assert len(peers._silent_until_s) <= 10_000
-
-
-def test_queued_bytes_when_given_back_then_to_be_had_again() -> None:
-    budget = QueuedBytes(100)
-    assert budget.take(60)
-    assert not budget.take(41)
-    assert budget.take(40)
-    budget.give_back(60)
-    assert budget.take(60)
 
 
 def test_connection_count_when_address_left_then_not_remembered() -> None:
