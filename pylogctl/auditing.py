@@ -39,7 +39,8 @@ def read_events(side: Side, ranges: Ranges, advance: Advance) -> Events:
         advance: told of bytes as they are read.
 
     Raises:
-        BrokerError: a broker is gone, or a message is corrupt.
+        CliError: a message is corrupt.
+        BrokerError: a broker is gone.
     """
     found = Events([], [])
     for partition, offset, payload in _messages(side, ranges, advance):
@@ -74,7 +75,8 @@ def count_log(
         advance: told of bytes as they are read.
 
     Raises:
-        BrokerError: a broker is gone, or a message is corrupt.
+        CliError: a message is corrupt.
+        BrokerError: a broker is gone.
     """
     first = {one.topic: one for one in sorted(windows, reverse=True)}
     counts: dict[Window, Count] = {}

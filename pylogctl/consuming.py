@@ -15,7 +15,7 @@ from broker.protocol.codec import Fault, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
 from pylogctl.consume_plan import OnCorrupt, Plan
 from pylogctl.context import Environment
-from pylogctl.envelope import MessageFacts
+from pylogctl.envelope import MessageFacts, facts_of
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.message_format import Received
@@ -213,16 +213,7 @@ class Consumption:
             yield from self._corrupt(entry, stretch, error)
             return
         for one in messages:
-            yield MessageFacts(
-                partition,
-                one.offset,
-                one.next_offset,
-                one.inner,
-                one.crc,
-                one.codec.name.lower(),
-                one.magic,
-                one.payload,
-            )
+            yield facts_of(partition, one)
 
     def _corrupt(
         self, entry: Entry, stretch: Stretch, error: InvalidMessageError

@@ -87,8 +87,9 @@ def run(
         The status of a signal that ended it, else OK.
 
     Raises:
-        CliError: a topic or partition is missing, or not all of it arrived; the text says what.
-        BrokerError: a source broker is gone, or a message there is corrupt.
+        CliError: a topic or partition is missing, a message is corrupt, or not all of it arrived;
+            the text says what.
+        BrokerError: a source broker is gone.
     """
     check_topic_name(plan.target)
     with ExitStack() as stack:

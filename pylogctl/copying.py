@@ -83,9 +83,9 @@ class Copy:
         """Copy until the reading or the limit ends it, and wait until all of it can be read.
 
         Raises:
-            CliError: the target failed; the text says what is confirmed.
-            BrokerError: a source broker failed, or a message there is corrupt; all before it is
-                copied.
+            CliError: the target failed, and the text says what is confirmed; or a message is
+                corrupt, and all before it is copied.
+            BrokerError: a source broker failed.
         """
         started_s = time.monotonic()
         try:

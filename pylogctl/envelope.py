@@ -9,12 +9,15 @@ import base64
 import binascii
 import json
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from broker.topic import TopicPartition
 from pylogctl.errors import CliError, UsageError, did_you_mean
 from pylogctl.exit_status import ExitStatus
 from pylogctl.partition_list import PartitionPattern, parse_partition
+
+if TYPE_CHECKING:
+    from broker.protocol.message_set import Message
 
 _dumps = json.JSONEncoder(separators=(",", ":")).encode
 FIELDS = (
@@ -48,6 +51,20 @@ class MessageFacts(NamedTuple):
     codec: str
     magic: int
     payload: bytes
+
+
+def facts_of(partition: TopicPartition, message: Message) -> MessageFacts:
+    """Return what is known of a message of a partition."""
+    return MessageFacts(
+        partition,
+        message.offset,
+        message.next_offset,
+        message.inner,
+        message.crc,
+        message.codec.name.lower(),
+        message.magic,
+        message.payload,
+    )
 
 
 class InputMessage(NamedTuple):

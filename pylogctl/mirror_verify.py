@@ -41,7 +41,8 @@ def compare_topics(
         advance: told of bytes as they are read.
 
     Raises:
-        BrokerError: a broker is gone, or a message is corrupt.
+        CliError: a message is corrupt.
+        BrokerError: a broker is gone.
     """
     difference = Difference()
     with ExitStack() as stack:

@@ -168,7 +168,7 @@ class _Resolver:
             entries = self.source.message_counts(self.partition, start, self.last)
             total = sum(n for _, n in entries)
             if total >= count:
-                return _nth(entries, total - count)
+                return nth_message(entries, total - count)
             if start <= self.first:
                 return Point(self.first)
             window *= 4
@@ -181,13 +181,18 @@ class _Resolver:
             entries = self.source.message_counts(self.partition, start, end)
             total = sum(n for _, n in entries)
             if total > remaining:
-                return _nth(entries, remaining)
+                return nth_message(entries, remaining)
             start, remaining = end, remaining - total
         return Point(self.last)
 
 
-def _nth(entries: Sequence[tuple[int, int]], index: int) -> Point:
-    """Return the point before message `index`, which lies in one of the entries."""
+def nth_message(entries: Sequence[tuple[int, int]], index: int) -> Point:
+    """Return the point before message `index`, which lies in one of the entries.
+
+    Args:
+        entries: offset and message count of each.
+        index: counts from 0, at the first message of the first entry.
+    """
     for offset, count in entries:
         if index < count:
             return Point(offset, index)

@@ -8,25 +8,21 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeVar
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.client.positions import Positions
+from broker.client.positions import Positions, Watermarks
 from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError
 from broker.protocol.requests import StatusRequest
 from broker.protocol.responses import BrokerAddress, decode_document
 from broker.topic import TopicPartition
 from pylogctl.offset_resolution import Point, ResolvedRange
-from pylogctl.reading import Reading
 from pylogctl.scanning import count_messages
 
 Answer = TypeVar("Answer")
-
-_FETCH_BYTES = 1 << 20
-_MAX_WAIT_MS = 500
 
 
 class Ends(NamedTuple):
@@ -148,8 +144,15 @@ class TopicFacts:
         except (BrokerUnreachableError, RequestTimeoutError):
             return PartitionFacts(partition, leader)
 
+    def watermarks(self, partition: TopicPartition) -> Watermarks | None:
+        """Return what bounds a partition's log; None if its broker does not answer, as noted."""
+        try:
+            return self._ask(partition.home, lambda: self.positions.watermarks(partition))
+        except (BrokerUnreachableError, RequestTimeoutError):
+            return None
+
     def count_messages(
-        self, ends: dict[TopicPartition, Ends], advance: Callable[[int], None]
+        self, ends: Mapping[TopicPartition, Ends], advance: Callable[[int], None]
     ) -> int:
         """Return how many messages partitions have between their ends, by reading all of them.
 
@@ -158,21 +161,14 @@ class TopicFacts:
             advance: called with the number of bytes read, again and again.
 
         Raises:
-            InvalidMessageError: a message is corrupt.
+            CliError: a message is corrupt.
             BrokerError: a broker is gone for good.
         """
         ranges = {
             partition: ResolvedRange(Point(start), Point(end), ())
             for partition, (start, end) in ends.items()
         }
-        with Reading(
-            self._cluster,
-            self._connect,
-            ranges,
-            fetch_bytes=_FETCH_BYTES,
-            max_wait_ms=_MAX_WAIT_MS,
-        ) as reading:
-            return count_messages(reading, advance)
+        return sum(count_messages(self._cluster, self._connect, ranges, advance).values())
 
     def _ask(self, home: int, question: Callable[[], Answer]) -> Answer:
         """Ask a broker, unless it has failed to answer before."""

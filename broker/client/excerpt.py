@@ -57,7 +57,7 @@ def excerpt(
     good = memoryview(buffer)[: found.valid_bytes]
     goes_on = end is None or end[0] >= base_offset + found.valid_bytes
     if goes_on and not skip and (limit is None or limit >= found.entry_count):
-        count = count_messages(buffer, found)
+        count = count_messages(buffer, found, base_offset)
         if limit is None or count <= limit:
             return Excerpt(good, count, found.valid_bytes)
     return _by_entry(good, base_offset, skip, end, limit)

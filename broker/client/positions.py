@@ -7,7 +7,9 @@ message boundaries, so they are found by reading from the start of the segment.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
+from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
@@ -20,7 +22,7 @@ from broker.errors import (
 )
 from broker.protocol.codec import Fault, boundaries, scan, unfold
 from broker.protocol.compression import Codec
-from broker.protocol.message_set import iter_entries, raise_fault
+from broker.protocol.message_set import Entry, describe_fault, iter_entries
 from broker.protocol.requests import (
     EARLIEST_TIME,
     LATEST_TIME,
@@ -29,11 +31,30 @@ from broker.protocol.requests import (
     OffsetsRequest,
     PartitionLookup,
 )
-from broker.protocol.responses import decode_lookup_response, decode_offsets_response
+from broker.protocol.responses import (
+    LookedUp,
+    decode_lookup_response,
+    decode_offsets_response,
+)
 from broker.topic import TopicPartition
 
 _ALL_SEGMENTS = 1 << 20
 _WALK_BYTES = 1 << 20
+_ENTRY_BYTES = 1 << 16
+
+
+class Watermarks(NamedTuple):
+    """The three offsets that bound a partition's log.
+
+    Attributes:
+        log_start: of the first message there is.
+        high_watermark: after the last message that can be read.
+        log_end: after the last message written; None for a broker of 0.7, which does not tell.
+    """
+
+    log_start: int
+    high_watermark: int
+    log_end: int | None
 
 
 class Positions:
@@ -74,6 +95,13 @@ class Positions:
         if self._connection(partition).hello() is None:
             return self.latest(partition)
         return self._lookup(partition, Lookup.LOG_END, 0)
+
+    def watermarks(self, partition: TopicPartition) -> Watermarks:
+        """Return where a partition's log starts, can be read up to, and ends, at one moment."""
+        if self._connection(partition).hello() is None:
+            return Watermarks(self.earliest(partition), self.latest(partition), None)
+        found = self._looked_up(partition, Lookup.LOG_END, 0)
+        return Watermarks(found.log_start_offset, found.high_watermark, found.offset)
 
     def segment_starts(self, partition: TopicPartition) -> list[int]:
         """Return where segments start, oldest first, and the end of the log as the last item."""
@@ -140,6 +168,21 @@ class Positions:
                 counts.append((entry.offset, len(unfold(codec, entry.payload)) if codec else 1))
         return counts
 
+    def entry_at(self, partition: TopicPartition, offset: int) -> Entry:
+        """Return the entry, a message or a compressed set, that starts at a message boundary.
+
+        Args:
+            partition: where to look.
+            offset: a boundary before the end of what can be read.
+
+        Raises:
+            InvalidMessageError: it is corrupt, or no entry starts there.
+            OffsetOutOfRangeError: there is nothing to be read there any more.
+        """
+        with closing(self._read(partition, offset, offset + 1, fetch_bytes=_ENTRY_BYTES)) as found:
+            _, view = next(found)
+            return next(iter_entries(view, offset))
+
     def _walk_to(self, partition: TopicPartition, position: int) -> tuple[int, int]:
         """Return the boundaries around a position, reading from the start of its segment."""
         starts = self.segment_starts(partition)
@@ -159,14 +202,14 @@ class Positions:
         return before, before
 
     def _read(
-        self, partition: TopicPartition, start: int, end: int
-    ) -> Iterator[tuple[int, memoryview]]:
+        self, partition: TopicPartition, start: int, end: int, *, fetch_bytes: int = _WALK_BYTES
+    ) -> Generator[tuple[int, memoryview], None, None]:
         """Give offset and bytes of stretches of whole entries, from `start` until past `end`.
 
         `end` lies before the end of what can be read, or there.
         """
         connection = self._connect(self._cluster.leader(partition))
-        fetcher = Fetcher(connection, {partition: start}, fetch_bytes=_WALK_BYTES, max_wait_ms=0)
+        fetcher = Fetcher(connection, {partition: start}, fetch_bytes=fetch_bytes, max_wait_ms=0)
         stream = MessageStream(start)
         try:
             while stream.offset < end:
@@ -182,22 +225,26 @@ class Positions:
                         )
                     view = stream.add(piece.data)
                     found = scan(view)
-                    if found.fault not in (Fault.NONE, Fault.PARTIAL):
-                        raise_fault(found.fault, stream.offset + found.valid_bytes)
                     if found.valid_bytes:
                         yield stream.offset, view[: found.valid_bytes]
                         stream.take(found.valid_bytes)
+                    if found.fault not in (Fault.NONE, Fault.PARTIAL) and stream.offset < end:
+                        damage = describe_fault(found.fault, stream.offset)
+                        raise InvalidMessageError(f"{partition}: {damage}")
         finally:
             fetcher.close()
 
     def _lookup(self, partition: TopicPartition, kind: Lookup, argument: int) -> int:
+        return self._looked_up(partition, kind, argument).offset
+
+    def _looked_up(self, partition: TopicPartition, kind: Lookup, argument: int) -> LookedUp:
         request = LookupRequest((PartitionLookup(partition, kind, argument),))
         connection = self._connection(partition)
         body = connection.repeat_if_lost(lambda: connection.call(request))
         (found,) = decode_lookup_response(body)
         if found.error != NO_ERROR:
             raise error_for_code(found.error, f"no position {argument} in {partition}")
-        return found.offset
+        return found
 
     def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> list[int]:
         connection = self._connection(partition)

@@ -173,12 +173,13 @@ def messages_of(entry: Entry) -> Iterator[Message]:
         )
 
 
-def count_messages(buffer: Buffer, found: Scan) -> int:
+def count_messages(buffer: Buffer, found: Scan, base_offset: int = 0) -> int:
     """Return how many messages the good part of a scanned set holds, wrappers unfolded.
 
     Args:
         buffer: the message set.
         found: what `codec.scan` says of it.
+        base_offset: the log offset of its first byte, for errors.
 
     Raises:
         InvalidMessageError: a wrapper's content cannot be read.
@@ -186,7 +187,8 @@ def count_messages(buffer: Buffer, found: Scan) -> int:
     count = found.entry_count - len(found.wrappers)
     view = memoryview(buffer)
     for position in found.wrappers:
-        (entry,) = iter_entries(view[position : _entry_end(view, position)], position)
+        whole = view[position : _entry_end(view, position)]
+        (entry,) = iter_entries(whole, base_offset + position)
         with _naming(entry):
             count += count_unfolded(entry.codec or Codec.NONE, entry.payload)
     return count

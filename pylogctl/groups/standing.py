@@ -184,7 +184,7 @@ class GroupObserver:
 
         Raises:
             CoordinationError: the registry does not answer.
-            InvalidMessageError: a message is corrupt.
+            CliError: a message is corrupt, with `count`.
         """
         cluster = RegistryCluster(self.registry)
         there: dict[str, list[TopicPartition]] = {}

@@ -89,7 +89,7 @@ def consume_load(
         The result, and why it ended.
 
     Raises:
-        InvalidMessageError: a message is corrupt.
+        CliError: a message is corrupt.
         BrokerError: a broker is gone for good.
     """
     budget = Budget(plan.message_count)

@@ -122,8 +122,9 @@ def run_consume(
         every_s: time from row to row.
 
     Raises:
-        CliError: topic or partition do not exist, or an offset is no message boundary.
-        BrokerError: a broker or the registry does not answer, or a message is corrupt.
+        CliError: topic or partition do not exist, an offset is no message boundary, or a message
+            is corrupt.
+        BrokerError: a broker or the registry does not answer.
     """
     connect = connect_with(env, config)
     with ExitStack() as stack:

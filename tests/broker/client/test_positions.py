@@ -66,6 +66,40 @@ def test_log_end_when_some_is_unflushed_then_behind_it_unless_broker_cannot_tell
     assert positions.log_end(EVENTS) in (END, END + len(SETS[0]))
 
 
+def test_watermarks_when_some_is_unflushed_then_the_log_ends_behind_what_can_be_read(
+    positions: Positions,
+) -> None:
+    found = positions.watermarks(EVENTS)
+    assert found[:2] == (0, END)
+    assert found.log_end in (None, END + len(SETS[0]))
+
+
+@pytest.mark.parametrize("number", range(len(SETS)))
+def test_entry_at_when_at_a_boundary_then_the_message_there(
+    number: int, positions: Positions
+) -> None:
+    entry = positions.entry_at(EVENTS, STARTS[number])
+    assert (entry.offset, entry.next_offset) == (STARTS[number], STARTS[number + 1])
+    assert SETS[number].endswith(bytes(entry.payload))
+
+
+def test_entry_at_when_inside_a_message_then_invalid(positions: Positions) -> None:
+    with pytest.raises(InvalidMessageError, match=r"events\[0-0\]"):
+        positions.entry_at(EVENTS, STARTS[3] + 1)
+
+
+def test_entry_at_when_a_later_message_is_damaged_then_the_one_asked_for(
+    broker: Broker, positions: Positions
+) -> None:
+    segments = sorted(broker.config.data_dir.glob("events_0/*.pylog"))
+    with segments[-1].open("r+b") as file:
+        file.seek(-1, 2)
+        last = file.read(1)[0]
+        file.seek(-1, 2)
+        file.write(bytes([last ^ 1]))
+    assert positions.entry_at(EVENTS, STARTS[-3]).next_offset == STARTS[-2]
+
+
 def test_segment_starts_when_asked_then_oldest_first_and_the_end(positions: Positions) -> None:
     starts = positions.segment_starts(EVENTS)
     assert starts == sorted(starts)
