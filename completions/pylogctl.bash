@@ -40,7 +40,7 @@ __pylogctl_tables() {
         options='-o --offset -n --max-messages --keep-partition --rate --verify --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset -n --max-messages --rate --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl topic')
-        commands='list describe create delete offsets' words=''
+        commands='list describe create delete offsets watermarks sample count' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl topic list')
@@ -63,6 +63,18 @@ __pylogctl_tables() {
         commands='' words='@topic'
         options='--at -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--at -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl topic watermarks')
+        commands='' words='@topic'
+        options='-p --partition --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl topic sample')
+        commands='' words='@topic'
+        options='-n --max-messages -o --offset -p --partition --random --payload --strict-offset --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-n --max-messages -o --offset -p --partition --payload --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl topic count')
+        commands='' words='@topic'
+        options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl group')
         commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -338,6 +350,22 @@ __pylogctl_values() {
     'pylogctl topic offsets --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic offsets --log-format') words='text json' ;;
     'pylogctl topic offsets --color') words='auto always never' ;;
+    'pylogctl topic watermarks --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic watermarks --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic watermarks --log-format') words='text json' ;;
+    'pylogctl topic watermarks --color') words='auto always never' ;;
+    'pylogctl topic sample -o' | 'pylogctl topic sample --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl topic sample --payload') words='utf8 hex base64 escape' ;;
+    'pylogctl topic sample --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic sample --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic sample --log-format') words='text json' ;;
+    'pylogctl topic sample --color') words='auto always never' ;;
+    'pylogctl topic count -o' | 'pylogctl topic count --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl topic count --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic count --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic count --progress') words='auto always never' ;;
+    'pylogctl topic count --log-format') words='text json' ;;
+    'pylogctl topic count --color') words='auto always never' ;;
     'pylogctl group --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group --log-format') words='text json' ;;
     'pylogctl group --color') words='auto always never' ;;

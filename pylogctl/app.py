@@ -22,7 +22,9 @@ class Pylogctl(RootGroup):
         ),
         "consume": Entry("pylogctl.commands.consume", "Read messages of topics to stdout."),
         "copy": Entry("pylogctl.commands.copy", "Copy messages from topic to topic."),
-        "topic": Entry("pylogctl.commands.topic", "List, describe, create and delete topics."),
+        "topic": Entry(
+            "pylogctl.commands.topic", "List, describe, create, delete, count and sample topics."
+        ),
         "group": Entry("pylogctl.commands.group", "Look at, move and repair consumer groups."),
         "retry": Entry("pylogctl.commands.retry", "List and drain messages whose handling failed."),
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),

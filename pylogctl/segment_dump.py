@@ -5,7 +5,6 @@ Reads files only; knows neither Typer nor an output format.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,7 +16,6 @@ from broker.protocol.message_set import Entry, Message, messages_of
 from broker.topic import TopicPartition
 from pylogctl.envelope import MessageFacts
 from pylogctl.errors import UsageError
-from pylogctl.escapes import escape
 from pylogctl.offset_resolution import Point, ResolvedRange, resolve
 from pylogctl.offset_spec import OffsetRange
 
@@ -197,11 +195,3 @@ def facts_of(path: Path, dumped: Dumped) -> MessageFacts:
         magic=dumped.entry.magic,
         payload=dumped.payload,
     )
-
-
-PAYLOAD_TEXTS: dict[str, Callable[[bytes], str]] = {
-    "utf8": lambda payload: payload.decode("utf-8", "backslashreplace"),
-    "hex": bytes.hex,
-    "base64": lambda payload: base64.b64encode(payload).decode(),
-    "escape": escape,
-}

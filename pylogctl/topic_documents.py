@@ -5,7 +5,12 @@ Knows what is known of topics; asks nobody and writes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from broker.client.positions import Watermarks
 from broker.topic import TopicPartition
+from pylogctl.envelope import MessageFacts
 from pylogctl.offset_resolution import ResolvedRange
 from pylogctl.render import Column, Document, Kind, Record
 from pylogctl.topic_creation import Creation
@@ -73,6 +78,47 @@ OFFSETS = Document(
         Column("end_inner", "messages to take of the set at end", Kind.INTEGER, False),
     ),
     empty="no partitions",
+)
+WATERMARKS = Document(
+    "topic.watermarks/1",
+    (
+        Column("topic", "name of the topic"),
+        Column("partition", "partition as home broker and index"),
+        Column("log_start", "offset of the first message there is", Kind.INTEGER),
+        Column("high_watermark", "offset after the last message that can be read", Kind.INTEGER),
+        Column("log_end", "offset after the last message written", Kind.INTEGER),
+        Column("pending_bytes", "bytes written that cannot be read yet", Kind.BYTES),
+    ),
+    empty="no partitions",
+)
+COUNT = Document(
+    "topic.count/1",
+    (
+        Column("topic", "name of the topic"),
+        Column("partition", "partition as home broker and index"),
+        Column("start", "offset counted from", Kind.INTEGER),
+        Column("end", "offset counted up to", Kind.INTEGER),
+        Column("bytes", "bytes from start to end", Kind.BYTES),
+        Column("messages", "messages there, those of compressed sets one by one", Kind.INTEGER),
+        Column("inner", "messages left out of the compressed set at start", Kind.INTEGER, False),
+        Column("end_inner", "messages counted of the set at end", Kind.INTEGER, False),
+    ),
+    empty="no partitions",
+)
+SAMPLE = Document(
+    "topic.sample/1",
+    (
+        Column("topic", "name of the topic"),
+        Column("partition", "partition as home broker and index"),
+        Column("offset", "offset of the message, or of its compressed set", Kind.INTEGER),
+        Column("next_offset", "offset to go on from after it", Kind.INTEGER, False),
+        Column("inner", "index inside a compressed set", Kind.INTEGER),
+        Column("size", "bytes of payload", Kind.INTEGER),
+        Column("codec", "compression of its entry", shown=False),
+        Column("crc", "CRC-32 of the payload", shown=False),
+        Column("payload", "the payload as text"),
+    ),
+    empty="no messages",
 )
 LIST_WITH_COUNT = LIST._replace(columns=tuple(c._replace(shown=True) for c in LIST.columns))
 
@@ -156,4 +202,46 @@ def offsets_record(partition: TopicPartition, found: ResolvedRange) -> Record:
         "end": None if end is None else end.offset,
         "end_inner": None if end is None else end.inner,
         "bytes": None if end is None else max(0, end.offset - start.offset),
+    }
+
+
+def count_record(
+    partition: TopicPartition, found: ResolvedRange, message_count: int
+) -> dict[str, Any]:
+    """Return a row of `COUNT`."""
+    return {**offsets_record(partition, found), "messages": message_count}
+
+
+def count_total(records: Sequence[Record]) -> Record:
+    """Return the last row of `COUNT`."""
+    sums = {name: sum(record[name] for record in records) for name in ("bytes", "messages")}
+    return {"topic": "total", **sums}
+
+
+def watermarks_record(partition: TopicPartition, found: Watermarks | None) -> Record:
+    """Return a row of `WATERMARKS`; without an answer of the broker only the partition is known."""
+    record: dict[str, Any] = {"topic": partition.topic, "partition": partition.name}
+    if found is None:
+        return record
+    pending = None if found.log_end is None else found.log_end - found.high_watermark
+    return {**record, **found._asdict(), "pending_bytes": pending}
+
+
+def sample_record(message: MessageFacts, show_payload: Callable[[bytes], str]) -> Record:
+    """Return a row of `SAMPLE`.
+
+    Args:
+        message: what was read.
+        show_payload: how its payload becomes text.
+    """
+    return {
+        "topic": message.partition.topic,
+        "partition": message.partition.name,
+        "offset": message.offset,
+        "next_offset": message.next_offset,
+        "inner": message.inner,
+        "size": len(message.payload),
+        "codec": message.codec,
+        "crc": f"{message.crc:08x}",
+        "payload": show_payload(message.payload),
     }

@@ -29,6 +29,7 @@ from pylogctl.log_documents import (
 )
 from pylogctl.options import CONFIRM, DRY_RUN, OUTPUT, PAGER, PROGRESS, accepts
 from pylogctl.pager import paged
+from pylogctl.payload_text import PAYLOAD_TEXTS, PayloadOption
 from pylogctl.progress import progress
 from pylogctl.render import render
 from pylogctl.tree import Command, new_app
@@ -82,10 +83,6 @@ Shallow = Annotated[
 ]
 NoPayload = Annotated[
     bool, typer.Option("--no-payload", help="Leave payloads out.", rich_help_panel="Output")
-]
-Payload = Annotated[
-    Literal["utf8", "hex", "base64", "escape"],
-    typer.Option("--payload", help="How payloads are shown.", rich_help_panel="Output"),
 ]
 MessageFormat = Annotated[
     str | None,
@@ -168,14 +165,14 @@ def dump(
     max_messages: MaxMessages = None,
     shallow: Shallow = False,
     no_payload: NoPayload = False,
-    payload: Payload = "utf8",
+    payload: PayloadOption = "utf8",
     message_format: MessageFormat = None,
 ) -> None:
     """Show the messages of segment files.
 
     Ends with exit status 8 when a message or the end of a file is damaged.
     """
-    from pylogctl.segment_dump import PAYLOAD_TEXTS, record_of
+    from pylogctl.segment_dump import record_of
 
     show = None if no_payload else PAYLOAD_TEXTS[payload]
     invalid = _InvalidCount()

@@ -1,15 +1,20 @@
-"""`pylogctl topic`: list, describe, create and delete topics, and find offsets in them."""
+"""`pylogctl topic`: list, describe, create and delete topics.
+
+Puts the commands together; those that look into partitions stand in `topic_reads`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pylogctl.commands import topic_reads
+from pylogctl.commands.topic_reads import READS, Topics, broker_failures, open_facts
 from pylogctl.confirmation import confirm_name
 from pylogctl.connections import REQUEST_TIMEOUT_S, connector, open_cluster, registry_session
 from pylogctl.context import Environment
@@ -27,30 +32,18 @@ from pylogctl.options import (
 )
 from pylogctl.progress import progress
 from pylogctl.render import Document, Record, chosen_columns, render
-from pylogctl.targets import Done, check_done, for_each
+from pylogctl.targets import check_done, for_each
 from pylogctl.tree import Command, new_app
-from pylogctl.units import format_time
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster, Connect
-    from broker.topic import TopicPartition
     from broker.zk.session import Session
     from pylogctl.topic_creation import Creation
     from pylogctl.topic_deletion import Deletion
     from pylogctl.topic_facts import PartitionFacts, TopicFacts, TopicSummary
 
-app = new_app("List, describe, create and delete topics.")
+app = new_app("List, describe, create, delete, count and sample topics.")
 
-READS = (
-    ExitStatus.PARTIAL,
-    ExitStatus.TIMEOUT,
-    ExitStatus.UNREACHABLE,
-    ExitStatus.REMOTE,
-)
-
-Topics = Annotated[
-    list[str], typer.Argument(metavar="TOPIC...", help="Topics.", show_default=False)
-]
 Hidden = Annotated[list[str] | None, typer.Option(hidden=True)]
 
 
@@ -103,7 +96,7 @@ def list_topics(
     included = compile_patterns([*(include or []), *(whitelist or [])], "--include")
     excluded = compile_patterns([*(exclude or []), *(blacklist or [])], "--exclude")
     document = topic_documents.LIST_WITH_COUNT if count else topic_documents.LIST
-    with _facts(env) as (cluster, facts):
+    with open_facts(env) as (cluster, facts):
         names = [
             name
             for name in _known_topics(env, cluster)
@@ -119,26 +112,13 @@ def list_topics(
         facts.check_any_answer(partitions)
         records = [topic_documents.list_record(one, counts.get(one.topic)) for one in summaries]
         render(env, document, records)
-        check_done(env, _broker_failures(facts, partitions))
-
-
-def _broker_failures(facts: TopicFacts, partitions: Iterable[TopicPartition]) -> Done:
-    return Done(facts.failures, len({partition.home for partition in partitions}), "brokers")
+        check_done(env, broker_failures(facts, partitions))
 
 
 def _wants_names_only(env: Environment, document: Document) -> bool:
     """Say whether nothing but names is to be written, so that no broker need be asked."""
     first = chosen_columns(document, env.settings.columns)[0].name
     return env.output == "name" and first == "name" and not env.settings.sort
-
-
-@contextmanager
-def _facts(env: Environment) -> Iterator[tuple[Cluster, TopicFacts]]:
-    from pylogctl.topic_facts import TopicFacts
-
-    connect = connector(env)
-    with open_cluster(env) as cluster, TopicFacts(cluster, connect) as facts:
-        yield cluster, facts
 
 
 def _known_topics(env: Environment, cluster: Cluster) -> list[str]:
@@ -187,7 +167,7 @@ def describe(env: Environment, topics: Topics) -> None:
     from pylogctl.selection import select_partitions, select_topics
     from pylogctl.topic_documents import DESCRIBE, describe_record
 
-    with _facts(env) as (cluster, facts):
+    with open_facts(env) as (cluster, facts):
         now_ms = env.clock.time_ms()
 
         def describe_one(topic: str) -> list[PartitionFacts]:
@@ -199,7 +179,7 @@ def describe(env: Environment, topics: Topics) -> None:
         asked = [one.partition for one in found]
         facts.check_any_answer(asked)
         render(env, DESCRIBE, [describe_record(one) for one in found])
-        check_done(env, done, _broker_failures(facts, asked))
+        check_done(env, done, broker_failures(facts, asked))
 
 
 @app.command("create", cls=Command)
@@ -405,74 +385,7 @@ def _show_deletions(env: Environment, steps: Sequence[Deletion], action: str) ->
     render(env, DELETE, [delete_record(step, action) for step in steps])
 
 
-@app.command("offsets", cls=Command)
-@accepts(
-    *OUTPUT,
-    *CONNECTION,
-    exits=(*READS, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
-    examples=(
-        "pylogctl topic offsets syslog",
-        "pylogctl topic offsets syslog --at -100",
-        "pylogctl topic offsets syslog --at @-1h:end -p 0 --columns start --no-header",
-    ),
-)
-def offsets(
-    env: Environment,
-    topics: Topics,
-    at: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--at",
-            metavar="SPEC",
-            help="Offset expression, START or START:END. Default: start:end.",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            "-p",
-            "--partition",
-            metavar="LIST",
-            help="Partitions: 0, 2-0, *-0, 0,1 or 0..3. Default: all.",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
-    strict_offset: Annotated[
-        bool,
-        typer.Option("--strict-offset", help="An offset out of range is an error, not moved."),
-    ] = False,
-) -> None:
-    """Find the offsets that an expression means in each partition now.
-
-    By time they are as precise as segments are: at most one segment too early.
-    """
-    from pylogctl.consume_options import make_span
-    from pylogctl.offset_resolution import resolve
-    from pylogctl.offset_spec import ByTime, Mark, OffsetRange
-    from pylogctl.partition_list import parse_partition_list
-    from pylogctl.selection import select_partitions, select_topics
-    from pylogctl.topic_documents import OFFSETS, offsets_record
-
-    span = make_span(env, at or [], from_beginning=False, exit_at_end=False)
-    wanted = None if partition is None else parse_partition_list(partition)
-    with _facts(env) as (cluster, facts):
-
-        def resolve_one(topic: str) -> list[Record]:
-            records: list[Record] = []
-            for one in select_partitions(cluster, select_topics(cluster, [topic]), wanted):
-                # A side that is not given is that of the whole log.
-                start, end = span.range_for(one)
-                whole = OffsetRange(start or Mark.EARLIEST, end or Mark.LATEST)
-                found = resolve(whole, one, facts.positions, strict=strict_offset)
-                for warning in found.warnings:
-                    env.warn(warning)
-                for side in (start, end):
-                    if isinstance(side, ByTime):
-                        env.trace(1, f"{one}: looked up {format_time(side.time_ms)}")
-                records.append(offsets_record(one, found))
-            return records
-
-        found, done = for_each(env, "topics", topics, resolve_one)
-        render(env, OFFSETS, [record for records in found for record in records])
-        check_done(env, done)
+app.command("offsets", cls=Command)(topic_reads.offsets)
+app.command("watermarks", cls=Command)(topic_reads.watermarks)
+app.command("sample", cls=Command)(topic_reads.sample)
+app.command("count", cls=Command)(topic_reads.count)
