@@ -29,8 +29,8 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl produce')
         commands='' words='@topic'
-        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync -n --max-messages --rate --max-size --no-barrier --verify --tee --receipt --resume --output -Z --zookeeper -b --broker -X --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync -n --max-messages --rate --max-size --no-barrier --verify --tee --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
         options='--include --exclude -p --partition -o --offset --from-beginning -g --group --default-offset --commit --commit-interval --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -292,6 +292,9 @@ __pylogctl_values() {
     'pylogctl produce --max-size') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl produce --receipt') words='@file' ;;
     'pylogctl produce --resume') words='@file' ;;
+    'pylogctl produce --audit') words='@topic' ;;
+    'pylogctl produce --audit-window') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl produce --time-field') words='@zk-path' ;;
     'pylogctl produce --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl produce --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl produce --progress') words='auto always never' ;;

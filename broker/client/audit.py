@@ -40,6 +40,8 @@ from broker.protocol.primitives import Buffer
 
 VERSION = 1
 DEFAULT_WINDOW_MS = 600_000
+_SEND_COUNT = 1000
+"""Events to send at once: a long past counted by its own time makes any number of them."""
 
 TimeOf = Callable[[Buffer], int | None]
 """Returns a message's own time in milliseconds since 1970; None to take the present."""
@@ -238,9 +240,15 @@ class Auditor:
         self._waiting += self.counter.take(with_open=with_open)
         if not self._waiting:
             return 0
-        delivery = self._producer.send(self.topic, [one.encode() for one in self._waiting])
+        deliveries = [
+            self._producer.send(
+                self.topic, [one.encode() for one in self._waiting[start : start + _SEND_COUNT]]
+            )
+            for start in range(0, len(self._waiting), _SEND_COUNT)
+        ]
         self._producer.flush()
-        delivery.result()
+        for delivery in deliveries:
+            delivery.result()
         published, self._waiting = len(self._waiting), []
         return published
 

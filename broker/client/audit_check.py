@@ -89,6 +89,7 @@ def compare(
     *,
     now_ms: int,
     grace_ms: int,
+    complete: Collection[str] = (),
 ) -> list[Verdict]:
     """Compare tiers with the reference tier, window by window.
 
@@ -98,6 +99,7 @@ def compare(
         tiers: the others.
         now_ms: the present moment, in milliseconds since 1970.
         grace_ms: how long after its end a window may still be reported.
+        complete: tiers that have counted all there is: they miss what others would be late with.
 
     Returns:
         A verdict for each window and tier, by topic, time and tier.
@@ -111,7 +113,8 @@ def compare(
             found = counts.get(tier, Count())
             is_open = now_ms < window.end_ms + grace_ms
             is_last = last_start.get((window.topic, tier), -1) <= window.start_ms
-            judgement = _judge(expected, found, is_open=is_open, is_last=is_last)
+            may_follow = is_last and tier not in complete
+            judgement = _judge(expected, found, is_open=is_open, may_follow=may_follow)
             verdicts.append(Verdict(window, tier, expected, found, judgement))
     return verdicts
 
@@ -126,14 +129,14 @@ def _last_start(tallied: Tally) -> dict[tuple[str, str], int]:
     return last
 
 
-def _judge(expected: Count, found: Count, *, is_open: bool, is_last: bool) -> Judgement:
+def _judge(expected: Count, found: Count, *, is_open: bool, may_follow: bool) -> Judgement:
     if is_open:
         return Judgement.OPEN
     if found.message_count == expected.message_count:
         return Judgement.OK
     if found.message_count > expected.message_count:
         return Judgement.SURPLUS
-    return Judgement.LATE if is_last else Judgement.MISSING
+    return Judgement.LATE if may_follow else Judgement.MISSING
 
 
 def difference_count(verdicts: Sequence[Verdict]) -> int:

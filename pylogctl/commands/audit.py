@@ -180,6 +180,8 @@ def check(
     """
     from broker.client.audit_check import Judgement, compare, difference_count, merged, tally
     from pylogctl.audit_documents import CHECK, check_record, check_summary
+    from pylogctl.auditing import LOG_TIER
+    from pylogctl.producing.sender import count_text
     from pylogctl.render import render
 
     if time_field is not None and not count:
@@ -203,7 +205,14 @@ def check(
                 hints=["try: --count, which counts what the brokers have"],
                 code="TIER_NOT_FOUND",
             )
-        verdicts = compare(tallied, reference, tiers, now_ms=env.clock.time_ms(), grace_ms=grace_ms)
+        verdicts = compare(
+            tallied,
+            reference,
+            tiers,
+            now_ms=env.clock.time_ms(),
+            grace_ms=grace_ms,
+            complete=[LOG_TIER],
+        )
         quiet = () if everything else (Judgement.OK, Judgement.OPEN)
         render(env, CHECK, [check_record(v) for v in verdicts if v.judgement not in quiet])
         env.note(check_summary(verdicts))
@@ -211,7 +220,7 @@ def check(
     if fail_above is not None and total > fail_above:
         raise CliError(
             ExitStatus.THRESHOLD,
-            f"{total} messages are missing, late or surplus; the limit is {fail_above}",
+            f"{count_text(total)} missing, late or surplus; the limit is {fail_above}",
             details={"difference": total, "limit": fail_above},
         )
 

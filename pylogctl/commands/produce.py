@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from pylogctl.audit_options import AUDIT, NO_AUDIT, AuditChoice
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
 from pylogctl.framing import NO_FRAMING, FramingChoice
@@ -54,6 +55,7 @@ app = new_app()
         "journalctl -f | pylogctl produce syslog --rate 5000/s",
         "pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L",
         "pylogctl produce logs --verify --output json access.log error.log",
+        "pylogctl produce orders --audit audit --time-field .ts < orders.jsonl",
     ),
 )
 def produce(  # the signature is the option table
@@ -273,6 +275,7 @@ def produce(  # the signature is the option table
             rich_help_panel="Input",
         ),
     ] = None,
+    audit: Annotated[AuditChoice, AUDIT] = NO_AUDIT,
 ) -> None:
     """Write messages from stdin or files to a topic.
 
@@ -315,7 +318,7 @@ def produce(  # the signature is the option table
             max_size=max_size,
             barrier=not no_barrier,
         ),
-        plans.Records(verify=verify, tee=tee, receipt=receipt, resume=resume),
+        plans.Records(verify=verify, tee=tee, receipt=receipt, resume=resume, audit=audit),
     )
     outcome = run(env, plan)
     _tell(env, topic, outcome)

@@ -82,6 +82,7 @@ class InputReader:
         chunk_bytes: the most to read at once.
         on_read: told how much was read, each time; 0 when a signal wants to know how far it is.
         before_wait: called before each wait, after what is attended to.
+        chore: done while the input is waited for, each time it is due.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class InputReader:
         chunk_bytes: int,
         on_read: Callable[[int], None],
         before_wait: Callable[[], None],
+        chore: Idle | None = None,
     ) -> None:
         self._fd = fd
         self._name = name
@@ -101,6 +103,7 @@ class InputReader:
         self._chunk_bytes = chunk_bytes
         self._on_read = on_read
         self._before_wait = before_wait
+        self._chore = chore
         self._idle: Idle | None = None
         self.read_bytes = 0
         """How much was read so far."""
@@ -153,15 +156,25 @@ class InputReader:
 
     def _wait(self) -> None:
         if self._idle is not None:
-            due_s = self._idle.due_s()
-            if due_s is not None and self.is_ready(max(0.0, due_s - time.monotonic())):
+            wait_s = _until_due_s(self._idle)
+            if wait_s is not None and self.is_ready(wait_s):
                 return
             self._idle.on_idle()
         self._before_wait()
-        while not self.is_ready(None):
-            # woken by a signal that asks for no stop, such as SIGUSR1
-            os.read(self._wakeup_fd, 4096)
-            self._on_read(0)
+        while not self.is_ready(_until_due_s(self._chore)):
+            try:
+                os.read(self._wakeup_fd, 4096)
+            except BlockingIOError:
+                if self._chore is not None:
+                    self._chore.on_idle()
+            else:  # woken by a signal that asks for no stop, such as SIGUSR1
+                self._on_read(0)
+
+
+def _until_due_s(idle: Idle | None) -> float | None:
+    """Return how long there is time until something is due; None for ever."""
+    due_s = None if idle is None else idle.due_s()
+    return None if due_s is None else max(0.0, due_s - time.monotonic())
 
 
 def _widen_pipe(fd: int) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from broker.config import ProducerConfig
 from broker.errors import ConfigError
 from broker.protocol.compression import Codec
 from broker.protocol.requests import Acks
 from broker.topic import check_topic_name
+from pylogctl.audit_options import NO_AUDIT, AuditChoice
 from pylogctl.context import Environment
 from pylogctl.errors import UsageError
 from pylogctl.escapes import unescape
@@ -21,6 +23,9 @@ from pylogctl.framing import NO_FRAMING, Framing, FramingChoice, Shape, choose_f
 from pylogctl.partition_list import PartitionPattern, parse_partition
 from pylogctl.producing.input_reader import STDIN
 from pylogctl.units import Rate, parse_duration_s, parse_rate, parse_size
+
+if TYPE_CHECKING:
+    from pylogctl.producing.audited_sink import AuditPlan
 
 DEFAULT_BATCH_MESSAGES = 200
 DEFAULT_BATCH_BYTES = 512 << 10
@@ -80,6 +85,7 @@ class Records:
     tee: bool = False
     receipt: Path | None = None
     resume: Path | None = None
+    audit: AuditChoice = NO_AUDIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +117,7 @@ class Plan:
     rate: Rate | None
     max_message_bytes: int
     barrier: bool
+    audit: AuditPlan | None
 
     @property
     def has_fixed_partition(self) -> bool:
@@ -179,7 +186,16 @@ def make_plan(
         rate=None if sending.rate is None else parse_rate(sending.rate),
         max_message_bytes=config.max_message_bytes,
         barrier=sending.barrier,
+        audit=_audit(records.audit, topic),
     )
+
+
+def _audit(choice: AuditChoice, topic: str) -> AuditPlan | None:
+    if choice == NO_AUDIT:
+        return None
+    from pylogctl.producing.audited_sink import make_audit_plan  # late: few runs are audited
+
+    return make_audit_plan(choice, topic)
 
 
 def _check_target(target: Target, given: Input) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
@@ -34,6 +34,7 @@ from pylogctl.progress import Progress, announced_wait, progress
 from pylogctl.signals import StopRequest, graceful_stop
 
 if TYPE_CHECKING:
+    from pylogctl.producing.audited_sink import AuditedSink
     from pylogctl.producing.readback import SentSets
     from pylogctl.producing.receipts import Receipt
 
@@ -108,6 +109,7 @@ class _Run:
         self._sources = sources
         self._stop = stop
         self._sent_sets = _sent_sets(env, plan)
+        self._audit = _audited_sink(env, plan, peers.producer)
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.complain)
         pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
         self._sender = self._make_sender(pacer, receipts)
@@ -137,8 +139,11 @@ class _Run:
             observers.append(ReceiptWriter(receipts).write)
         if self._sent_sets is not None:
             observers.append(self._sent_sets.note)
+        if self._audit is not None:
+            observers.append(self._audit.note)
+        way_out = self._audit or self._peers.producer
         return Sender(
-            Nowhere() if self._env.settings.dry_run else self._peers.producer,
+            Nowhere() if self._env.settings.dry_run else way_out,
             codec=plan.codec,
             max_message_bytes=plan.max_message_bytes,
             sync=plan.sync,
@@ -170,7 +175,22 @@ class _Run:
         """Read, send and finish."""
         started_s = time.monotonic()
         total = None if self._sources.uses_terminal else self._sources.total_bytes()
-        with progress(self._env, "produce", total) as meter:
+        with self._audit or nullcontext():
+            self._send_all(total)
+            is_verified = self._finish()
+        return Outcome(
+            self._sender.partitions,
+            self._sender.payload_bytes,
+            time.monotonic() - started_s,
+            self._refusals.count,
+            0 if self._receipt is None else self._receipt.hit_count,
+            is_verified,
+            self._status(),
+        )
+
+    def _send_all(self, total_bytes: int | None) -> None:
+        """Send what the inputs have, and wait until it is confirmed."""
+        with progress(self._env, "produce", total_bytes) as meter:
             try:
                 self._read_inputs(meter)
                 self._sender.flush()
@@ -184,16 +204,6 @@ class _Run:
             except OSError:
                 self._finish_quietly()
                 raise
-        is_verified = self._finish()
-        return Outcome(
-            self._sender.partitions,
-            self._sender.payload_bytes,
-            time.monotonic() - started_s,
-            self._refusals.count,
-            0 if self._receipt is None else self._receipt.hit_count,
-            is_verified,
-            self._status(),
-        )
 
     def _finish_quietly(self) -> None:
         """Give what was sent before some trouble its chance to arrive; that trouble is told."""
@@ -219,7 +229,9 @@ class _Run:
     def _read_input(self, name: str, meter: Progress) -> int:
         """Send the messages of one input; return how many bytes were read."""
         before_wait = self._env.flush if self._plan.records.tee else _do_nothing
-        with self._sources.open(name, on_read=meter.advance, before_wait=before_wait) as reader:
+        with self._sources.open(
+            name, on_read=meter.advance, before_wait=before_wait, chore=self._audit
+        ) as reader:
             if reader is None:
                 return 0
             if name == STDIN and self._sources.uses_terminal:
@@ -260,6 +272,16 @@ def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
     from pylogctl.producing.readback import SentSets
 
     return SentSets()
+
+
+def _audited_sink(env: Environment, plan: Plan, producer: Producer) -> AuditedSink | None:
+    """Return what counts what is sent, if it is to be counted."""
+    if plan.audit is None or env.settings.dry_run:
+        return None
+    from pylogctl.producing.audited_sink import AuditedSink
+
+    producer.partitions(plan.audit.topic)
+    return AuditedSink(producer, plan.audit, env.clock, env.warn)
 
 
 def _do_nothing() -> None:

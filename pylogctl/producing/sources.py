@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pylogctl.context import Environment
 from pylogctl.framing_reader import CHUNK_BYTES
-from pylogctl.producing.input_reader import STDIN, InputError, InputReader
+from pylogctl.producing.input_reader import STDIN, Idle, InputError, InputReader
 from pylogctl.signals import StopRequest
 
 PACED_CHUNK_BYTES = 1 << 16
@@ -77,6 +77,7 @@ class Sources:
         *,
         on_read: Callable[[int], None],
         before_wait: Callable[[], None],
+        chore: Idle | None = None,
     ) -> Iterator[InputReader | None]:
         """Open an input for the time of a block; None if standard input is closed.
 
@@ -84,6 +85,7 @@ class Sources:
             name: a file name, or `-`.
             on_read: told how much was read, each time.
             before_wait: called before each wait.
+            chore: done during waits, each time it is due.
 
         Raises:
             InputError: the file cannot be opened.
@@ -101,6 +103,7 @@ class Sources:
                 chunk_bytes=self._chunk_bytes,
                 on_read=on_read,
                 before_wait=before_wait,
+                chore=chore,
             )
         finally:
             if name != STDIN:

@@ -49,8 +49,10 @@ class Sent:
     def __init__(self) -> None:
         self.messages: list[tuple[str, bytes]] = []
         self.error: BrokerError | None = None
+        self.send_count = 0
 
     def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
+        self.send_count += 1
         delivery = Delivery(TopicPartition(topic, 0, 0), b"")
         delivery.is_done, delivery.error = True, self.error
         if self.error is None:
@@ -173,6 +175,19 @@ def test_publish_when_the_producer_fails_then_the_same_events_go_later(
     assert auditor.publish() == 1
     assert auditor.publish() == 0
     assert [(one.sequence, one.message_count) for one in sent.events()] == [(0, 5)]
+
+
+def test_publish_when_there_are_thousands_of_windows_then_sends_them_in_pieces(
+    counter: AuditCounter,
+) -> None:
+    sent = Sent()
+    for minute in range(2500):
+        counter.note("t", 1, 1, minute * MINUTE_MS)
+
+    assert Auditor(counter, sent, "audit").publish() == 2500
+
+    assert [one.start_ms for one in sent.events()] == [n * MINUTE_MS for n in range(2500)]
+    assert sent.send_count == 3
 
 
 def test_audited_producer_when_messages_fail_then_they_are_not_counted(

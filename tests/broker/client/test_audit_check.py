@@ -139,3 +139,13 @@ def test_compare_when_another_topic_goes_on_then_a_topic_is_late_not_missing() -
 
     assert verdict.judgement is Judgement.LATE
     assert verdict.expected == Count(5, 5)
+
+
+def test_compare_when_a_tier_is_complete_then_nothing_of_it_is_late() -> None:
+    tallied = tally([event("producer", 0, 5), event("log", 0, 4)])
+
+    (verdict,) = compare(
+        tallied, "producer", ["log"], now_ms=LONG_AGO, grace_ms=0, complete=["log"]
+    )
+
+    assert verdict.judgement is Judgement.MISSING
