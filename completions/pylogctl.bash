@@ -192,7 +192,7 @@ __pylogctl_tables() {
         options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset --include --exclude --tier --reference --time-field --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl perf')
-        commands='produce consume' words=''
+        commands='produce consume simple e2e compare report' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl perf produce')
@@ -203,6 +203,22 @@ __pylogctl_tables() {
         commands='' words='@topic'
         options='--messages --duration -o --offset -p --partition --fetch-size --threads --idle-timeout --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--messages --duration -o --offset -p --partition --fetch-size --threads --idle-timeout --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+    'pylogctl perf simple')
+        commands='' words='@topic'
+        options='--messages --duration -o --offset -p --partition --fetch-size --idle-timeout --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--messages --duration -o --offset -p --partition --fetch-size --idle-timeout --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+    'pylogctl perf e2e')
+        commands='' words='@topic'
+        options='--messages --duration --rate --size -z --codec --acks --warmup --idle-timeout --interval --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--messages --duration --rate --size -z --codec --acks --warmup --idle-timeout --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+    'pylogctl perf compare')
+        commands='' words=''
+        options='--fail-below --output --columns --sort --no-header --raw-numbers -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--fail-below --output --columns --sort --log-format --color' ;;
+    'pylogctl perf report')
+        commands='' words='@file'
+        options='--output --columns --sort --no-header --raw-numbers -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort --log-format --color' ;;
     'pylogctl zk')
         commands='ls tree get stat start' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -548,6 +564,35 @@ __pylogctl_values() {
     'pylogctl perf consume --progress') words='auto always never' ;;
     'pylogctl perf consume --log-format') words='text json' ;;
     'pylogctl perf consume --color') words='auto always never' ;;
+    'pylogctl perf simple --duration') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf simple -o' | 'pylogctl perf simple --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl perf simple -p' | 'pylogctl perf simple --partition') words='@partition' ;;
+    'pylogctl perf simple --fetch-size') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl perf simple --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf simple --interval') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf simple --save') words='@file' ;;
+    'pylogctl perf simple --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl perf simple --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf simple --progress') words='auto always never' ;;
+    'pylogctl perf simple --log-format') words='text json' ;;
+    'pylogctl perf simple --color') words='auto always never' ;;
+    'pylogctl perf e2e --duration') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf e2e -z' | 'pylogctl perf e2e --codec') words='none gzip snappy lz4 zstd' ;;
+    'pylogctl perf e2e --acks') words='0 1 -1' ;;
+    'pylogctl perf e2e --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf e2e --interval') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf e2e --save') words='@file' ;;
+    'pylogctl perf e2e --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl perf e2e --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl perf e2e --progress') words='auto always never' ;;
+    'pylogctl perf e2e --log-format') words='text json' ;;
+    'pylogctl perf e2e --color') words='auto always never' ;;
+    'pylogctl perf compare --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl perf compare --log-format') words='text json' ;;
+    'pylogctl perf compare --color') words='auto always never' ;;
+    'pylogctl perf report --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl perf report --log-format') words='text json' ;;
+    'pylogctl perf report --color') words='auto always never' ;;
     'pylogctl zk --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl zk --log-format') words='text json' ;;
     'pylogctl zk --color') words='auto always never' ;;

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --confirm --at --payload --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --wait --jobs --max-errors --engine --topic-map --streams --producers --queue --target-offset --tier --reference --grace --messages --duration --size --payload-file --batch --acks --threads --warmup --save --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --confirm --at --payload --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --wait --jobs --max-errors --engine --topic-map --streams --producers --queue --target-offset --tier --reference --grace --messages --duration --size --payload-file --batch --acks --threads --warmup --save --fail-below --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' perf' ' perf produce' ' perf consume' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -39,7 +39,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a retry -d 'List and drain mes
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify and recover segment files'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a mirror -d 'Mirror topics into another cluster'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts along a pipeline'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a perf -d 'Measure throughput'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a perf -d 'Measure throughput and latency'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a zk -d 'Look into the registry (ZooKeeper), or start one'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a doctor -d 'Check that everything needed is in place'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a completion -d 'Print a shell completion script'
@@ -1068,6 +1068,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a produce -d 'Send messages as fast as possible and measure it'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a consume -d 'Read messages as fast as possible, decode every one, and measure it'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a simple -d 'Read one partition as Kafka 0.7'\''s simple consumer does, and measure it'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a e2e -d 'Measure how long messages take from producer to consumer at a fixed rate'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a compare -d 'Compare two saved runs, figure by figure'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a report -d 'List saved runs, a row for each'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s Z -l zookeeper -d 'Registry' -r
@@ -1149,6 +1153,87 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l color -d 'Colou
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l messages -d 'Stop after so many' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s o -l offset -d 'Where to start, and to end: START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s p -l partition -d 'Which one: 0, or 2-0 where several brokers have a 0' -r -a '(__pylogctl_lookup partition)'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l idle-timeout -d 'Stop when nothing came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l messages -d 'Stop after so many' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l rate -d 'Send so much, whatever comes back: 10000/s, 5MiB/s' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l size -d 'Bytes of payload, at least 16, or a range to choose from evenly' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s z -l codec -d 'Compression of a batch' -r -a 'none gzip snappy lz4 zstd'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l acks -d 'Wait for nothing, for written (1) or for flushed (-1)' -r -a '0 1 -1'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l warmup -d 'Messages to send before any is counted' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l idle-timeout -d 'Stop when what was sent does not come for so long; status 7' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l fail-below -d 'Status 12 if the second run is worse by more than this' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -F
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a ls -d 'List the children of a node'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a tree -d 'Draw a node and everything below it'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a get -d 'Write the value of a node, byte for byte'

@@ -37,7 +37,13 @@ _SCOPES: dict[str, type[Settings]] = {
     "consumer": ConsumerConfig,
     "broker": BrokerConfig,
 }
-_SCOPE_OF_WORD = {"produce": "producer", "consume": "consumer", "broker": "broker"}
+_SCOPE_OF_WORD = {
+    "produce": "producer",
+    "e2e": "producer",
+    "consume": "consumer",
+    "simple": "consumer",
+    "broker": "broker",
+}
 
 
 class Layer(NamedTuple):

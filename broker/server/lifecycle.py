@@ -306,6 +306,11 @@ class Broker:
             "connections": self._connection_count.total,
             "queued_bytes": self._queued_bytes.taken,
             "waiting_for_queued_bytes": self._queued_bytes.waiting_count,
+            "flush": {
+                "interval_messages": self.config.flush_interval_messages,
+                "interval_ms": self.config.flush_interval_ms,
+                "topic_intervals_ms": dict(self.config.topic_flush_interval_ms),
+            },
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
             "clean_start": not self._logs.was_recovered,
             "zookeeper": self.config.registry or None,

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from typing import Protocol
 
 from broker.client.cluster import Cluster, Connect
 from broker.clock import Clock
@@ -61,26 +62,65 @@ class ConsumePlan:
     max_wait_ms: int = 500
 
 
-def consume_load(
+class Polled(Protocol):
+    """What a reader reads."""
+
+    def polls(self) -> Iterator[list[Stretch]]:
+        """Give what has come, an empty list after a wait for nothing, until all is read."""
+
+
+OpenReadings = Callable[
+    [ConsumePlan, Mapping[TopicPartition, ResolvedRange], Cluster, Connect],
+    AbstractContextManager[list[Polled]],
+]
+"""Opens what is read of some partitions, for a block."""
+
+
+@contextmanager
+def shared_readings(
     plan: ConsumePlan,
     ranges: Mapping[TopicPartition, ResolvedRange],
     cluster: Cluster,
     connect: Connect,
-    *,
-    clock: Clock,
-    halt: Halt,
-    on_tick: Callable[[Sequence[Tally]], None],
-) -> tuple[Result, End]:
-    """Read partitions as a plan says and measure it.
-
-    The clock stops with the last message. A latency is the time a reader waits for the next
-    stretch; one request is always ahead.
+) -> Iterator[list[Polled]]:
+    """Open a reading for each thread, with a share of the partitions, for a block.
 
     Args:
         plan: how to read.
         ranges: from where to where in each partition; at least one.
         cluster: tells which broker has which partition.
         connect: makes connections.
+    """
+    with ExitStack() as stack:
+        readings: list[Polled] = []
+        for share in _shares(ranges, min(plan.thread_count, len(ranges))):
+            reading = Reading(
+                cluster,
+                connect,
+                share,
+                fetch_bytes=plan.fetch_bytes,
+                max_wait_ms=plan.max_wait_ms,
+            )
+            readings.append(stack.enter_context(reading))
+        yield readings
+
+
+def consume_load(
+    plan: ConsumePlan,
+    readings: Sequence[Polled],
+    *,
+    clock: Clock,
+    halt: Halt,
+    on_tick: Callable[[Sequence[Tally]], None],
+) -> tuple[Result, End]:
+    """Read until a plan says stop, and measure it.
+
+    The clock stops with the last message. A latency is the time a reader waits for the next
+    stretch.
+
+    Args:
+        plan: until when to read.
+        readings: what to read, a thread for each.
         clock: tells when it started.
         halt: ends it early; what was read until then is the result.
         on_tick: called about ten times a second with what was counted so far.
@@ -89,35 +129,27 @@ def consume_load(
         The result, and why it ended.
 
     Raises:
-        CliError: a message is corrupt.
+        CliError: a message is corrupt, or longer than what one request asks for.
         BrokerError: a broker is gone for good.
     """
     budget = Budget(plan.message_count)
-    with ExitStack() as stack:
-        tallies = [Tally() for _ in range(min(plan.thread_count, len(ranges)))]
-        readers = []
-        for tally, share in zip(tallies, _shares(ranges, len(tallies)), strict=True):
-            reading = Reading(
-                cluster,
-                connect,
-                share,
-                fetch_bytes=plan.fetch_bytes,
-                max_wait_ms=plan.max_wait_ms,
-            )
-            stack.enter_context(reading)
-            readers.append(_Reader(reading, tally, tallies, budget, halt, plan.idle_timeout_s))
-        started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), cpu_s()
-        for tally in tallies:
-            tally.last_s = started_s
-        halt.set_duration(plan.duration_s)
-        run_threads([one.run for one in readers], halt, partial(on_tick, tallies))
-        result = Result(
-            Counted.of(tallies),
-            started_ms,
-            max(tally.last_s for tally in tallies) - started_s,
-            cpu_s() - started_cpu_s,
-            peak_rss_bytes(),
-        )
+    tallies = [Tally() for _ in readings]
+    readers = [
+        _Reader(reading, tally, tallies, budget, halt, plan.idle_timeout_s)
+        for reading, tally in zip(readings, tallies, strict=True)
+    ]
+    started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), cpu_s()
+    for tally in tallies:
+        tally.last_s = started_s
+    halt.set_duration(plan.duration_s)
+    run_threads([one.run for one in readers], halt, partial(on_tick, tallies))
+    result = Result(
+        Counted.of(tallies),
+        started_ms,
+        max(tally.last_s for tally in tallies) - started_s,
+        cpu_s() - started_cpu_s,
+        peak_rss_bytes(),
+    )
     ends = {one.end for one in readers}
     return result, next(end for end in (End.COUNT, End.HALT, End.IDLE, End.END) if end in ends)
 
@@ -132,11 +164,11 @@ def _shares(
 
 
 class _Reader:
-    """Reads and decodes one share of the partitions."""
+    """Reads and decodes what one reading gives."""
 
     def __init__(
         self,
-        reading: Reading,
+        reading: Polled,
         tally: Tally,
         tallies: Sequence[Tally],
         budget: Budget,

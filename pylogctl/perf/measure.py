@@ -21,6 +21,7 @@ _BUCKET_COUNT = int(math.log(_LONGEST_US) * _BUCKETS_PER_E) + 2
 _TICK_S = 0.1
 _PERCENTILES = (
     ("p50_ms", 50),
+    ("p90_ms", 90),
     ("p95_ms", 95),
     ("p99_ms", 99),
     ("p99_9_ms", 99.9),
@@ -233,7 +234,8 @@ class Result:
     """What a measurement gave.
 
     `seconds` are those of the clock on the wall, `cpu_s` of the processors, for this process;
-    `peak_rss_bytes` is the most memory it ever had.
+    `peak_rss_bytes` is the most memory it ever had. `log_bytes` is what the messages take in logs,
+    None where nobody looked.
     """
 
     counted: Counted
@@ -241,6 +243,7 @@ class Result:
     seconds: float
     cpu_s: float
     peak_rss_bytes: int
+    log_bytes: int | None = None
 
     @property
     def messages_per_s(self) -> float:
@@ -251,6 +254,13 @@ class Result:
     def mib_per_s(self) -> float:
         """Return the rate in payload."""
         return self.counted.payload_bytes / MIB / max(self.seconds, 1e-9)
+
+    @property
+    def overhead_bytes(self) -> float | None:
+        """Return what a message takes in its log beyond its payload; below 0 if compressed."""
+        if self.log_bytes is None or not self.counted.message_count:
+            return None
+        return (self.log_bytes - self.counted.payload_bytes) / self.counted.message_count
 
 
 def cpu_s() -> float:

@@ -6,21 +6,20 @@ Opens no connection; a mistake in any option is found before one is made.
 from __future__ import annotations
 
 import errno
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from broker.client.cluster import Cluster, Connect
-from broker.client.partitioner import round_robin_partitioner
-from broker.client.producer import Producer
+from broker.client.cluster import Connect
 from broker.config import ConsumerConfig, ProducerConfig, Settings
-from broker.protocol.compression import Codec
-from broker.protocol.requests import Acks
 from pylogctl.connections import connector
 from pylogctl.context import Environment
 from pylogctl.errors import UsageError
+from pylogctl.perf.e2e import E2ePlan
+from pylogctl.perf.open_loop import STAMP
 from pylogctl.perf.produce import Batch, SizeRange, make_batches, read_batches
-from pylogctl.units import parse_duration_s, parse_size
+from pylogctl.units import Rate, parse_duration_s, parse_size
 
 DEFAULT_DURATION_S = 10.0
 DEFAULT_IDLE_TIMEOUT_S = 5.0
@@ -133,11 +132,6 @@ def property_texts(config: Settings) -> dict[str, str]:
     return {prop.name: config.value_text(prop) for prop in config.PROPERTIES}
 
 
-def codec_of(config: ProducerConfig) -> Codec:
-    """Return the codec a setting names, by number or by name."""
-    return Codec(int(config.codec)) if config.codec.isdecimal() else Codec[config.codec.upper()]
-
-
 def connect_with(env: Environment, config: ProducerConfig | ConsumerConfig) -> Connect:
     """Return what makes connections with the limits and buffers of the settings.
 
@@ -154,22 +148,51 @@ def connect_with(env: Environment, config: ProducerConfig | ConsumerConfig) -> C
     )
 
 
-def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) -> Producer:
-    """Return a producer that goes round the partitions of a topic, batch by batch.
+def e2e_plan(
+    env: Environment,
+    config: ProducerConfig,
+    topic: str,
+    *,
+    rate: Rate,
+    sizes: SizeRange,
+    message_count: int | None,
+    duration_s: float | None,
+    warmup_count: int | None,
+    idle_timeout_s: float | None,
+) -> E2ePlan:
+    """Return what to send how fast, for how long.
 
     Args:
-        cluster: where topics are; if several producers share it, safe for several threads.
-        connect: makes connections.
-        config: its settings.
+        env: `--timeout` goes before the timeouts of the settings.
+        config: the producer's settings.
+        topic: where to.
+        rate: of messages, or of bytes of payload: then that of payloads of average size.
+        sizes: of the payloads.
+        message_count: how many to measure at most, None for no limit.
+        duration_s: how long to measure at most, None for no limit.
+        warmup_count: how many to send before; None for those of a second.
+        idle_timeout_s: how long to wait for messages that do not come; None for the default.
+
+    Raises:
+        UsageError: a payload has no room for what is measured with, or there is nothing to send.
     """
-    return Producer(
-        cluster,
-        connect,
-        partitioner=round_robin_partitioner(),
-        acks=Acks(int(config.acks)),
-        codec=codec_of(config),
-        max_in_flight=config.max_in_flight,
-        max_message_bytes=config.max_message_bytes,
-        retries=config.num_retries,
-        timeout_s=config.socket_timeout_ms / 1000,
+    if sizes.smallest < STAMP.size:
+        raise UsageError(
+            f"--size must be at least {STAMP.size}: a payload starts with a time",
+            hints=["valid: 100, 100..200"],
+        )
+    per_s = rate.per_second * (2 / sum(sizes) if rate.in_bytes else 1)
+    limits = [message_count, None if duration_s is None else int(per_s * duration_s)]
+    count = min(limit for limit in limits if limit is not None)
+    if not count:
+        raise UsageError(f"no message is due within {duration_s:g}s at {per_s:g} a second")
+    return E2ePlan(
+        topic=topic,
+        rate=per_s,
+        message_count=count,
+        warmup_count=math.ceil(per_s) if warmup_count is None else warmup_count,
+        sizes=sizes,
+        idle_timeout_s=DEFAULT_IDLE_TIMEOUT_S if idle_timeout_s is None else idle_timeout_s,
+        timeout_s=env.timeout_s(config.socket_timeout_ms / 1000),
+        connect_timeout_s=env.timeout_s(config.connect_timeout_ms / 1000),
     )

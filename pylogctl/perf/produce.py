@@ -17,9 +17,13 @@ from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
-from broker.client.cluster import Cluster
+from broker.client.cluster import Cluster, Connect
+from broker.client.partitioner import round_robin_partitioner
 from broker.client.producer import Delivery, Producer
 from broker.clock import Clock
+from broker.config import ProducerConfig
+from broker.protocol.compression import Codec
+from broker.protocol.requests import Acks
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from pylogctl.perf.measure import (
@@ -142,6 +146,32 @@ def read_batches(path: Path, batch_count: int) -> list[Batch]:
     return [lines[at : at + batch_count] for at in range(0, len(lines), batch_count)]
 
 
+def codec_of(config: ProducerConfig) -> Codec:
+    """Return the codec a setting names, by number or by name."""
+    return Codec(int(config.codec)) if config.codec.isdecimal() else Codec[config.codec.upper()]
+
+
+def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) -> Producer:
+    """Return a producer that goes round the partitions of a topic, batch by batch.
+
+    Args:
+        cluster: where topics are; if several producers share it, safe for several threads.
+        connect: makes connections.
+        config: its settings.
+    """
+    return Producer(
+        cluster,
+        connect,
+        partitioner=round_robin_partitioner(),
+        acks=Acks(int(config.acks)),
+        codec=codec_of(config),
+        max_in_flight=config.max_in_flight,
+        max_message_bytes=config.max_message_bytes,
+        retries=config.num_retries,
+        timeout_s=config.socket_timeout_ms / 1000,
+    )
+
+
 def produce_load(
     plan: ProducePlan,
     make_producer: Callable[[], Producer],
@@ -149,6 +179,7 @@ def produce_load(
     clock: Clock,
     halt: Halt,
     on_tick: Callable[[Sequence[Tally]], None],
+    log_end: Callable[[], int],
 ) -> Result:
     """Send what a plan says and measure it, until all is sent and can be read.
 
@@ -161,6 +192,7 @@ def produce_load(
         clock: tells when it started.
         halt: ends it early; what was sent until then is the result.
         on_tick: called about ten times a second with what was counted so far.
+        log_end: tells where the topic's logs end, added up.
 
     Raises:
         BrokerError: a batch could not be delivered.
@@ -178,15 +210,18 @@ def produce_load(
         budget = Budget(plan.message_count)
         senders = [_Sender(plan, one, n, budget, halt, clock) for n, one in enumerate(producers)]
         tallies = [one.tally for one in senders]
+        log_start = log_end()
         started_ms, started_s, started_cpu_s = clock.time_ms(), time.monotonic(), cpu_s()
         halt.set_duration(plan.duration_s)
         run_threads([one.run for one in senders], halt, partial(on_tick, tallies))
+        seconds, used_cpu_s = time.monotonic() - started_s, cpu_s() - started_cpu_s
         return Result(
             Counted.of(tallies),
             started_ms,
-            time.monotonic() - started_s,
-            cpu_s() - started_cpu_s,
+            seconds,
+            used_cpu_s,
             peak_rss_bytes(),
+            log_end() - log_start,
         )
 
 

@@ -12,24 +12,29 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from broker.protocol.compression import Codec
 from pylogctl import __version__
 from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.display import Interval
+from pylogctl.perf.e2e import E2eResult
 from pylogctl.perf.measure import MIB, Result, latencies_ms
 from pylogctl.perf.produce import ProducePlan
 from pylogctl.render import Column, Document, Kind, Record
 from pylogctl.units import format_duration, format_size, format_time
 
-_COLUMNS = (
+RUN_SCHEMA = "pylogctl.perf.run/1"
+"""Name and number of the form of a saved run."""
+_RESULT = (
     Column("messages", "number of messages", Kind.INTEGER),
     Column("bytes", "bytes of payload", Kind.BYTES),
     Column("seconds", "time on the wall", Kind.SECONDS),
     Column("msg_per_s", "messages per second", Kind.NUMBER),
     Column("mib_per_s", "MiB of payload per second", Kind.NUMBER),
-    Column("p50_ms", "latency that half of the batches do not exceed", Kind.NUMBER),
+    Column("p50_ms", "latency that half do not exceed", Kind.NUMBER),
+    Column("p90_ms", "latency that 90 % do not exceed", Kind.NUMBER),
     Column("p95_ms", "latency that 95 % do not exceed", Kind.NUMBER),
     Column("p99_ms", "latency that 99 % do not exceed", Kind.NUMBER),
     Column("p99_9_ms", "latency that 99.9 % do not exceed", Kind.NUMBER),
@@ -37,8 +42,28 @@ _COLUMNS = (
     Column("cpu_s", "processor time of this process, in seconds", Kind.NUMBER),
     Column("rss_bytes", "most memory this process had", Kind.BYTES),
 )
-PRODUCE = Document("perf.produce/1", _COLUMNS, empty="nothing measured")
-CONSUME = Document("perf.consume/1", _COLUMNS, empty="nothing measured")
+PRODUCE = Document(
+    "perf.produce/1",
+    (
+        *_RESULT,
+        Column("overhead_bytes", "bytes of log for a message beyond its payload", Kind.NUMBER),
+    ),
+    empty="nothing measured",
+)
+CONSUME = Document("perf.consume/1", _RESULT, empty="nothing measured")
+SIMPLE = Document("perf.simple/1", _RESULT, empty="nothing measured")
+E2E = Document(
+    "perf.e2e/1",
+    (
+        *_RESULT,
+        Column("rate", "messages per second that were to be sent", Kind.NUMBER),
+        Column("late_ms", "longest that a message was sent after it was due", Kind.NUMBER),
+        Column("missing", "messages that were sent and did not come", Kind.INTEGER),
+        Column("acks", "acknowledgement asked for"),
+        Column("flush", "when messages are flushed, and so become visible"),
+    ),
+    empty="nothing measured",
+)
 
 FIGURES = Document(
     "perf.figures/1",
@@ -71,7 +96,7 @@ _CONSUME_HEADER_07 = (
 
 
 def result_record(result: Result) -> dict[str, Any]:
-    """Return a result as a record of `PRODUCE` and `CONSUME`."""
+    """Return what the records of all measurements have in common."""
     return {
         "messages": result.counted.message_count,
         "bytes": result.counted.payload_bytes,
@@ -84,9 +109,49 @@ def result_record(result: Result) -> dict[str, Any]:
     }
 
 
-def figures(record: Record) -> list[dict[str, str]]:
-    """Return a result's record as a row of `FIGURES` for each column: too many for a terminal."""
-    return [{"figure": c.heading, "value": _figure(record[c.name], c.kind)} for c in _COLUMNS]
+def produce_figures(result: Result) -> dict[str, Any]:
+    """Return what a record of `PRODUCE` has besides."""
+    overhead_bytes = result.overhead_bytes
+    return {"overhead_bytes": None if overhead_bytes is None else round(overhead_bytes, 2)}
+
+
+def e2e_figures(found: E2eResult, *, rate: float, acks: str, flush: str | None) -> dict[str, Any]:
+    """Return what a record of `E2E` has besides.
+
+    Args:
+        found: what was measured.
+        rate: messages a second asked for.
+        acks: acknowledgement asked for, as a property's value.
+        flush: when brokers flush, None if they do not tell.
+    """
+    return {
+        "rate": rate,
+        "late_ms": round(found.late_s * 1000, 3),
+        "missing": found.missing_count,
+        "acks": acks,
+        "flush": flush,
+    }
+
+
+def flush_text(flush: Mapping[str, Any], topic: str, acks: str) -> str:
+    """Return when a broker flushes a topic, in words.
+
+    Args:
+        flush: what its status says of it.
+        topic: which topic.
+        acks: acknowledgement asked for, as a property's value.
+    """
+    if acks == "-1":
+        return "before each acknowledgement"
+    interval_ms = flush["topic_intervals_ms"].get(topic, flush["interval_ms"])
+    return f"after {flush['interval_messages']} messages or {interval_ms}ms"
+
+
+def figures(document: Document, record: Record) -> list[dict[str, str]]:
+    """Return a record as a row of `FIGURES` for each column: too many for a terminal."""
+    return [
+        {"figure": c.heading, "value": _figure(record[c.name], c.kind)} for c in document.columns
+    ]
 
 
 def _figure(value: Any, kind: Kind) -> str:
@@ -94,7 +159,9 @@ def _figure(value: Any, kind: Kind) -> str:
         return "-"
     if kind is Kind.BYTES:
         return format_size(value)
-    return format_duration(value) if kind is Kind.SECONDS else f"{value:,}"
+    if kind is Kind.SECONDS:
+        return format_duration(value)
+    return str(value) if isinstance(value, str) else f"{value:,}"
 
 
 def produce_csv_07(result: Result, plan: ProducePlan, codec: Codec) -> tuple[str, str]:
@@ -139,12 +206,18 @@ def _time_07(time_ms: int) -> str:
 
 
 class Run(NamedTuple):
-    """A measurement with what it takes to repeat it."""
+    """A measurement with what it takes to repeat it; `figures` are those of its command alone."""
 
     command: str
     options: Mapping[str, object]
     result: Result
     intervals: Sequence[Interval]
+    figures: Mapping[str, object] = MappingProxyType({})
+
+    @property
+    def record(self) -> Record:
+        """Return the result as a record of the command's document."""
+        return {**result_record(self.result), **self.figures}
 
 
 def save_run(path: Path, run: Run) -> None:
@@ -154,7 +227,7 @@ def save_run(path: Path, run: Run) -> None:
         OSError: the file cannot be written.
     """
     document = {
-        "schema": "pylogctl.perf.run/1",
+        "schema": RUN_SCHEMA,
         "command": run.command,
         "options": dict(run.options),
         "started": format_time(run.result.started_ms),
@@ -163,7 +236,7 @@ def save_run(path: Path, run: Run) -> None:
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": platform.platform(),
         "processors": os.cpu_count(),
-        "result": result_record(run.result),
+        "result": dict(run.record),
         "intervals": [_interval_record(one) for one in run.intervals],
     }
     path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")

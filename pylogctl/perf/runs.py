@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.positions import Positions
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.topic import TopicPartition, check_topic_name
+from pylogctl.broker_control import ask_status
 from pylogctl.connections import open_cluster, with_addresses
 from pylogctl.consume_options import Span
 from pylogctl.context import Environment
@@ -21,12 +23,19 @@ from pylogctl.exit_status import ExitStatus
 from pylogctl.offset_resolution import ResolvedRange, resolve
 from pylogctl.offset_spec import Mark
 from pylogctl.partition_list import PartitionList
-from pylogctl.perf.consume import ConsumePlan, End, consume_load
+from pylogctl.perf.consume import ConsumePlan, End, OpenReadings, consume_load
 from pylogctl.perf.display import Interval, intervals
+from pylogctl.perf.e2e import E2ePlan, E2eResult, e2e_load, make_topic
 from pylogctl.perf.measure import Halt, Result
-from pylogctl.perf.options import codec_of, connect_with, make_producer
-from pylogctl.perf.produce import ProducePlan, SharedCluster, produce_load
-from pylogctl.perf.report import FIGURES, Run, figures, result_record, save_run
+from pylogctl.perf.options import connect_with
+from pylogctl.perf.produce import (
+    ProducePlan,
+    SharedCluster,
+    codec_of,
+    make_producer,
+    produce_load,
+)
+from pylogctl.perf.report import FIGURES, Run, figures, flush_text, save_run
 from pylogctl.render import Document, Record, render
 from pylogctl.selection import select_partitions, select_topics
 from pylogctl.signals import graceful_stop
@@ -76,8 +85,15 @@ def run_produce(
             clock=env.clock,
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
+            log_end=partial(_log_end, shared, connect, plan.topic),
         )
     return Outcome(result, shown.done, stop.status)
+
+
+def _log_end(cluster: Cluster, connect: Connect, topic: str) -> int:
+    """Return the ends of all logs of a topic, added up: an offset is a position in bytes."""
+    with Positions(cluster, connect) as positions:
+        return sum(positions.log_end(partition) for partition in cluster.partitions(topic))
 
 
 def plan_record(env: Environment, plan: ProducePlan, config: ProducerConfig) -> Record:
@@ -109,6 +125,7 @@ def run_consume(
     plan: ConsumePlan,
     config: ConsumerConfig,
     selection: Selection,
+    open_readings: OpenReadings,
     *,
     every_s: float,
 ) -> Outcome:
@@ -119,6 +136,7 @@ def run_consume(
         plan: how to read, and until when.
         config: the readers' settings.
         selection: what to read.
+        open_readings: how to read it.
         every_s: time from row to row.
 
     Raises:
@@ -132,11 +150,10 @@ def run_consume(
         ranges = _resolve(env, cluster, connect, selection)
         stop = stack.enter_context(graceful_stop())
         shown = stack.enter_context(intervals(env, every_s))
+        readings = stack.enter_context(open_readings(plan, ranges, cluster, connect))
         result, end = consume_load(
             plan,
-            ranges,
-            cluster,
-            connect,
+            readings,
             clock=env.clock,
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
@@ -144,8 +161,65 @@ def run_consume(
     return Outcome(result, shown.done, stop.status, end)
 
 
+class E2eOutcome(NamedTuple):
+    """What an end-to-end run gave, and how it ended; `flush` as in `flush_text`."""
+
+    found: E2eResult
+    flush: str | None
+    intervals: Sequence[Interval]
+    status: ExitStatus
+
+
+def run_e2e(
+    env: Environment, plan: E2ePlan, config: ProducerConfig, *, every_s: float
+) -> E2eOutcome:
+    """Measure latency as a plan says; a signal ends it early.
+
+    Args:
+        env: which brokers, and where rows are shown.
+        plan: what to send how fast.
+        config: the producer's settings.
+        every_s: time from row to row.
+
+    Raises:
+        BrokerError: a broker or the registry does not answer, or refuses.
+        CliError: the sending process ended before its time.
+    """
+    check_topic_name(plan.topic)
+    connect = connect_with(env, config)
+    with ExitStack() as stack:
+        cluster = stack.enter_context(open_cluster(with_addresses(env, config), connect))
+        if not cluster.partitions(plan.topic):
+            with make_producer(cluster, connect, config) as producer:
+                make_topic(producer, plan.topic)
+        flush = _flush_of(cluster, connect, plan.topic, config.acks)
+        stop = stack.enter_context(graceful_stop())
+        shown = stack.enter_context(intervals(env, every_s))
+        found = e2e_load(
+            plan,
+            config,
+            cluster,
+            connect,
+            clock=env.clock,
+            halt=Halt(lambda: stop.is_set),
+            on_tick=shown.tick,
+        )
+    return E2eOutcome(found, flush, shown.done, stop.status)
+
+
+def _flush_of(cluster: Cluster, connect: Connect, topic: str, acks: str) -> str | None:
+    """Say when the brokers of a topic flush; None if they do not tell, as 0.7's do not."""
+    leaders = {cluster.leader(partition) for partition in cluster.partitions(topic)}
+    documents = [ask_status(connect, leader).document for leader in sorted(leaders)]
+    texts = {None if one is None else flush_text(one["flush"], topic, acks) for one in documents}
+    return "; ".join(sorted(filter(None, texts))) or None
+
+
 def _resolve(
-    env: Environment, cluster: Cluster, connect: Connect, selection: Selection
+    env: Environment,
+    cluster: Cluster,
+    connect: Connect,
+    selection: Selection,
 ) -> dict[TopicPartition, ResolvedRange]:
     """Return from where to where each partition is read."""
     ranges = {}
@@ -185,12 +259,12 @@ def report(
     Raises:
         OSError: standard output or the file cannot be written.
     """
-    record = result_record(run.result)
+    record = run.record
     if csv_07 is not None:
         for line in csv_07 if env.settings.header else csv_07[1:]:
             env.write_line(line)
     elif env.settings.output is None and env.streams.stdout_is_tty and not env.settings.columns:
-        render(env, FIGURES, figures(record))
+        render(env, FIGURES, figures(document, record))
     else:
         render(env, document, [record])
     env.flush()

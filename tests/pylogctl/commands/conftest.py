@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 from broker import Broker
 from broker.protocol.primitives import INT16, INT32
 from broker.protocol.requests import FIRST_EXTENSION_TYPE
+from tests.pylogctl.conftest import Invoke, Result
+
+
+def at(broker: Broker) -> str:
+    """Where a broker listens, as an option's value."""
+    return f"127.0.0.1:{broker.port}"
+
+
+def record(result: Result) -> dict[str, Any]:
+    """The only record of a result written with `--output json`."""
+    (only,) = json.loads(result.text)["data"]
+    found: dict[str, Any] = only
+    return found
 
 
 class BrokerOf07:
@@ -95,3 +110,15 @@ def broker_of_07(running_broker: Broker) -> Iterator[BrokerOf07]:
     broker = BrokerOf07(running_broker)
     yield broker
     broker.stop()
+
+
+@pytest.fixture
+def perf(running_broker: Broker, invoke: Invoke) -> Invoke:
+    """Run `perf` on topic t of `running_broker`, the result as JSON unless something else."""
+
+    def run(command: str, *args: str, output: str = "json") -> Result:
+        form = ["--output", output] if output else []
+        result: Result = invoke("perf", command, "t", "-b", at(running_broker), *form, *args)
+        return result
+
+    return run

@@ -9,24 +9,20 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from broker import Broker, Codec, Connection, Producer, StaticCluster, TopicPartition
 from broker.client.connection import parse_broker_list
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.message_set import build_set
 from pylogctl.exit_status import ExitStatus
-from tests.pylogctl.commands.conftest import BrokerOf07
+from tests.pylogctl.commands.conftest import BrokerOf07, at, record
 from tests.pylogctl.conftest import Invoke, Result, Spawn
 
 Stored = Callable[[], list[bytes]]
 
 DATE_07 = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d:\d{3}"
-
-
-def at(broker: Broker) -> str:
-    return f"127.0.0.1:{broker.port}"
 
 
 def fill(broker: Broker, payloads: list[bytes], *, codec: Codec = Codec.NONE) -> None:
@@ -35,25 +31,6 @@ def fill(broker: Broker, payloads: list[bytes], *, codec: Codec = Codec.NONE) ->
     with Producer(cluster, Connection) as producer:
         producer.send_set(TopicPartition("t", 0, 0), build_set(payloads, codec)).result()
     cluster.close()
-
-
-def record(result: Result) -> dict[str, Any]:
-    """The only record of a result written with `--output json`."""
-    (only,) = json.loads(result.text)["data"]
-    found: dict[str, Any] = only
-    return found
-
-
-@pytest.fixture
-def perf(running_broker: Broker, invoke: Invoke) -> Invoke:
-    """Run `perf` on topic t of `running_broker`, the result as JSON unless something else."""
-
-    def run(command: str, *args: str, output: str = "json") -> Result:
-        form = ["--output", output] if output else []
-        result: Result = invoke("perf", command, "t", "-b", at(running_broker), *form, *args)
-        return result
-
-    return run
 
 
 @pytest.fixture
@@ -123,12 +100,20 @@ def test_produce_tells_latencies_of_what_is_acknowledged_only(perf: Invoke) -> N
     assert record(perf("produce", "--messages", "10", "--acks", "0"))["max_ms"] is None
 
 
+def test_produce_tells_what_a_message_takes_in_the_log_beyond_its_payload(perf: Invoke) -> None:
+    plain = record(perf("produce", "--messages", "100", "--warmup", "50", "--batch", "7"))
+    assert plain["overhead_bytes"] == ENTRY_OVERHEAD_BYTES
+    packed = record(perf("produce", "--messages", "100", "--size", "1000", "-z", "gzip"))
+    assert packed["overhead_bytes"] < 0
+
+
 def test_produce_to_a_broker_of_07_sends_all_and_waits_until_it_can_be_read(
     broker_of_07: BrokerOf07, invoke: Invoke, stored: Stored
 ) -> None:
     arguments = ["--messages", "100", "-b", broker_of_07.address, "--output", "json"]
     result = record(invoke("perf", "produce", "t", *arguments))
     assert (result["messages"], result["p50_ms"]) == (100, None)
+    assert result["overhead_bytes"] == ENTRY_OVERHEAD_BYTES
     assert len(stored()) == 100
 
 
@@ -195,8 +180,8 @@ def test_produce_on_a_terminal_writes_a_line_for_each_figure(
 def test_produce_in_csv_has_the_columns_by_name(perf: Invoke) -> None:
     header, row = csv.reader(perf("produce", "--messages", "5", output="csv").text.splitlines())
     assert header == [
-        "messages", "bytes", "seconds", "msg_per_s", "mib_per_s", "p50_ms", "p95_ms", "p99_ms",
-        "p99_9_ms", "max_ms", "cpu_s", "rss_bytes",
+        "messages", "bytes", "seconds", "msg_per_s", "mib_per_s", "p50_ms", "p90_ms", "p95_ms",
+        "p99_ms", "p99_9_ms", "max_ms", "cpu_s", "rss_bytes", "overhead_bytes",
     ]  # fmt: skip
     assert len(row) == len(header)
 
@@ -390,4 +375,73 @@ def test_consume_from_a_broker_of_07_reads_what_is_there(
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
     result = invoke("perf", "consume", "t", "-b", broker_of_07.address, "--output", "json")
+    assert record(result)["messages"] == 10
+
+
+# simple
+
+
+def test_simple_reads_what_is_there(running_broker: Broker, perf: Invoke) -> None:
+    fill(running_broker, [b"abc"] * 10)
+    fill(running_broker, [b"de"] * 5, codec=Codec.GZIP)
+    result = record(perf("simple"))
+    assert (result["messages"], result["bytes"]) == (15, 40)
+    assert result["max_ms"] > 0
+
+
+@pytest.mark.parametrize(("spec", "count"), [("-3", 3), ("+2:-2", 6), ("39", 7), ("end", 0)])
+def test_simple_reads_the_range_asked_for(
+    running_broker: Broker, perf: Invoke, spec: str, count: int
+) -> None:
+    fill(running_broker, [b"abc"] * 10)
+    assert record(perf("simple", "-o", spec))["messages"] == count
+
+
+def test_simple_fetches_a_message_that_was_cut_again(running_broker: Broker, perf: Invoke) -> None:
+    fill(running_broker, [b"x" * 100] * 20)
+    assert record(perf("simple", "--fetch-size", "250"))["messages"] == 20
+
+
+def test_simple_when_a_message_is_larger_than_a_fetch_says_so(
+    running_broker: Broker, perf: Invoke
+) -> None:
+    fill(running_broker, [b"x" * 100] * 20)
+    result = perf("simple", "--fetch-size", "50")
+    assert result.status != ExitStatus.OK
+    assert "larger than the fetch" in result.stderr
+
+
+def test_simple_waits_for_messages_that_were_asked_for(
+    running_broker: Broker, perf: Invoke
+) -> None:
+    fill(running_broker, [b"abc"] * 10)
+    result = perf("simple", "--messages", "11", "--idle-timeout", "50ms")
+    assert result.status == ExitStatus.TIMEOUT
+    assert record(result)["messages"] == 10
+
+
+def test_simple_reads_one_partition_only(
+    running_broker: Broker, invoke: Invoke, perf: Invoke
+) -> None:
+    create = ["topic", "create", "t", "--partitions", "3", "-b", at(running_broker)]
+    assert invoke(*create).status == 0
+    perf("produce", "--messages", "90", "--batch", "10")
+    assert record(perf("simple", "-p", "2"))["messages"] == 30
+    result = perf("simple", "-p", "1,2")
+    assert result.status == ExitStatus.USAGE
+    assert "one partition at a time, not 0-1, 0-2" in result.stderr
+
+
+def test_simple_compat07_writes_a_row_as_07_does(running_broker: Broker, perf: Invoke) -> None:
+    fill(running_broker, [b"abc"] * 10)
+    header, row = perf("simple", "--compat07", output="").text.splitlines()
+    assert header.startswith("start.time, end.time, fetch.size, ")
+    assert re.fullmatch(rf"{DATE_07}, {DATE_07}, 1048576, .*, 10, .*", row)
+
+
+def test_simple_from_a_broker_of_07_reads_what_is_there(
+    running_broker: Broker, broker_of_07: BrokerOf07, invoke: Invoke
+) -> None:
+    fill(running_broker, [b"abc"] * 10)
+    result = invoke("perf", "simple", "t", "-b", broker_of_07.address, "--output", "json")
     assert record(result)["messages"] == 10

@@ -13,7 +13,6 @@ from pylogctl.errors import UsageError
 from pylogctl.perf.options import (
     batches_of,
     check_output,
-    codec_of,
     consumer_config,
     duration_s_of,
     idle_timeout_s_of,
@@ -21,7 +20,7 @@ from pylogctl.perf.options import (
     parse_sizes,
     producer_config,
 )
-from pylogctl.perf.produce import SizeRange, make_batches, read_batches
+from pylogctl.perf.produce import SizeRange, codec_of, make_batches, read_batches
 
 
 def _env(**settings: object) -> Environment:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from pylogctl.perf.report import (
     Run,
     consume_csv_07,
     produce_csv_07,
+    produce_figures,
     result_record,
     save_run,
 )
@@ -46,6 +48,21 @@ def test_record_has_rates_and_percentiles(result: Result) -> None:
 def test_record_when_nothing_was_measured_divides_by_no_zero() -> None:
     record = result_record(Result(Counted(0, 0, Latencies()), 0, 0.0, 0.0, 0))
     assert (record["msg_per_s"], record["p50_ms"]) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("log_bytes", "overhead"), [(None, None), ((5 << 20) + 10_000, 10.0), (0, -5242.88)]
+)
+def test_overhead_is_what_the_log_has_beyond_payloads(
+    result: Result, log_bytes: int | None, overhead: float | None
+) -> None:
+    figures = produce_figures(replace(result, log_bytes=log_bytes))
+    assert figures == {"overhead_bytes": overhead}
+
+
+def test_overhead_of_no_message_is_unknown() -> None:
+    nothing = Result(Counted(0, 0, Latencies()), 0, 0.0, 0.0, 0, log_bytes=0)
+    assert produce_figures(nothing) == {"overhead_bytes": None}
 
 
 @pytest.fixture
