@@ -60,6 +60,7 @@ class Fetcher:
         fetch_bytes: the most to ask of one partition in one request.
         max_wait_ms: how long the broker may wait for new data before it answers.
         retry_s: how long a lost broker is tried again before that is an error.
+        ends: where to stop in some partitions; none of their bytes from there on are asked for.
     """
 
     def __init__(
@@ -70,12 +71,14 @@ class Fetcher:
         fetch_bytes: int = DEFAULT_FETCH_BYTES,
         max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
         retry_s: float = 10.0,
+        ends: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self._connection = connection
         self._positions = dict(positions)
         self._fetch_bytes = fetch_bytes
         self._max_wait_ms = max_wait_ms
         self._retry_s = retry_s
+        self._ends = dict(ends or {})
         self._paused: set[TopicPartition] = set()
         self._asked: dict[TopicPartition, int] | None = None
         self._correlation_id = 0
@@ -142,7 +145,16 @@ class Fetcher:
             return self._advance(pieces)
 
     def _wanted(self) -> dict[TopicPartition, int]:
-        return {one: at for one, at in self._positions.items() if one not in self._paused}
+        return {
+            one: at
+            for one, at in self._positions.items()
+            if one not in self._paused and self._room(one, at)
+        }
+
+    def _room(self, partition: TopicPartition, offset: int) -> int:
+        """Return how much to ask of a partition at most, from an offset on."""
+        end = self._ends.get(partition)
+        return self._fetch_bytes if end is None else max(0, min(self._fetch_bytes, end - offset))
 
     def _receive(self) -> list[Piece]:
         """Return the pieces of the request under way, or of a new one."""
@@ -169,7 +181,7 @@ class Fetcher:
         self._asked = self._wanted()
         if speaks_extensions:
             positions = tuple(
-                PartitionPosition(partition, offset, self._fetch_bytes)
+                PartitionPosition(partition, offset, self._room(partition, offset))
                 for partition, offset in self._asked.items()
             )
             max_wait_ms = self._max_wait_ms
@@ -180,7 +192,9 @@ class Fetcher:
             )
         else:
             fetches = tuple(
-                FetchRequest(partition.topic, partition.index, offset, self._fetch_bytes)
+                FetchRequest(
+                    partition.topic, partition.index, offset, self._room(partition, offset)
+                )
                 for partition, offset in self._asked.items()
             )
             self._connection.send_request(MultiFetchRequest(fetches))

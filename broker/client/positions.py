@@ -103,6 +103,10 @@ class Positions:
         found = self._looked_up(partition, Lookup.LOG_END, 0)
         return Watermarks(found.log_start_offset, found.high_watermark, found.offset)
 
+    def has_lookup(self, partition: TopicPartition) -> bool:
+        """Return whether the broker finds message boundaries itself; a 0.7 broker does not."""
+        return self._connection(partition).hello() is not None
+
     def segment_starts(self, partition: TopicPartition) -> list[int]:
         """Return where segments start, oldest first, and the end of the log as the last item."""
         return self._offsets(partition, LATEST_TIME, _ALL_SEGMENTS)[::-1]
