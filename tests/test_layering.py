@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "zk": {"errors", "clock", "topic", "config"},
     "server": BASE | {"protocol", "log", "zk"},
     "client": BASE | {"protocol", "zk"},
-    "spark": BASE | {"protocol", "client"},
+    "spark": BASE | {"protocol", "client", "log", "zk"},
 }
 """What each part of `broker` may import besides itself; every part has a line here."""
 

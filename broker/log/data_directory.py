@@ -251,6 +251,19 @@ class DataDirectory:
         )
 
 
+def read_broker_id(data_dir: Path) -> int | None:
+    """Return the id of the broker a directory belongs to, None if it says none.
+
+    Args:
+        data_dir: a directory, perhaps not a data directory at all.
+    """
+    try:
+        text = (data_dir / BROKER_ID_NAME).read_text().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdecimal() else None
+
+
 def check_not_in_use(data_dir: Path) -> None:
     """Check that no broker has a data directory open; for tools that change its files.
 

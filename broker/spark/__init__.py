@@ -1,0 +1,39 @@
+"""Topics in Spark: the data source `pylog`, and jobs made of it.
+
+Nothing of the library imports this package, and it needs the extra `spark`. Start here:
+
+    | module     | what                                                                           |
+    | session    | `open_session`: a quiet Spark session for commands; `register` for others      |
+    | frames     | `read_messages`, `stream_messages`, `plan_messages`, `frozen`                  |
+    | failures   | `cause_of`: what failed in Spark as an error of ours                           |
+    | source     | `PylogDataSource`, the class that Spark knows                                  |
+    | schema     | the columns                                                                    |
+    | options    | the options below, parsed                                                      |
+
+Options of a read; they mean what those of Spark's Kafka source mean, except that an offset is a
+byte position and a partition is named `HOME-INDEX`:
+
+    | option                   | default  | meaning                                                |
+    | brokers                  |          | `HOST:PORT,..`; also as `kafka.bootstrap.servers`      |
+    | zk                       |          | instead: the registry, `HOST:PORT[,..][/CHROOT]`       |
+    | path (argument of load)  |          | instead: segment files, directories, patterns          |
+    | subscribe                |          | topics, separated by commas                            |
+    | subscribePattern         |          | instead: a regular expression for all of the name      |
+    | assign                   |          | instead: `{"topic": ["0-0"]}`                          |
+    | startingOffsets          | earliest | `earliest`, `latest`, `{"topic": {"0-0": 123}}` where  |
+    |                          |          | -2 is earliest and -1 latest; streams: default latest  |
+    | startingTimestamp        |          | milliseconds since 1970; as precise as segments are    |
+    | startingOffsetsByTimestamp |        | `{"topic": {"0-0": MILLISECONDS}}`                     |
+    | ending...                | latest   | the same three for where a batch ends                  |
+    | failOnDataLoss           | true     | fail if messages asked for are gone; else report it    |
+    | crc                      | fail     | what to do about damage: fail, mark, skip, off         |
+    | maxBytesPerTrigger       |          | the most of a micro-batch (and a message a partition)  |
+    | maxBytesPerPartition     | 128m     | the most of a task                                     |
+    | minPartitions            | 1        | how many tasks there are at least, if there is data    |
+    | pushFilters              | false    | read less for filters on topic, partition and offset;  |
+    |                          |          | needs `spark.sql.python.filterPushdown.enabled`        |
+    | reportPath               |          | a directory for what was left out, as JSON             |
+    | fetchSize                | 4m       | bytes to ask for at a time                             |
+    | timeoutMs                | 30000    | how long to wait for an answer                         |
+    | connectTimeoutMs         | 5000     | how long to try to connect                             |
+"""

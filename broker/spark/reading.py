@@ -1,0 +1,155 @@
+"""What a task does: a range of bytes in, Arrow batches out.
+
+Runs on executors. The same range gives the same rows, however often it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+
+from broker.client.fetcher import MessageStream
+from broker.errors import InvalidMessageError
+from broker.protocol.codec import LENGTH_BYTES, Fault
+from broker.protocol.message_set import describe_fault
+from broker.protocol.primitives import INT32, Buffer
+from broker.spark.damage import Damage, Spool, spooled
+from broker.spark.decode import BatchMaker, decode_columns
+from broker.spark.options import Crc
+from broker.spark.places import BrokerPlace, Place
+from broker.spark.plans import ReadTask
+from broker.spark.ranges import ByteRange
+from broker.spark.report import Cause, DataLossError, Omission, Report
+from broker.spark.sources import log_start, read_bytes
+
+Batches = Generator[pa.RecordBatch, None, Fault]
+"""Gives batches, and returns why there are no more: `NONE` at the end of the range."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettings:
+    """What is the same for all tasks of a read."""
+
+    schema: pa.Schema
+    crc: Crc
+    fail_on_data_loss: bool
+    fetch_bytes: int
+    report_path: Path | None
+
+
+def read_task(task: ReadTask, settings: TaskSettings) -> Iterator[pa.RecordBatch]:
+    """Give the messages of a range.
+
+    Args:
+        task: what to read, and where.
+        settings: of the read.
+
+    Raises:
+        InvalidMessageError: a message is corrupt, and `crc` does not bear that.
+        DataLossError: a part of the range is gone since it was planned.
+        BrokerError: the broker fails.
+        OSError: a segment file cannot be read.
+    """
+    return _TaskReader(task, settings).batches()
+
+
+class _TaskReader:
+    """Reads one range, from front to back; `_position` is where the next message starts."""
+
+    def __init__(self, task: ReadTask, settings: TaskSettings) -> None:
+        self._range = task.range
+        self._place = task.place
+        self._settings = settings
+        self._maker = BatchMaker(task.range.partition, settings.schema)
+        self._report = Report(settings.report_path)
+        self._position = task.range.start
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        fault = yield from self._good_batches_despite_loss()
+        if fault:
+            self._check_bearable(fault)
+            with spooled(self._rest(), self._place, self._settings.fetch_bytes) as spool:
+                yield from self._all_batches(spool, fault)
+
+    def _rest(self) -> ByteRange:
+        return replace(self._range, start=self._position)
+
+    def _good_batches_despite_loss(self) -> Batches:
+        while True:
+            try:
+                return (yield from self._good_batches(self._place))
+            except DataLossError:
+                if self._settings.fail_on_data_loss or not self._has_moved_on():
+                    raise
+
+    def _has_moved_on(self) -> bool:
+        """Go on where the log starts now; return whether that is any further."""
+        if not isinstance(self._place, BrokerPlace):
+            return False
+        rest = self._rest()
+        first = log_start(self._place, rest)
+        if first <= rest.start:
+            return False
+        self._position = min(first, rest.end)
+        text = f"offsets {rest.start} to {self._position} were deleted before they could be read"
+        lost = Omission(Cause.LOST, rest.partition, rest.start, self._position, text)
+        self._report.add(lost)
+        return True
+
+    def _good_batches(self, place: Place) -> Batches:
+        """Give what is good from the position on, up to the first damage."""
+        stream = MessageStream(self._position)
+        names = self._settings.schema.names
+        rest: Buffer = b""
+        for data in read_bytes(place, self._rest(), self._settings.fetch_bytes):
+            view = stream.add(data.data)
+            found = decode_columns(view, stream.offset, names)
+            rest = view[found.valid_bytes :]
+            stream.take(found.valid_bytes)
+            self._position = stream.offset
+            if found.row_count:
+                yield self._maker.batch(found)
+            if found.fault and not self._needs_more(found.fault, rest):
+                return found.fault
+        return Fault.PARTIAL if len(rest) else Fault.NONE
+
+    def _needs_more(self, fault: Fault, rest: Buffer) -> bool:
+        """Return whether what looks like a fault may only be the end of a piece."""
+        if fault is not Fault.PARTIAL:
+            return False
+        if len(rest) < LENGTH_BYTES:
+            return True
+        length = int(INT32.unpack_from(rest)[0])
+        return self._position + LENGTH_BYTES + length <= self._range.end
+
+    def _check_bearable(self, fault: Fault) -> None:
+        crc = self._settings.crc
+        if crc is Crc.FAIL or (crc is Crc.OFF and fault is not Fault.CRC):
+            partition = self._range.partition
+            raise InvalidMessageError(
+                f"{partition}: {describe_fault(fault, self._position)}; "
+                "crc=skip leaves it out, crc=mark shows it"
+            )
+
+    def _all_batches(self, spool: Spool, fault: Fault) -> Iterator[pa.RecordBatch]:
+        """Give the rest of the range, damage dealt with as the option `crc` says."""
+        while fault:
+            self._check_bearable(fault)
+            damage = spool.damage_at(self._position, fault)
+            self._position = damage.end
+            yield from self._rows_of(damage)
+            fault = yield from self._good_batches(spool.place)
+
+    def _rows_of(self, damage: Damage) -> Iterator[pa.RecordBatch]:
+        crc = self._settings.crc
+        if crc is Crc.SKIP:
+            text = f"{describe_fault(damage.fault, damage.start)}: left out up to {damage.end}"
+            partition = self._range.partition
+            self._report.add(Omission(Cause.CORRUPT, partition, damage.start, damage.end, text))
+        else:
+            yield self._maker.single(
+                damage.start, damage.end, damage.payload, damage.crc, is_good=crc is Crc.OFF
+            )

@@ -1,0 +1,94 @@
+"""What a read left out, for people and for programs.
+
+Each event is logged as a warning and, if the option `reportPath` names a directory, written there
+as JSON, so that `spark.read.json(path)` is a table of all of them. A file is named after the range
+it is about and replaced as a whole: a task that is tried again says nothing twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import uuid
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+
+from broker.errors import OffsetOutOfRangeError
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class Cause(Enum):
+    """Why bytes of a range were left out."""
+
+    LOST = "lost"
+    """Retention deleted them, or the log was made anew."""
+    CORRUPT = "corrupt"
+    """They are no valid message."""
+    INCOMPLETE = "incomplete"
+    """They are the beginning of a message at the end of the newest segment file."""
+
+
+class DataLossError(OffsetOutOfRangeError):
+    """A log no longer has, or never had, messages that were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Omission:
+    """Bytes of a partition that were asked for and are not in the result."""
+
+    cause: Cause
+    partition: TopicPartition
+    start: int
+    end: int
+    text: str
+
+    @property
+    def message(self) -> str:
+        """Return what happened, naming topic, partition and offsets."""
+        return f"{self.partition}: {self.text}"
+
+    def to_json(self) -> str:
+        """Return the event as one line of JSON."""
+        fields = asdict(self) | {
+            "cause": self.cause.value,
+            "topic": self.partition.topic,
+            "partition": self.partition.name,
+            "size_bytes": self.end - self.start,
+        }
+        return json.dumps(fields)
+
+
+class Report:
+    """Omissions of one task, or of one planning.
+
+    Args:
+        directory: where they are written to; only logged if None.
+    """
+
+    def __init__(self, directory: Path | None) -> None:
+        self._directory = directory
+        self._lines: list[str] = []
+        self._name = ""
+
+    def add(self, omission: Omission) -> None:
+        """Tell of an omission.
+
+        Raises:
+            OSError: the report cannot be written.
+        """
+        logger.warning("%s", omission.message)
+        self._lines.append(omission.to_json())
+        if self._directory is not None:
+            self._write(self._directory)
+
+    def _write(self, directory: Path) -> None:
+        self._name = self._name or hashlib.sha256(self._lines[0].encode()).hexdigest()[:24]
+        directory.mkdir(parents=True, exist_ok=True)
+        temporary = directory / f".{self._name}.{os.getpid()}.{uuid.uuid4().hex}"
+        temporary.write_text("".join(f"{line}\n" for line in self._lines))
+        temporary.replace(directory / f"{self._name}.json")

@@ -1,0 +1,216 @@
+"""A Spark session for commands: found Java, quiet, and gone when it is no longer needed.
+
+    with open_session(SessionSettings(master="local[2,4]")) as spark:
+        spark.read.format("pylog")...
+
+Programs and notebooks that have a session only register the data source with it:
+`spark.dataSource.register(PylogDataSource)`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.errors import ConfigError
+from broker.spark.java_home import MINIMUM_VERSION, make_java_home
+from broker.zk.java import find_java
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+DEFAULT_MASTER = "local[*,4]"
+"""All cores, and four attempts for each task; plain `local[*]` has only one."""
+_END_S = 20.0
+
+_LOG4J = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a session is made with.
+
+    Attributes:
+        master: `local[CORES,ATTEMPTS]`, or the address of a cluster.
+        app_name: how Spark calls the program.
+        driver_memory: heap of the driver's JVM, which on a local master is all there is.
+        conf: further Spark settings; they win over the others.
+        log_path: where Spark writes what it has to say; None for a file in the temporary folder
+            that is removed unless something fails.
+    """
+
+    master: str = DEFAULT_MASTER
+    app_name: str = "pylogctl"
+    driver_memory: str = "1g"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    log_path: Path | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether everything runs on this machine."""
+        return self.master.startswith("local")
+
+
+@contextmanager
+def open_session(settings: SessionSettings | None = None) -> Iterator[SparkSession]:
+    """Give a Spark session that knows the data source `pylog`.
+
+    A session that the process already has is used as it is, and left running.
+
+    Args:
+        settings: of a new session.
+
+    Raises:
+        ConfigError: PySpark is not installed, there is no Java that will do, or Spark does not
+            start.
+    """
+    spark = _active_session()
+    if spark is not None:
+        register(spark)
+        yield spark
+        return
+    settings = settings or SessionSettings()
+    with ExitStack() as cleanup:
+        directory = Path(
+            cleanup.enter_context(tempfile.TemporaryDirectory(prefix="pylogctl-spark-"))
+        )
+        log_path = settings.log_path or _default_log_path()
+        spark = _start(settings, directory, log_path, cleanup)
+        register(spark)
+        yield spark
+        if settings.log_path is None:
+            cleanup.callback(log_path.unlink, missing_ok=True)
+
+
+def register(spark: SparkSession) -> None:
+    """Make the data source `pylog` known to a session."""
+    from broker.spark.source import PylogDataSource
+
+    spark.dataSource.register(PylogDataSource)
+
+
+def _active_session() -> SparkSession | None:
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise ConfigError("PySpark is not installed; try: pip install 'pylogctl[spark]'") from error
+    return SparkSession.getActiveSession()
+
+
+def _default_log_path() -> Path:
+    return Path(tempfile.gettempdir(), f"pylogctl-spark-{os.getpid()}.log")
+
+
+def _start(
+    settings: SessionSettings, directory: Path, log_path: Path, cleanup: ExitStack
+) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    java = find_java(minimum_version=MINIMUM_VERSION)
+    cleanup.enter_context(
+        _environment(
+            JAVA_HOME=str(make_java_home(java, directory / "java")),
+            PYSPARK_PYTHON=os.environ.get("PYSPARK_PYTHON", sys.executable),
+        )
+    )
+    conf = SparkConf(loadDefaults=False)
+    for name, value in _conf_of(settings, directory).items():
+        conf.set(name, value)
+    try:
+        gateway = _launch_jvm(conf, log_path)
+        cleanup.callback(_end_jvm, gateway)
+        SparkContext(conf=conf, gateway=gateway)
+    except PySparkException as error:
+        raise ConfigError(
+            f"Spark does not start with Java {java.version} ({java.executable}); "
+            f"its own words are in {log_path}"
+        ) from error
+    spark = SparkSession.builder.getOrCreate()
+    cleanup.callback(spark.stop)
+    return spark
+
+
+@contextmanager
+def _environment(**values: str) -> Iterator[None]:
+    """Set variables that Spark's start-up reads, for as long as the block lasts."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _conf_of(settings: SessionSettings, directory: Path) -> dict[str, str]:
+    log4j = directory / "log4j2.properties"
+    log4j.write_text(_LOG4J)
+    conf = {
+        "spark.master": settings.master,
+        "spark.app.name": settings.app_name,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile=file:{log4j} -XX:+UseSerialGC"
+        ),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
+        "spark.sql.python.filterPushdown.enabled": "true",
+    }
+    if settings.is_local:
+        conf |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.local.dir": str(directory / "local"),
+            "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+        }
+    return conf | dict(settings.conf)
+
+
+def _launch_jvm(conf: SparkConf, log_path: Path) -> JavaGateway:
+    """Start a JVM that writes into a file, and return the way to it."""
+    from pyspark import java_gateway
+
+    launch: Callable[..., JavaGateway] = java_gateway.launch_gateway
+    with log_path.open("ab") as log:
+        return launch(conf, {"stdout": log, "stderr": log})
+
+
+def _end_jvm(gateway: JavaGateway) -> None:
+    """End the JVM, which a stopped session would leave running."""
+    from pyspark import SparkContext
+
+    process: subprocess.Popen[bytes] = gateway.proc
+    with suppress(OSError):
+        gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    assert process.stdin is not None
+    process.stdin.close()  # what it watches to know that we are gone
+    try:
+        process.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
