@@ -11,7 +11,7 @@ quickstart: $(STAMP)
 
 setup: $(STAMP)
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml setup.py $(wildcard broker/protocol/native/*)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "pylogctl needs Python 3.11 or newer; set PYTHON=/path/to/python3.11" >&2; exit 9; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -69,6 +69,7 @@ def run_checks(env: Environment) -> Iterator[Finding]:
     yield check_python(sys.version_info[:2])
     yield check_libraries()
     yield check_codecs()
+    yield check_message_codec()
     yield check_java()
     yield check_disk(Path.cwd())
     yield check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
@@ -112,6 +113,15 @@ def check_codecs() -> Finding:
     if broken:
         return Finding(Verdict.FAIL, "codecs", f"not working: {', '.join(broken)}")
     return Finding(Verdict.OK, "codecs", ", ".join(codec.name.lower() for codec in Codec))
+
+
+def check_message_codec() -> Finding:
+    """Check that message sets are read and made by the compiled codec."""
+    from broker.protocol import codec
+
+    verdict = Verdict.OK if codec.IS_COMPILED else Verdict.WARN
+    hint = "install where there is a C compiler, and unset PYLOGCTL_CODEC: it is much faster"
+    return Finding(verdict, "message codec", codec.describe(), hint)
 
 
 def check_java() -> Finding:

@@ -1,20 +1,23 @@
-"""CRC-32 (IEEE) by two independent engines.
+"""CRC-32 (IEEE) by independent engines.
 
-zlib is the engine of the hot path: over the 200 bytes of a typical message it took 145 ns a call
-where isal took 190 (CPython 3.11, one machine), and five gigabytes a second over large blocks is
-no bottleneck. crcmod shares no code with it, so `log verify --engine crcmod` can tell a broken
-file from a broken checksum routine.
+The hot path uses the compiled codec's engine where it is built, else zlib. crcmod shares no code
+with either, so `log verify --engine crcmod` can tell a broken file from a broken checksum routine.
 """
 
 from __future__ import annotations
 
 import functools
-import zlib
 from collections.abc import Callable
 
+from broker.protocol.codec_choice import IS_COMPILED
 from broker.protocol.primitives import Buffer
 
-crc32: Callable[[Buffer], int] = zlib.crc32
+if IS_COMPILED:
+    from broker.protocol._codec import crc32
+else:
+    from zlib import crc32
+
+__all__ = ["crc32", "crc32_crcmod"]
 
 
 def crc32_crcmod(data: Buffer) -> int:

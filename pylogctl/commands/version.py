@@ -1,4 +1,4 @@
-"""`pylogctl version`: program, interpreter, libraries and wire format."""
+"""`pylogctl version`: program, interpreter, libraries, wire format and codec."""
 
 from __future__ import annotations
 
@@ -31,10 +31,13 @@ def version(env: Environment) -> None:
     """Show versions of program and libraries."""
     from importlib import metadata
 
+    from broker.protocol import codec
+
     rows: list[dict[str, object]] = [
         {"component": "pylogctl", "version": __version__},
         {"component": "python", "version": platform.python_version()},
         {"component": "wire-format", "version": WIRE_FORMAT},
+        {"component": "codec", "version": codec.describe()},
     ]
     for library in LIBRARIES:
         try:

@@ -7,9 +7,9 @@ for a line outside the codec.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from broker.protocol.codec import EncodedText, OversizePieceError, boundaries, encode
+from broker.protocol.codec import EncodedText, OversizePieceError, encode
 from broker.protocol.codec import encode_delimited as encode_text
 from broker.topic import TopicPartition
 from pylogctl.framing_reader import CHUNK_BYTES, TextBuffer, drop_oversize_line, too_large
@@ -144,6 +144,7 @@ class TextLane:
             self._delimiter,
             max_payload_bytes=self._limits.message_bytes,
             batch_count=self._limits.batch_messages,
+            batch_bytes=self._limits.batch_bytes,
         )
 
     def _send(self, encoded: EncodedText) -> None:
@@ -151,34 +152,10 @@ class TextLane:
         message_set = memoryview(encoded.message_set)
         number = self._number
         start = 0
-        for end, count in self._batches(encoded):
+        for end, count in zip(encoded.cuts, encoded.counts, strict=True):
             numbers = range(number, number + count)
             self._sender.send(Batch(self._partition, message_set[start:end], numbers))
             start, number = end, number + count
-
-    def _batches(self, encoded: EncodedText) -> Iterator[tuple[int, int]]:
-        """Yield end and number of messages of each batch."""
-        start = 0
-        left = encoded.message_count
-        for end in encoded.cuts:
-            count = min(left, self._limits.batch_messages)
-            left -= count
-            if end - start <= self._limits.batch_bytes:
-                yield end, count
-            else:
-                yield from self._divided(encoded.message_set, start, end)
-            start = end
-
-    def _divided(self, message_set: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-        """Divide a batch that is too large; a message larger than a batch goes alone."""
-        count = 0
-        cut = batch_start = start
-        for boundary in boundaries(memoryview(message_set)[start:end])[1:]:
-            if count and start + boundary - batch_start > self._limits.batch_bytes:
-                yield cut, count
-                batch_start, count = cut, 0
-            cut, count = start + boundary, count + 1
-        yield cut, count
 
     def _send_rest(self) -> None:
         """Send what follows the last delimiter as a message."""
@@ -190,7 +167,7 @@ class TextLane:
             self._refuse(len(rest))
         else:
             message_set = encode([rest])
-            self._send(EncodedText(message_set, len(rest), 1, [len(message_set)]))
+            self._send(EncodedText(message_set, len(rest), 1, [len(message_set)], [1]))
             if self._accepted is not None:
                 self._accepted(rest)
         self._step(1, len(rest))

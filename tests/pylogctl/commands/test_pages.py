@@ -7,6 +7,7 @@ import tomllib
 
 import pytest
 
+from broker.protocol import codec
 from broker.server.lifecycle import Broker
 from pylogctl import __version__
 from pylogctl.checks import Verdict, check_file_limit, check_python
@@ -26,6 +27,7 @@ def test_version_lists_program_libraries_and_wire_format(invoke: Invoke) -> None
     assert versions["pylogctl"] == __version__
     assert versions["typer"].startswith("0.28")
     assert "Kafka 0.7" in versions["wire-format"]
+    assert versions["codec"] == codec.describe()
 
 
 @pytest.mark.parametrize("words", [["man", "log", "verify"], ["help", "log"], ["man", "log"]])

@@ -1,0 +1,86 @@
+"""The codec in C: the same functions as `codec_python`, which says what they do.
+
+`_codec` calls back to open a wrapper, and decodes what is inside it too.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from broker.errors import InvalidMessageError
+from broker.protocol import _codec
+from broker.protocol._codec import boundaries, encode, scan
+from broker.protocol.codec_types import (
+    MAX_VALUE_BYTES,
+    Columns,
+    CrcCheck,
+    Decoded,
+    DecodedText,
+    EncodedText,
+)
+from broker.protocol.compression import Codec
+from broker.protocol.primitives import Buffer
+from broker.protocol.unfolding import count_with, unfold_with
+
+__all__ = [
+    "boundaries",
+    "count_unfolded",
+    "decode",
+    "decode_columns",
+    "decode_delimited",
+    "encode",
+    "encode_delimited",
+    "scan",
+    "unfold",
+]
+
+
+def encode_delimited(
+    buffer: Buffer,
+    delimiter: bytes,
+    *,
+    max_payload_bytes: int,
+    batch_count: int,
+    batch_bytes: int | None = None,
+) -> EncodedText:
+    """Make a message of each delimited piece of text; see `codec_python`."""
+    most_bytes = sys.maxsize if batch_bytes is None else batch_bytes
+    return _codec.encode_delimited(buffer, delimiter, max_payload_bytes, batch_count, most_bytes)
+
+
+def decode(buffer: Buffer, base_offset: int) -> Decoded:
+    """Return the messages of a message set; see `codec_python`."""
+    return _codec.decode(buffer, base_offset, _open)
+
+
+def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:
+    """Write the payloads of a message set out as delimited text; see `codec_python`."""
+    return _codec.decode_delimited(buffer, delimiter, limit, _open)
+
+
+def decode_columns(
+    buffer: Buffer,
+    base_offset: int,
+    *,
+    crc_check: CrcCheck = CrcCheck.STOP,
+    max_value_bytes: int = MAX_VALUE_BYTES,
+) -> Columns:
+    """Return the messages of a message set as columns for Arrow; see `codec_python`."""
+    return _codec.decode_columns(buffer, base_offset, crc_check, max_value_bytes, _open)
+
+
+def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
+    """Return the payloads inside a wrapper; see `codec_python`."""
+    return unfold_with(_codec.payloads, codec, payload)
+
+
+def count_unfolded(codec: Codec, payload: Buffer) -> int:
+    """Return how many messages `unfold` would give; see `codec_python`."""
+    return count_with(scan, codec, payload)
+
+
+def _open(codec: int, payload: Buffer) -> list[bytes] | None:
+    try:
+        return unfold_with(_codec.payloads, codec, payload)
+    except InvalidMessageError:
+        return None

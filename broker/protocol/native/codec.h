@@ -1,0 +1,57 @@
+/* What the Python side of the codec shares: result types and the interpreter's lock. */
+#ifndef PYLOGCTL_CODEC_H
+#define PYLOGCTL_CODEC_H
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <limits.h>
+#include <string.h>
+
+#include "walk.h"
+
+/* Objects of codec_types.py that results are made of. */
+struct codec_state {
+    PyObject *faults; /* a tuple, by value */
+    PyObject *scan;
+    PyObject *encoded_text;
+    PyObject *decoded;
+    PyObject *decoded_text;
+    PyObject *columns;
+    PyObject *oversize_piece_error;
+    PyObject *message_size_error;
+    newfunc tuple_new;
+};
+
+static inline struct codec_state *state_of(PyObject *module) {
+    return PyModule_GetState(module);
+}
+
+/* Returns a named tuple, its values as for Py_BuildValue; consumes what comes as "N". */
+PyObject *new_result(PyObject *module, PyObject *type, const char *format, ...);
+
+/* Returns a borrowed member of `Fault`. */
+PyObject *fault_object(PyObject *module, enum fault fault);
+
+/* Lets other threads run Python if the work is worth it; gives what `lock_again` needs. */
+PyThreadState *unlock_for(size_t bytes);
+void lock_again(PyThreadState *unlocked);
+
+/* Copies bytes, if any; returns the end of the copy. */
+static inline uint8_t *put_bytes(uint8_t *out, const void *data, size_t size) {
+    if (size)
+        memcpy(out, data, size);
+    return out + size;
+}
+
+PyObject *codec_scan(PyObject *module, PyObject *buffer);
+PyObject *codec_boundaries(PyObject *module, PyObject *buffer);
+PyObject *codec_encode(PyObject *module, PyObject *payloads);
+PyObject *codec_encode_delimited(PyObject *module, PyObject *args);
+PyObject *codec_decode(PyObject *module, PyObject *args);
+PyObject *codec_payloads(PyObject *module, PyObject *args);
+PyObject *codec_decode_delimited(PyObject *module, PyObject *args);
+PyObject *codec_decode_columns(PyObject *module, PyObject *args);
+
+#endif

@@ -1,0 +1,163 @@
+/* CRC-32 by carry-less multiplication where the processor has it, by tables elsewhere.
+ *
+ * The CRC is the remainder of the message, seen as a polynomial over GF(2), by P = 0x104C11DB7.
+ * Bits are reflected: the first bit of the message is the lowest of its first byte and stands for
+ * the highest power. Constants below are reflected too, and shifted by one, as the product of two
+ * reflected 64-bit values comes out shifted by one.
+ *
+ * Source: V. Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
+ * Instruction", Intel 2009; M. Kounavis, F. Berry, "A Systematic Approach to Building High
+ * Performance, Software-based, CRC Generators", 2005 (slicing).
+ */
+
+#include "crc32.h"
+
+#include <string.h>
+
+#define REFLECTED_POLYNOMIAL 0xEDB88320u
+
+/* tables[k][b]: what byte b adds to the CRC when k more bytes follow it. */
+static uint32_t tables[8][256];
+
+static void fill_tables(void) {
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t crc = byte;
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? REFLECTED_POLYNOMIAL : 0);
+        tables[0][byte] = crc;
+    }
+    for (int k = 1; k < 8; k++)
+        for (int byte = 0; byte < 256; byte++) {
+            uint32_t before = tables[k - 1][byte];
+            tables[k][byte] = before >> 8 ^ tables[0][before & 0xFF];
+        }
+}
+
+static uint32_t load_little_endian(const uint8_t *data) {
+    return (uint32_t)data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 |
+           (uint32_t)data[3] << 24;
+}
+
+uint32_t crc32_by_slicing(uint32_t crc, const uint8_t *data, size_t size) {
+    crc = ~crc;
+    for (; size >= 8; data += 8, size -= 8) {
+        uint32_t low = crc ^ load_little_endian(data);
+        uint32_t high = load_little_endian(data + 4);
+        crc = tables[7][low & 0xFF] ^ tables[6][low >> 8 & 0xFF] ^ tables[5][low >> 16 & 0xFF] ^
+              tables[4][low >> 24] ^ tables[3][high & 0xFF] ^ tables[2][high >> 8 & 0xFF] ^
+              tables[1][high >> 16 & 0xFF] ^ tables[0][high >> 24];
+    }
+    for (; size; data++, size--)
+        crc = crc >> 8 ^ tables[0][(crc ^ *data) & 0xFF];
+    return ~crc;
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#include <immintrin.h>
+
+#define USES_PCLMUL __attribute__((target("pclmul,sse4.1")))
+
+/* Powers of x modulo P, for moving 128 bits forward by 512 and by 128 bits. */
+#define FOLD_64_BYTES _mm_set_epi64x(0x1C6E41596, 0x154442BD4)
+#define FOLD_16_BYTES _mm_set_epi64x(0x0CCAA009E, 0x1751997D0)
+/* The power for moving 32 bits forward by 64; P itself and floor(x^64 / P) for the last step. */
+#define FOLD_8_BYTES _mm_cvtsi64_si128(0x163CD6124)
+#define BARRETT _mm_set_epi64x(0x1F7011641, 0x1DB710641)
+
+/* Bytes at [n] shift a vector up by 16 - n places, those at [16 + n] shift it down by n; places
+ * that nothing moves to have their highest bit set, which makes the shuffle write zero. */
+static const uint8_t shifts[48] = {
+    128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+    0,   1,   2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,  14,  15,
+    128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128, 128,
+};
+
+USES_PCLMUL static inline __m128i load(const uint8_t *data) {
+    return _mm_loadu_si128((const __m128i *)data);
+}
+
+/* Moves `sum` forward over the bits that the constant says, and adds what lies there. */
+USES_PCLMUL static inline __m128i fold(__m128i sum, __m128i constant, __m128i next) {
+    __m128i low = _mm_clmulepi64_si128(sum, constant, 0x00);
+    __m128i high = _mm_clmulepi64_si128(sum, constant, 0x11);
+    return _mm_xor_si128(_mm_xor_si128(low, high), next);
+}
+
+/* Folds the last 1 to 15 bytes in; the 16 bytes that end with them are all in the buffer. */
+USES_PCLMUL static inline __m128i fold_tail(__m128i sum, const uint8_t *end, size_t tail) {
+    __m128i down = load(shifts + 16 + tail);
+    __m128i first = _mm_shuffle_epi8(sum, load(shifts + tail));
+    __m128i rest = _mm_blendv_epi8(_mm_shuffle_epi8(sum, down), load(end - 16), down);
+    return fold(first, FOLD_16_BYTES, rest);
+}
+
+/* Returns the remainder of 128 bits, to which 32 zero bits are appended. */
+USES_PCLMUL static inline uint32_t reduce(__m128i sum) {
+    const __m128i low_half = _mm_set_epi32(0, -1, 0, -1);
+    const __m128i barrett = BARRETT;
+    sum = _mm_xor_si128(_mm_srli_si128(sum, 8),
+                        _mm_clmulepi64_si128(sum, FOLD_16_BYTES, 0x10));
+    sum = _mm_xor_si128(_mm_srli_si128(sum, 4),
+                        _mm_clmulepi64_si128(_mm_and_si128(sum, low_half), FOLD_8_BYTES, 0x00));
+    __m128i quotient = _mm_clmulepi64_si128(_mm_and_si128(sum, low_half), barrett, 0x10);
+    __m128i product = _mm_clmulepi64_si128(_mm_and_si128(quotient, low_half), barrett, 0x00);
+    return (uint32_t)_mm_extract_epi32(_mm_xor_si128(sum, product), 1);
+}
+
+USES_PCLMUL static uint32_t crc32_by_pclmul(uint32_t crc, const uint8_t *data, size_t size) {
+    if (size < 16)
+        return crc32_by_slicing(crc, data, size);
+    const uint8_t *end = data + size;
+    const __m128i fold_16 = FOLD_16_BYTES;
+    __m128i sum = _mm_xor_si128(load(data), _mm_cvtsi32_si128((int)~crc));
+    data += 16;
+    if (end - data >= 48) {
+        /* Four sums at once hide the time that one multiplication takes. */
+        const __m128i fold_64 = FOLD_64_BYTES;
+        __m128i second = load(data), third = load(data + 16), fourth = load(data + 32);
+        for (data += 48; end - data >= 64; data += 64) {
+            sum = fold(sum, fold_64, load(data));
+            second = fold(second, fold_64, load(data + 16));
+            third = fold(third, fold_64, load(data + 32));
+            fourth = fold(fourth, fold_64, load(data + 48));
+        }
+        sum = fold(fold(fold(sum, fold_16, second), fold_16, third), fold_16, fourth);
+    }
+    for (; end - data >= 16; data += 16)
+        sum = fold(sum, fold_16, load(data));
+    if (data < end)
+        sum = fold_tail(sum, end, (size_t)(end - data));
+    return ~reduce(sum);
+}
+
+static const char *choose(void) {
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("pclmul") || !__builtin_cpu_supports("sse4.1"))
+        return NULL;
+    crc32_of = crc32_by_pclmul;
+    return "pclmulqdq";
+}
+
+#else
+
+static const char *choose(void) {
+    return NULL;
+}
+
+#endif
+
+uint32_t (*crc32_of)(uint32_t crc, const uint8_t *data, size_t size) = crc32_by_slicing;
+
+static const char *engine_name;
+
+void crc32_choose_engine(void) {
+    fill_tables();
+    engine_name = choose();
+    if (!engine_name)
+        engine_name = "slicing-by-8";
+}
+
+const char *crc32_engine_name(void) {
+    return engine_name;
+}

@@ -1,0 +1,20 @@
+/* CRC-32 as zlib computes it, by the fastest way that this processor has. */
+#ifndef PYLOGCTL_CRC32_H
+#define PYLOGCTL_CRC32_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Chooses the engine and fills the tables; to be called before all else, again does no harm. */
+void crc32_choose_engine(void);
+
+/* The name of the engine that `crc32_of` runs. */
+const char *crc32_engine_name(void);
+
+/* Returns the CRC of data that follows other data whose CRC is `crc`; 0 to begin with. */
+extern uint32_t (*crc32_of)(uint32_t crc, const uint8_t *data, size_t size);
+
+/* The engine that runs on every processor, eight tables for eight bytes at a time. */
+uint32_t crc32_by_slicing(uint32_t crc, const uint8_t *data, size_t size);
+
+#endif

@@ -1,0 +1,104 @@
+/* Walks over the entries of a message set, without Python: safe to run without its lock.
+ *
+ *     | length int32 | magic int8 | attributes int8 (magic 1 only) | crc uint32 | payload |
+ *
+ * `length` counts what follows it; the CRC covers the payload alone. Nothing beyond the buffer is
+ * read, whatever is in it. Each length is read once, so that a buffer that another thread writes
+ * into gives wrong messages at worst.
+ */
+#ifndef PYLOGCTL_WALK_H
+#define PYLOGCTL_WALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    LENGTH_BYTES = 4,
+    MAGIC0_HEADER_BYTES = 5, /* without the length */
+    MAGIC1_HEADER_BYTES = 6,
+    ENTRY_OVERHEAD_BYTES = LENGTH_BYTES + MAGIC1_HEADER_BYTES,
+    MAX_PAYLOAD_BYTES = INT32_MAX - MAGIC1_HEADER_BYTES,
+};
+
+/* The values of `Fault` in codec_types.py. */
+enum fault {
+    FAULT_NONE,
+    FAULT_PARTIAL,
+    FAULT_SIZE,
+    FAULT_MAGIC,
+    FAULT_CODEC,
+    FAULT_CRC,
+    FAULT_COMPRESSED,
+};
+
+/* The values of `CrcCheck` in codec_types.py. */
+enum crc_check { CRC_STOP, CRC_MARK, CRC_OFF };
+
+/* One outer entry; its payload is what lies between `payload` and `end`. */
+struct entry {
+    size_t start;
+    size_t end;
+    uint8_t header_bytes; /* from `start` to the payload */
+    uint8_t attributes;   /* 0 for magic 0, which has none */
+    uint8_t codec;        /* of a wrapper that can be opened; 0 for all else */
+    bool is_good;         /* false for one that CRC_MARK let pass */
+};
+
+/* Arrays that grow; zeroed before the first use, freed by `free(items)`. */
+struct entries {
+    struct entry *items;
+    size_t count;
+    size_t room;
+};
+
+struct positions {
+    size_t *items;
+    size_t count;
+    size_t room;
+};
+
+/* A walk that goes on where it stopped, as long as there is no fault. */
+struct walk {
+    const uint8_t *data;
+    size_t size;
+    size_t position; /* behind the last entry that was taken */
+    size_t count;    /* of those entries */
+    size_t largest;  /* of their payloads */
+    enum fault fault;
+};
+
+static inline const uint8_t *payload_of(const uint8_t *data, const struct entry *entry) {
+    return data + entry->start + entry->header_bytes;
+}
+
+static inline size_t payload_bytes(const struct entry *entry) {
+    return entry->end - entry->start - entry->header_bytes;
+}
+
+static inline uint32_t load_uint32(const uint8_t *data) {
+    return (uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 | data[3];
+}
+
+static inline void store_uint32(uint8_t *data, uint32_t value) {
+    data[0] = (uint8_t)(value >> 24);
+    data[1] = (uint8_t)(value >> 16);
+    data[2] = (uint8_t)(value >> 8);
+    data[3] = (uint8_t)value;
+}
+
+/* Goes on until a fault or the end, and notes where wrappers start; false if there is no memory. */
+bool walk_wrappers(struct walk *walk, struct positions *wrappers);
+
+/* Goes on until a fault, the position `stop`, or `most` further entries, and notes every entry;
+ * treats CRCs as `check` says. False if there is no memory. */
+bool walk_entries(struct walk *walk, size_t stop, size_t most, enum crc_check check,
+                  struct entries *entries);
+
+/* Notes the start of every whole entry, and the end of the last, by the lengths alone. */
+bool walk_boundaries(const uint8_t *data, size_t size, struct positions *boundaries);
+
+/* Appends to an array; false if there is no memory. */
+bool add_position(struct positions *positions, size_t position);
+
+#endif

@@ -1,0 +1,78 @@
+"""The two twins of the codec as one type, whichever of them the product runs with."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import shutil
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Protocol, cast
+
+import pytest
+
+from broker.protocol.codec import Columns, CrcCheck, Decoded, DecodedText, EncodedText, Scan
+from broker.protocol.compression import Codec
+from broker.protocol.primitives import Buffer
+
+TWIN_NAMES = ("python", "compiled")
+
+
+class Twin(Protocol):
+    """The functions of the seam."""
+
+    def encode(self, payloads: Iterable[Buffer]) -> bytes: ...
+
+    def encode_delimited(
+        self,
+        buffer: Buffer,
+        delimiter: bytes,
+        *,
+        max_payload_bytes: int,
+        batch_count: int,
+        batch_bytes: int | None = None,
+    ) -> EncodedText: ...
+
+    def scan(self, buffer: Buffer) -> Scan: ...
+
+    def boundaries(self, buffer: Buffer) -> list[int]: ...
+
+    def decode(self, buffer: Buffer, base_offset: int) -> Decoded: ...
+
+    def decode_delimited(
+        self, buffer: Buffer, delimiter: bytes, limit: int = -1
+    ) -> DecodedText: ...
+
+    def decode_columns(
+        self,
+        buffer: Buffer,
+        base_offset: int,
+        *,
+        crc_check: CrcCheck = CrcCheck.STOP,
+        max_value_bytes: int = 2**31 - 1,
+    ) -> Columns: ...
+
+    def unfold(self, codec: Codec, payload: Buffer) -> list[bytes]: ...
+
+    def count_unfolded(self, codec: Codec, payload: Buffer) -> int: ...
+
+
+def is_built() -> bool:
+    """Return whether there is a compiled twin."""
+    return importlib.util.find_spec("broker.protocol._codec") is not None
+
+
+def could_be_built() -> bool:
+    """Return whether this machine has what its build needs."""
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    return shutil.which("cc") is not None and header.is_file()
+
+
+def load_twin(name: str) -> Twin:
+    """Return a twin; skips the test where the compiled one cannot be built."""
+    if name == "compiled" and not is_built():
+        if could_be_built():
+            pytest.fail("the compiled codec is not built; run `make setup`")
+        pytest.skip("the compiled codec is not built, and there is no compiler")
+    return cast("Twin", importlib.import_module(f"broker.protocol.codec_{name}"))
