@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from pylogctl.connections import connector, open_cluster
+from pylogctl.connections import Absence, connector, open_cluster
 from pylogctl.context import Environment
 
 if TYPE_CHECKING:
@@ -84,15 +84,19 @@ def cluster_name(env: Environment) -> str:
 
 
 @contextmanager
-def open_side(env: Environment) -> Iterator[Side]:
+def open_side(env: Environment, *, absence: Absence = Absence.LEFT_OUT) -> Iterator[Side]:
     """Open one of the two clusters.
+
+    Args:
+        env: says which.
+        absence: what it means that a static broker does not answer, while others do.
 
     Raises:
         RegistryUnreachableError: the registry did not answer within `--timeout`.
         UsageError: a broker's address is malformed.
     """
     connect = connector(env)
-    with open_cluster(env, connect) as cluster:
+    with open_cluster(env, connect, absence=absence) as cluster:
         yield Side(cluster, connect)
 
 

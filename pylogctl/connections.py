@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from pylogctl.context import Environment
@@ -16,9 +17,10 @@ from pylogctl.errors import UsageError
 from pylogctl.progress import announced_wait
 
 if TYPE_CHECKING:
-    from broker.client.cluster import Cluster, Connect
+    from broker.client.cluster import Cluster, Connect, OnAbsent
     from broker.client.connection import Connection
     from broker.config import ConsumerConfig, ProducerConfig
+    from broker.errors import BrokerError
     from broker.protocol.responses import BrokerAddress
     from broker.zk.registry import Registry
     from broker.zk.session import Session
@@ -48,13 +50,27 @@ def registry_session(env: Environment) -> Iterator[Session]:
         session.stop()
 
 
+class Absence(Enum):
+    """What it means for a command that a broker named by `--broker` does not answer."""
+
+    LEFT_OUT = "left out"
+    """The result lacks what it has: the command ends as partly done."""
+    TOLD = "told"
+    """The others will do."""
+    REFUSED = "refused"
+    """Nothing is done without it."""
+
+
 @contextmanager
-def open_cluster(env: Environment, connect: Connect | None = None) -> Iterator[Cluster]:
+def open_cluster(
+    env: Environment, connect: Connect | None = None, *, absence: Absence = Absence.LEFT_OUT
+) -> Iterator[Cluster]:
     """Open the way to brokers and topics: the static brokers if any are given, else the registry.
 
     Args:
         env: says which.
         connect: makes connections to brokers; `connector(env)` unless given.
+        absence: what it means that a static broker does not answer, while others do.
 
     Raises:
         RegistryUnreachableError: the registry did not answer within `--timeout`.
@@ -69,7 +85,9 @@ def open_cluster(env: Environment, connect: Connect | None = None) -> Iterator[C
             addresses = parse_broker_list(",".join(env.settings.brokers))
         except ProtocolError as error:
             raise UsageError(str(error)) from error
-        static = StaticCluster(addresses, connect or connector(env))
+        static = StaticCluster(
+            addresses, connect or connector(env), on_absent=_absence_teller(env, absence)
+        )
         try:
             yield static
         finally:
@@ -79,6 +97,18 @@ def open_cluster(env: Environment, connect: Connect | None = None) -> Iterator[C
 
     with open_registry(env) as registry:
         yield RegistryCluster(registry)
+
+
+def _absence_teller(env: Environment, absence: Absence) -> OnAbsent:
+    """Return what is done when a static broker does not answer."""
+
+    def tell(error: BrokerError) -> None:
+        if absence is Absence.REFUSED:
+            raise error
+        say = env.warn if absence is Absence.TOLD else env.leave_out
+        say(f"{error}; going on without it")
+
+    return tell
 
 
 @contextmanager

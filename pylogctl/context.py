@@ -88,6 +88,8 @@ class Environment:
     environ: Mapping[str, str]
     settings: Settings = field(default_factory=Settings)
     clock: Clock = field(default_factory=SystemClock)
+    left_out: list[str] = field(default_factory=list)
+    """What the result lacks; see `leave_out`."""
 
     @property
     def output(self) -> OutputFormat:
@@ -145,6 +147,11 @@ class Environment:
     def complain(self, message: str) -> None:
         """Tell an error of one of several targets on standard error, always."""
         self._diagnose("error", message, prefix="error: ")
+
+    def leave_out(self, message: str) -> None:
+        """Tell an error that leaves something out of the result: the command ends with 6, not 0."""
+        self.left_out.append(message)
+        self.complain(message)
 
     def trace(self, level: int, message: str) -> None:
         """Tell a detail on standard error if `-v` was given at least `level` times."""

@@ -20,6 +20,7 @@ from broker.client.producer import Producer
 from broker.client.relay import Relay
 from broker.topic import TopicPartition, check_topic_name
 from pylogctl.cluster_pair import Side, are_same, open_side
+from pylogctl.connections import Absence
 from pylogctl.consume_options import Span
 from pylogctl.context import Environment
 from pylogctl.copy_document import DOCUMENT, copy_records, summary_text
@@ -95,7 +96,7 @@ def run(
     with ExitStack() as stack:
         stop = stack.enter_context(graceful_stop())
         source = stack.enter_context(open_side(source_env))
-        target = stack.enter_context(open_side(target_env))
+        target = stack.enter_context(open_side(target_env, absence=Absence.TOLD))
         partitions = select_partitions(source.cluster, [plan.source])
         if plan.source == plan.target and are_same(source, target):
             raise UsageError(f"cannot copy topic '{plan.source}' to itself")

@@ -14,7 +14,7 @@ from broker.client.mirror import Mirror, Route
 from broker.client.producer import Producer
 from broker.config import ConsumerConfig
 from pylogctl.cluster_pair import Side, cluster_name, open_side
-from pylogctl.connections import connector, open_registry
+from pylogctl.connections import Absence, connector, open_registry
 from pylogctl.context import Environment
 from pylogctl.mirror_documents import SUMMARY
 from pylogctl.mirroring import Selection, check_no_loop
@@ -99,7 +99,7 @@ def run(
     with ExitStack() as stack:
         registry = stack.enter_context(open_registry(source_env))
         source = Side(RegistryCluster(registry), connector(source_env))
-        target = stack.enter_context(open_side(target_env))
+        target = stack.enter_context(open_side(target_env, absence=Absence.TOLD))
         is_one = check_no_loop(plan.selection, source, target)
         confirm(plan.selection.topics(source))
         set_up_logging(env, None)

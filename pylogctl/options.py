@@ -372,6 +372,8 @@ def accepts(
                 )
             if asks.isdisjoint(env.settings.properties):
                 function(env, **values)
+                if env.left_out:
+                    raise typer.Exit(ExitStatus.PARTIAL)
             else:
                 _show_properties(env, ctx.command_path)
 

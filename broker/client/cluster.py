@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from broker.client.connection import Connection, addresses_text
 from broker.errors import (
+    BrokerError,
     BrokerUnreachableError,
     ConfigError,
+    RequestTimeoutError,
     TopicNotFoundError,
     WrongPartitionError,
 )
@@ -23,7 +27,10 @@ if TYPE_CHECKING:
 Connect = Callable[[BrokerAddress], Connection]
 """Makes a connection to a broker, with the timeouts and sizes its owner wants."""
 
+_T = TypeVar("_T")
 _MAX_PROBED_PARTITIONS = 1024
+
+logger = logging.getLogger(__name__)
 
 
 class Cluster(Protocol):
@@ -82,86 +89,191 @@ class RegistryCluster:
         )
 
 
+OnAbsent = Callable[[BrokerError], None]
+"""Told that a listed broker does not answer, once until it does; what it raises goes through."""
+
+
+def log_absent(error: BrokerError) -> None:
+    """Log that a listed broker does not answer."""
+    logger.warning("%s; going on without it", error)
+
+
+class _Listed:
+    """A listed broker: the connection it is asked over, and what became of that so far."""
+
+    def __init__(self, connection: Connection, place: int) -> None:
+        self.connection = connection
+        self.address = connection.address
+        self.place = place
+        self.id: int | None = None
+        self.is_absent = False
+        self.ask_again_s = 0.0
+
+    def find_id(self) -> int:
+        """Return the id the broker gives itself, or that of the list, or its place there."""
+        if self.is_absent:
+            self.connection.connect()  # what it once said does not make it present
+        if self.id is None:
+            hello = self.connection.hello()
+            listed_id = self.address.id if self.address.id >= 0 else self.place
+            self.id = listed_id if hello is None else hello.broker_id
+        return self.id
+
+
 class StaticCluster:
     """The cluster as the listed brokers tell it, with no registry.
+
+    A broker that does not answer is left out, and asked again from time to time; what it has is
+    unknown meanwhile, as it would be in a registry.
 
     Args:
         addresses: at least one broker; one that is listed twice counts once.
         connect: makes the connections they are asked over; these are kept until `close`.
+        on_absent: told of brokers that do not answer.
+        ask_again_s: how long one that did not answer is left alone, if others do.
     """
 
-    def __init__(self, addresses: Sequence[BrokerAddress], connect: Connect) -> None:
-        self._connections = [connect(address) for address in dict.fromkeys(addresses)]
-        self._addresses: dict[int, BrokerAddress] = {}
+    def __init__(
+        self,
+        addresses: Sequence[BrokerAddress],
+        connect: Connect,
+        *,
+        on_absent: OnAbsent = log_absent,
+        ask_again_s: float = 5.0,
+    ) -> None:
+        self._listed = [
+            _Listed(connect(address), place)
+            for place, address in enumerate(dict.fromkeys(addresses))
+        ]
+        self._on_absent = on_absent
+        self._ask_again_s = ask_again_s
 
     def close(self) -> None:
         """Close the connections."""
-        for connection in self._connections:
-            connection.close()
+        for one in self._listed:
+            one.connection.close()
+
+    def _ask(self, question: Callable[[_Listed], _T], *, everybody: bool = False) -> list[_T]:
+        """Return what the brokers answer that do.
+
+        Args:
+            question: asks one of them.
+            everybody: ask those too that did not answer a moment ago.
+
+        Raises:
+            BrokerUnreachableError: none answers.
+        """
+        now_s = time.monotonic()
+        at_once = [one for one in self._listed if now_s >= one.ask_again_s]
+        later = [one for one in self._listed if now_s < one.ask_again_s]
+        answers: list[_T] = []
+        failures: list[tuple[_Listed, BrokerError]] = []
+        for some in (at_once, later):
+            if some is later and answers and not everybody:
+                break
+            for one in some:
+                try:
+                    answers.append(question(one))
+                except (BrokerUnreachableError, RequestTimeoutError) as error:
+                    failures.append((one, error))
+                else:
+                    one.is_absent, one.ask_again_s = False, 0.0
+        if not answers:
+            raise _nobody([failure for _, failure in failures])
+        for one, failure in failures:
+            self._note_absent(one, failure)
+        return answers
+
+    def _note_absent(self, one: _Listed, error: BrokerError) -> None:
+        was_absent, one.is_absent = one.is_absent, True
+        one.ask_again_s = time.monotonic() + self._ask_again_s
+        if not was_absent:
+            self._on_absent(error)
 
     def brokers(self) -> list[BrokerAddress]:
-        """Return the listed brokers under the ids they give themselves.
+        """Return the listed brokers that answer, under the ids they give themselves.
 
         A 0.7 broker cannot say its id: the one in the list is taken, or else its place there.
 
         Raises:
-            BrokerUnreachableError: one of them cannot be reached.
+            BrokerUnreachableError: none of them can be reached; the text names each.
             ConfigError: two of them have the same id.
         """
-        for place, connection in enumerate(self._connections):
-            if connection.address in self._addresses.values():
+        return self._brokers(everybody=False)
+
+    def _brokers(self, *, everybody: bool) -> list[BrokerAddress]:
+        self._ask(_Listed.find_id, everybody=everybody)
+        found: dict[int, BrokerAddress] = {}
+        for one in self._listed:
+            if one.id is None or one.is_absent:
                 continue
-            broker_id = self._id_of(connection, place)
-            if broker_id in self._addresses:
-                both = [self._addresses[broker_id], connection.address]
+            if one.id in found:
+                both = [found[one.id], one.address]
                 raise ConfigError(
-                    f"{addresses_text(both, ' and ')} both are broker {broker_id}: "
+                    f"{addresses_text(both, ' and ')} both are broker {one.id}: "
                     "the brokers of one cluster need different ids"
                 )
-            self._addresses[broker_id] = connection.address
-        return [
-            address._replace(id=broker_id) for broker_id, address in sorted(self._addresses.items())
-        ]
-
-    def _id_of(self, connection: Connection, place: int) -> int:
-        hello = connection.hello()
-        if hello is not None:
-            return hello.broker_id
-        return connection.address.id if connection.address.id >= 0 else place
+            found[one.id] = one.address
+        return [address._replace(id=broker_id) for broker_id, address in sorted(found.items())]
 
     def topics(self) -> list[str]:
-        """Return the topics of all listed brokers; those of 0.7 brokers cannot be known."""
-        found: set[str] = set()
-        for connection in self._connections:
-            if connection.hello() is not None:
-                response = _metadata(connection, MetadataRequest(None))
-                found.update(topic.topic for topic in response.topics)
-        return sorted(found)
+        """Return the topics of the brokers that answer; those of 0.7 brokers cannot be known.
+
+        Raises:
+            BrokerUnreachableError: none of them can be reached; the text names each.
+        """
+        return sorted({topic for topics in self._ask(_topics_of) for topic in topics})
 
     def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return a topic's partitions on all listed brokers, by home and index."""
+        """Return a topic's partitions on the brokers that answer, by home and index.
+
+        Raises:
+            InvalidTopicError: there can be no such topic.
+            BrokerUnreachableError: none of them can be reached; the text names each.
+        """
         check_topic_name(topic)
-        found: list[TopicPartition] = []
-        for place, connection in enumerate(self._connections):
-            if connection.hello() is None:
-                found += _probe_partitions(connection, topic, self._id_of(connection, place))
-            else:
-                response = _metadata(connection, MetadataRequest((topic,)))
-                found += [one.partition for one in response.topics[0].partitions]
-        return sorted(found)
+        answers = self._ask(lambda one: _partitions_of(one, topic))
+        return sorted(partition for partitions in answers for partition in partitions)
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the listed broker that is the partition's home."""
-        known = self._addresses.get(partition.home)
-        if known is not None:
-            return known._replace(id=partition.home)
-        for broker in self.brokers():
+        """Return the listed broker that is the partition's home.
+
+        Raises:
+            BrokerUnreachableError: it is not among those that answer.
+            ConfigError: two of them have the same id.
+        """
+        for one in self._listed:
+            if one.id == partition.home:
+                return one.address._replace(id=one.id)
+        brokers = self._brokers(everybody=True)
+        for broker in brokers:
             if broker.id == partition.home:
                 return broker
+        absent = addresses_text([one.address for one in self._listed if one.is_absent])
         raise BrokerUnreachableError(
             f"{partition} is on broker {partition.home}, which is not among "
-            f"{addresses_text([c.address for c in self._connections])}"
+            f"{addresses_text(brokers)}" + (f"; there is no answer from {absent}" * bool(absent))
         )
+
+
+def _nobody(errors: Sequence[BrokerError]) -> BrokerError:
+    """Return the error for brokers none of which answers."""
+    if len(errors) == 1:
+        return errors[0]
+    return BrokerUnreachableError(f"no broker answers: {'; '.join(map(str, errors))}")
+
+
+def _topics_of(one: _Listed) -> list[str]:
+    if one.connection.hello() is None:
+        return []
+    return [found.topic for found in _metadata(one.connection, MetadataRequest(None)).topics]
+
+
+def _partitions_of(one: _Listed, topic: str) -> list[TopicPartition]:
+    if one.connection.hello() is None:
+        return _probe_partitions(one.connection, topic, one.find_id())
+    response = _metadata(one.connection, MetadataRequest((topic,)))
+    return [found.partition for found in response.topics[0].partitions]
 
 
 def _metadata(connection: Connection, request: MetadataRequest) -> MetadataResponse:

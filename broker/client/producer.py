@@ -142,8 +142,8 @@ class Producer:
     ) -> Self:
         """Return a producer with 0.7's properties, synchronous or asynchronous; close it.
 
-        With `zk.connect` it follows brokers and topics by watches; with `broker.list` all listed
-        brokers must be there when a topic is sent to first.
+        With `zk.connect` it follows brokers and topics by watches; with `broker.list` a topic goes
+        to those listed brokers that answer when it is sent to first.
 
         Args:
             config: for instance `ProducerConfig.from_properties({"zk.connect": "localhost"})`.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pylogctl.broker_documents import LIST, STATUS, STOP, registered_record, status_record
-from pylogctl.connections import connector, open_cluster, registry_session
+from pylogctl.connections import Absence, connector, open_cluster, registry_session
 from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
@@ -247,7 +247,7 @@ def _stop_broker(env: Environment, broker: int | None, *, force: bool, kill: boo
     from pylogctl.broker_control import ShutdownCall, ask_status, find_broker
     from pylogctl.confirmation import confirm
 
-    with open_cluster(env) as cluster:
+    with open_cluster(env, absence=Absence.TOLD) as cluster:
         address = find_broker(cluster, broker)
     name = f"broker {address.id} at {address.host}:{address.port}"
     if env.settings.dry_run:
@@ -339,7 +339,8 @@ def status(
     from pylogctl.broker_control import ask_status, find_broker
     from pylogctl.failure import failure_of
 
-    with open_cluster(env) as cluster:
+    absence = Absence.LEFT_OUT if broker is None else Absence.TOLD
+    with open_cluster(env, absence=absence) as cluster:
         addresses = cluster.brokers() if broker is None else [find_broker(cluster, broker)]
     connect = connector(env, timeout_s=10.0)
     answers = [ask_status(connect, address) for address in addresses]
@@ -361,7 +362,7 @@ def status(
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=READS,
+    exits=(ExitStatus.PARTIAL, *READS),
     examples=("pylogctl broker list", "pylogctl broker list --output name"),
 )
 def list_(env: Environment) -> None:

@@ -33,6 +33,7 @@ app = new_app()
     *DRY_RUN,
     exits=(
         ExitStatus.NOT_FOUND,
+        ExitStatus.PARTIAL,
         ExitStatus.TIMEOUT,
         ExitStatus.CORRUPT,
         ExitStatus.UNREACHABLE,

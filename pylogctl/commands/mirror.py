@@ -185,7 +185,7 @@ def run(
 @accepts(
     *OUTPUT,
     *CONNECTION,
-    exits=READS,
+    exits=(ExitStatus.PARTIAL, *READS),
     examples=(
         "pylogctl mirror plan --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --exclude 'tmp.*'",
     ),
@@ -310,7 +310,7 @@ def _status_records(
     *OUTPUT,
     *CONNECTION,
     *PROGRESS,
-    exits=(*READS, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
+    exits=(ExitStatus.PARTIAL, *READS, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
     examples=(
         "pylogctl mirror verify --from-zookeeper zk1:2181 --to-zookeeper zk2:2181",
         "pylogctl mirror verify --from-broker b1:9092 --to-broker b2:9092 --include orders -o @-1d",

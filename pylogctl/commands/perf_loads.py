@@ -23,7 +23,7 @@ RUNS = (
     ExitStatus.UNREACHABLE,
     ExitStatus.REMOTE,
 )
-READS = (*RUNS, ExitStatus.CORRUPT)
+READS = (*RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
 
 Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic.", show_default=False)]
 Messages = Annotated[

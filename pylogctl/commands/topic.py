@@ -16,7 +16,13 @@ import typer
 from pylogctl.commands import topic_reads
 from pylogctl.commands.topic_reads import READS, Topics, broker_failures, open_facts
 from pylogctl.confirmation import confirm_name
-from pylogctl.connections import REQUEST_TIMEOUT_S, connector, open_cluster, registry_session
+from pylogctl.connections import (
+    REQUEST_TIMEOUT_S,
+    Absence,
+    connector,
+    open_cluster,
+    registry_session,
+)
 from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
@@ -232,7 +238,7 @@ def create(
 
     env, broker_ids = _split_brokers(env, targets or [])
     connect = connector(env)
-    with open_cluster(env) as cluster:
+    with open_cluster(env, absence=Absence.REFUSED) as cluster:
         plan = plan_creation(
             cluster, connect, topic, partition_count=partitions, broker_ids=broker_ids
         )
@@ -339,7 +345,7 @@ def delete(
         raise UsageError("without --data only the registry is changed, which --broker leaves out")
     connect = connector(env)
     with ExitStack() as closing:
-        cluster = closing.enter_context(open_cluster(env))
+        cluster = closing.enter_context(open_cluster(env, absence=Absence.REFUSED))
         has_registry = not env.settings.brokers
         session = closing.enter_context(registry_session(env)) if has_registry else None
 

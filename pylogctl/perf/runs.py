@@ -16,7 +16,7 @@ from broker.client.positions import Positions
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.topic import TopicPartition, check_topic_name
 from pylogctl.broker_control import ask_status
-from pylogctl.connections import open_cluster, with_addresses
+from pylogctl.connections import Absence, open_cluster, with_addresses
 from pylogctl.consume_options import Span
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
@@ -74,7 +74,7 @@ def run_produce(
     """
     connect = connect_with(env, config)
     with (
-        open_cluster(with_addresses(env, config), connect) as cluster,
+        open_cluster(with_addresses(env, config), connect, absence=Absence.TOLD) as cluster,
         graceful_stop() as stop,
         intervals(env, every_s) as shown,
     ):

@@ -17,7 +17,7 @@ from broker.client.producer import Producer
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
 from broker.topic import TopicPartition
-from pylogctl.connections import connector, open_cluster, with_addresses
+from pylogctl.connections import Absence, connector, open_cluster, with_addresses
 from pylogctl.context import Environment
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
@@ -311,7 +311,7 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
         connect_timeout_s=config.connect_timeout_ms / 1000,
         send_bytes=config.socket_send_bytes,
     )
-    with open_cluster(env, connect) as cluster:
+    with open_cluster(env, connect, absence=Absence.TOLD) as cluster:
         producer = Producer(
             cluster,
             connect,

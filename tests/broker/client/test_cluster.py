@@ -2,13 +2,16 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from broker.client.cluster import StaticCluster, find_partitions
+from broker.client.cluster import Connect, StaticCluster, find_partitions
 from broker.client.connection import Connection
 from broker.errors import (
+    BrokerError,
     BrokerUnreachableError,
     ConfigError,
     InvalidTopicError,
@@ -32,13 +35,19 @@ ClusterFactory = Callable[..., StaticCluster]
 
 
 @pytest.fixture
-def open_cluster(open_connection: ConnectionFactory) -> Iterator[ClusterFactory]:
+def connect(open_connection: ConnectionFactory) -> Connect:
+    """Make connections that give up soon, for brokers that are not there."""
+    return partial(open_connection, connect_timeout_s=0.2)
+
+
+@pytest.fixture
+def open_cluster(connect: Connect) -> Iterator[ClusterFactory]:
     """Make static clusters of brokers or addresses; closed at the end."""
     clusters: list[StaticCluster] = []
 
     def make(*peers: Broker | Server | BrokerAddress) -> StaticCluster:
         addresses = [one if isinstance(one, BrokerAddress) else address_of(one) for one in peers]
-        cluster = StaticCluster(addresses, open_connection)
+        cluster = StaticCluster(addresses, connect)
         clusters.append(cluster)
         return cluster
 
@@ -135,13 +144,102 @@ def test_leader_when_another_listed_broker_is_down_then_found_all_the_same(
     assert cluster.leader(TopicPartition("events", 5, 0)).port == second.port
 
 
-def test_brokers_when_one_is_down_then_says_which(
+def test_cluster_when_one_broker_is_down_then_uses_the_others_and_tells_once(
+    two_brokers: tuple[Broker, Broker], connect: Connect
+) -> None:
+    first, second = two_brokers
+    first.stop()
+    told: list[BrokerError] = []
+    addresses = [address_of(first), address_of(second)]
+    cluster = StaticCluster(addresses, connect, on_absent=told.append, ask_again_s=0)
+    with closing(cluster):
+        assert cluster.brokers() == [(5, "127.0.0.1", second.port)]
+        assert cluster.topics() == ["audit", "events"]
+        assert cluster.partitions("events") == [TopicPartition("events", 5, 0)]
+        assert cluster.leader(TopicPartition("events", 5, 0)).port == second.port
+    (error,) = told
+    assert f"127.0.0.1:{first.port}: connection refused" in str(error)
+
+
+def test_cluster_when_a_broker_goes_down_then_it_is_left_out_until_it_is_back(
+    two_brokers: tuple[Broker, Broker],
+    connect: Connect,
+    start_broker: BrokerFactory,
+    tmp_path: Path,
+) -> None:
+    first, second = two_brokers
+    told: list[BrokerError] = []
+    addresses = [address_of(first), address_of(second)]
+    cluster = StaticCluster(addresses, connect, on_absent=told.append, ask_again_s=0)
+    with closing(cluster):
+        assert [one.id for one in cluster.brokers()] == [1, 5]
+        first.stop()
+        assert [one.home for one in cluster.partitions("events")] == [5]
+        assert [one.id for one in cluster.brokers()] == [5]
+        port = address_of(first).port
+        start_broker(broker_id=1, data_dir=tmp_path / "1", port=port, num_partitions=2)
+        assert [one.home for one in cluster.partitions("events")] == [1, 1, 5]
+        assert [one.id for one in cluster.brokers()] == [1, 5]
+    assert len(told) == 1
+
+
+def test_cluster_when_a_broker_did_not_answer_then_it_is_left_alone_for_a_while(
+    two_brokers: tuple[Broker, Broker], connect: Connect
+) -> None:
+    first, second = two_brokers
+    first.stop()
+    addresses = [address_of(first), address_of(second)]
+    with closing(StaticCluster(addresses, connect, ask_again_s=3600)) as cluster:
+        cluster.topics()
+        with socket.create_server(("127.0.0.1", address_of(first).port)) as listener:
+            listener.setblocking(False)
+            assert cluster.topics() == ["audit", "events"]
+            with pytest.raises(BlockingIOError):
+                listener.accept()
+
+
+def test_cluster_when_all_are_down_then_names_each_and_tells_nothing_else(
+    two_brokers: tuple[Broker, Broker], connect: Connect
+) -> None:
+    told: list[BrokerError] = []
+    addresses = [address_of(broker) for broker in two_brokers]
+    cluster = StaticCluster(addresses, connect, on_absent=told.append)
+    with closing(cluster):
+        assert len(cluster.brokers()) == 2
+        for broker in two_brokers:
+            broker.stop()
+        with pytest.raises(BrokerUnreachableError, match=r"^no broker answers: ") as raised:
+            cluster.partitions("events")
+    assert all(f"127.0.0.1:{one.port}" in str(raised.value) for one in addresses)
+    assert told == []
+
+
+def test_cluster_when_all_were_away_then_asks_each_as_soon_as_it_is_needed(
+    start_broker: BrokerFactory, connect: Connect, tmp_path: Path
+) -> None:
+    first = start_broker(broker_id=1, data_dir=tmp_path / "1")
+    second = start_broker(broker_id=5, data_dir=tmp_path / "5")
+    addresses = [address_of(first), address_of(second)]
+    with closing(StaticCluster(addresses, connect, ask_again_s=3600)) as cluster:
+        second.stop()
+        assert [one.id for one in cluster.brokers()] == [1]
+        first.stop()
+        start_broker(broker_id=5, data_dir=tmp_path / "5", port=addresses[1].port)
+        assert cluster.topics() == []
+        assert [one.id for one in cluster.brokers()] == [5]
+
+
+def test_leader_when_its_home_may_be_down_then_says_who_does_not_answer(
     two_brokers: tuple[Broker, Broker], open_cluster: ClusterFactory
 ) -> None:
     first, second = two_brokers
     first.stop()
-    with pytest.raises(BrokerUnreachableError, match=f"127.0.0.1:{first.port}: connection refused"):
-        open_cluster(second, first).brokers()
+    with pytest.raises(BrokerUnreachableError) as raised:
+        open_cluster(second, first).leader(TopicPartition("events", 1, 0))
+    assert str(raised.value) == (
+        f"events[1-0] is on broker 1, which is not among 127.0.0.1:{second.port}; "
+        f"there is no answer from 127.0.0.1:{first.port}"
+    )
 
 
 def test_brokers_when_two_have_one_id_then_refused_by_name(
