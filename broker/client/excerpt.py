@@ -57,7 +57,7 @@ def excerpt(
     good = memoryview(buffer)[: found.valid_bytes]
     goes_on = end is None or end[0] >= base_offset + found.valid_bytes
     if goes_on and not skip and (limit is None or limit >= found.entry_count):
-        count = count_messages(buffer, found, base_offset)
+        count = count_messages(buffer, found, base_offset).message_count
         if limit is None or count <= limit:
             return Excerpt(good, count, found.valid_bytes)
     return _by_entry(good, base_offset, skip, end, limit)
@@ -89,7 +89,7 @@ def _by_entry(
 
 def _count(entry: Entry) -> int:
     codec = entry.codec or Codec.NONE
-    return count_unfolded(codec, entry.payload) if codec else 1
+    return count_unfolded(codec, entry.payload)[0] if codec else 1
 
 
 def _part(view: memoryview, base_offset: int, entry: Entry, first: int, last: int) -> Buffer:

@@ -255,7 +255,7 @@ class Mirror:
                     chunk.partition,
                     target,
                     message_set,
-                    count_messages(message_set, found),
+                    count_messages(message_set, found).message_count,
                     chunk.offset + found.valid_bytes,
                     acknowledged,
                 )

@@ -18,7 +18,7 @@ from broker.protocol.codec_types import (
     DecodedText,
     EncodedText,
 )
-from broker.protocol.compression import Codec
+from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
 from broker.protocol.primitives import Buffer
 from broker.protocol.unfolding import count_with, unfold_with
 
@@ -74,9 +74,11 @@ def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
     return unfold_with(_codec.payloads, codec, payload)
 
 
-def count_unfolded(codec: Codec, payload: Buffer) -> int:
-    """Return how many messages `unfold` would give; see `codec_python`."""
-    return count_with(scan, codec, payload)
+def count_unfolded(
+    codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> tuple[int, int]:
+    """Return how many messages `unfold` would give, and their bytes; see `codec_python`."""
+    return count_with(scan, codec, payload, max_bytes)
 
 
 def _open(codec: int, payload: Buffer) -> list[bytes] | None:

@@ -29,7 +29,7 @@ from broker.protocol.codec_types import (
     Scan,
 )
 from broker.protocol.columns_python import check_offsets, columns_with
-from broker.protocol.compression import Codec
+from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
 from broker.protocol.entry_fields import codec_at, end_at, fault_at, payload_at
 from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.unfolding import Opener, count_with, unfold_with
@@ -360,13 +360,21 @@ def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
     return unfold_with(payloads, codec, payload)
 
 
-def count_unfolded(codec: Codec, payload: Buffer) -> int:
-    """Return how many messages `unfold` would give, without making them.
+def count_unfolded(
+    codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> tuple[int, int]:
+    """Return how many messages `unfold` would give, and to how many bytes it unfolded them.
+
+    Args:
+        codec: how the wrapper is compressed, not `NONE`.
+        payload: the wrapper's payload.
+        max_bytes: the most to unfold.
 
     Raises:
         InvalidMessageError: as `unfold`.
+        UnfoldsTooFarError: there is more than `max_bytes` in it.
     """
-    return count_with(scan, codec, payload)
+    return count_with(scan, codec, payload, max_bytes)
 
 
 def _open(codec: int, payload: Buffer) -> list[bytes] | None:

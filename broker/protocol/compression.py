@@ -25,6 +25,10 @@ _SNAPPY_BLOCK_BYTES = 32768
 _SNAPPY_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 
+class UnfoldsTooFarError(InvalidMessageError):
+    """Compressed data stands for more bytes than are allowed."""
+
+
 class Codec(IntEnum):
     """A compression codec; its value is what goes into a message's attributes."""
 
@@ -63,7 +67,8 @@ def decompress(codec: Codec, data: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_
         max_bytes: the most it may unfold to; a few bytes can stand for gigabytes.
 
     Raises:
-        InvalidMessageError: the container is broken, or unfolds to more than `max_bytes`.
+        InvalidMessageError: the container is broken.
+        UnfoldsTooFarError: it unfolds to more than `max_bytes`.
     """
     try:
         return _DECOMPRESS[codec](data, max_bytes)
@@ -71,8 +76,8 @@ def decompress(codec: Codec, data: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_
         raise InvalidMessageError(f"broken {codec.name.lower()} data: {error}") from error
 
 
-def _too_large(max_bytes: int) -> InvalidMessageError:
-    return InvalidMessageError(f"compressed data unfolds to more than {max_bytes} bytes")
+def _too_large(max_bytes: int) -> UnfoldsTooFarError:
+    return UnfoldsTooFarError(f"compressed data unfolds to more than {max_bytes} bytes")
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from broker.protocol.codec import (
     scan,
     unfold,
 )
-from broker.protocol.compression import Codec, codec_of, compress
+from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of, compress
 from broker.protocol.primitives import INT32, Buffer
 
 _FAULT_TEXT = {
@@ -173,25 +173,45 @@ def messages_of(entry: Entry) -> Iterator[Message]:
         )
 
 
-def count_messages(buffer: Buffer, found: Scan, base_offset: int = 0) -> int:
+class Counted(NamedTuple):
+    """How many messages a set holds, and how many bytes its wrappers had to be unfolded to."""
+
+    message_count: int
+    unfolded_bytes: int
+
+
+def count_messages(
+    buffer: Buffer, found: Scan, base_offset: int = 0, *, max_bytes: int | None = None
+) -> Counted:
     """Return how many messages the good part of a scanned set holds, wrappers unfolded.
 
     Args:
         buffer: the message set.
         found: what `codec.scan` says of it.
         base_offset: the log offset of its first byte, for errors.
+        max_bytes: the most to unfold of all wrappers together; None for no more limit than each
+            has of its own.
 
     Raises:
         InvalidMessageError: a wrapper's content cannot be read.
+        UnfoldsTooFarError: a limit was reached.
     """
     count = found.entry_count - len(found.wrappers)
+    unfolded_bytes = 0
     view = memoryview(buffer)
     for position in found.wrappers:
         whole = view[position : _entry_end(view, position)]
         (entry,) = iter_entries(whole, base_offset + position)
+        room_bytes = MAX_DECOMPRESSED_BYTES
+        if max_bytes is not None:
+            room_bytes = min(room_bytes, max_bytes - unfolded_bytes)
         with _naming(entry):
-            count += count_unfolded(entry.codec or Codec.NONE, entry.payload)
-    return count
+            inner_count, inner_bytes = count_unfolded(
+                entry.codec or Codec.NONE, entry.payload, max_bytes=room_bytes
+            )
+        count += inner_count
+        unfolded_bytes += inner_bytes
+    return Counted(count, unfolded_bytes)
 
 
 @contextmanager
@@ -201,7 +221,7 @@ def _naming(entry: Entry) -> Iterator[None]:
         yield
     except InvalidMessageError as error:
         text = describe_fault(Fault.COMPRESSED, entry.offset)
-        raise InvalidMessageError(f"{text} ({error})") from error
+        raise type(error)(f"{text} ({error})") from error
 
 
 def _payloads_of(entry: Entry) -> list[bytes]:

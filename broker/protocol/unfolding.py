@@ -41,7 +41,7 @@ def unfold_with(payloads_of: PayloadsOf, codec: int, payload: Buffer) -> list[by
 
     Source: Kafka 0.7 `ByteBufferMessageSet.internalIterator`.
     """
-    room = _Room()
+    room = _Room(MAX_DECOMPRESSED_BYTES)
 
     def unfold(codec: int, payload: Buffer, depth: int) -> list[bytes]:
         data = room.open(codec, payload, depth)
@@ -54,18 +54,22 @@ def unfold_with(payloads_of: PayloadsOf, codec: int, payload: Buffer) -> list[by
     return unfold(codec, payload, 1)
 
 
-def count_with(scan: Callable[[Buffer], Scan], codec: int, payload: Buffer) -> int:
-    """Return how many messages `unfold_with` would give, without making them.
+def count_with(
+    scan: Callable[[Buffer], Scan], codec: int, payload: Buffer, max_bytes: int
+) -> tuple[int, int]:
+    """Return how many messages `unfold_with` would give, and to how many bytes it unfolded them.
 
     Args:
         scan: the twin's scan.
         codec: how the wrapper is compressed, not `NONE`.
         payload: the wrapper's payload.
+        max_bytes: the most to unfold.
 
     Raises:
         InvalidMessageError: as `unfold_with`.
+        UnfoldsTooFarError: there is more than `max_bytes` in it.
     """
-    room = _Room()
+    room = _Room(max_bytes)
 
     def count(codec: int, payload: Buffer, depth: int) -> int:
         data = room.open(codec, payload, depth)
@@ -75,20 +79,21 @@ def count_with(scan: Callable[[Buffer], Scan], codec: int, payload: Buffer) -> i
         plain_count = found.entry_count - len(found.wrappers)
         return plain_count + sum(count(*wrapper, depth + 1) for wrapper in inner)
 
-    return count(codec, payload, 1)
+    message_count = count(codec, payload, 1)
+    return message_count, max_bytes - room.left_bytes
 
 
 class _Room:
     """What one outermost wrapper may still unfold to."""
 
-    def __init__(self) -> None:
-        self._bytes = MAX_DECOMPRESSED_BYTES
+    def __init__(self, max_bytes: int) -> None:
+        self.left_bytes = max_bytes
 
     def open(self, codec: int, payload: Buffer, depth: int) -> bytes:
         if depth > MAX_NESTING:
             raise InvalidMessageError(f"compressed messages nest deeper than {MAX_NESTING}")
-        data = decompress(Codec(codec), payload, max_bytes=self._bytes)
-        self._bytes -= len(data)
+        data = decompress(Codec(codec), payload, max_bytes=self.left_bytes)
+        self.left_bytes -= len(data)
         return data
 
 

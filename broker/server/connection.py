@@ -67,7 +67,12 @@ class Connection:
         self._queued_bytes = queued_bytes
         self._on_room = on_room
         self._tail = b""
+        self.is_deferred = False
+        """Whether a worker handles what was received last; what follows must wait."""
+        self.is_turn_over = False
+        """Whether others have to be served before what is held."""
         self._reservation: Reservation | None = None
+        self._handled: Reservation | None = None
         self._large: bytearray | None = None
         self._large_filled = 0
         self._held: list[memoryview] = []
@@ -80,11 +85,12 @@ class Connection:
         """Read what the socket has and cut it into frames.
 
         Args:
-            shared: the processor's buffer; frames are views on it, good until the next call.
+            shared: the processor's buffer; small frames are views on it, good until the next call.
 
         Returns:
-            Every complete frame, without size fields. After an end of stream, a reset or a frame
-            that is not taken, `fault` says which; the frames before it are returned all the same.
+            Every complete frame, without size fields; `settle` says that they are handled. After
+            an end of stream, a reset or a frame that is not taken, `fault` says which; the frames
+            before it are returned all the same.
         """
         if self._large is not None:
             return self._receive_large(self._large)
@@ -159,14 +165,15 @@ class Connection:
         self._large_filled += self._receive_into(memoryview(large)[self._large_filled :])
         if self._large_filled < len(large):
             return []
-        self._drop_large()
+        self._large = None
+        self._handled, self._reservation = self._reservation, None
         return [memoryview(large)[4:]]
 
-    def _drop_large(self) -> None:
-        self._large = None
-        reservation, self._reservation = self._reservation, None
-        if reservation is not None:
-            self._queued_bytes.release(reservation)
+    def settle(self) -> None:
+        """Give back the room of a large frame that has been handled."""
+        handled, self._handled = self._handled, None
+        if handled is not None:
+            self._queued_bytes.release(handled)
 
     def hold(self, frames: Sequence[memoryview]) -> None:
         """Keep a copy of requests that must wait until the client has taken answers."""
@@ -191,6 +198,17 @@ class Connection:
     def learn(self, answer: Answer) -> None:
         """Take note that an answer was completed after it was queued."""
         self._bytes_in_memory += answer.bytes_in_memory
+
+    @property
+    def may_go_on(self) -> bool:
+        """Return whether held requests can be handled now."""
+        is_waiting = self.is_deferred or self.is_turn_over or self.has_unsent or self.is_backed_up
+        return self.has_held and not is_waiting
+
+    @property
+    def is_busy(self) -> bool:
+        """Return whether requests that came must be handled before more are received."""
+        return self.is_deferred or self.has_held or self.is_backed_up
 
     @property
     def is_backed_up(self) -> bool:
@@ -275,7 +293,9 @@ class Connection:
         self.parked.clear()
         self._answers.clear()
         self._held.clear()
-        self._drop_large()
+        self.settle()
+        if self._reservation is not None:
+            self._queued_bytes.release(self._reservation)
         self.sock.close()
 
 

@@ -32,6 +32,7 @@ from broker.protocol.requests import (
     LookupRequest,
     MetadataRequest,
     PartitionLookup,
+    PartitionSet,
     PublishRequest,
     RequestHeader,
     RequestType,
@@ -53,7 +54,7 @@ from broker.protocol.responses import (
 )
 from broker.server.answer import Answer, Parked, Part
 from broker.server.metrics import ProcessorMetrics
-from broker.server.produce import Appender
+from broker.server.produce import Appender, CheckedSet
 from broker.topic import TopicPartition, check_topic_name
 
 logger = logging.getLogger(__name__)
@@ -124,12 +125,18 @@ class ExtensionHandler:
         self._wake = wake
 
     def publish(self, request: PublishRequest, header: RequestHeader) -> Answer | Parked | None:
-        """Append, and answer when the sets are as safe as asked for; None for acks 0."""
+        """Append, and answer when the sets are as safe as asked for; None for acks 0.
+
+        Raises:
+            TooMuchToCheckError: nothing was appended; somebody with more time has to do it.
+        """
         started_s = time.perf_counter()
+        self._appender.begin_request()
+        checked = [self._check_one(one) for one in request.sets]
         results: list[Published] = []
         waiting: list[_Waiting] = []
-        for place, (partition, message_set) in enumerate(request.sets):
-            result, log = self._publish_one(partition, message_set)
+        for place, (asked, found) in enumerate(zip(request.sets, checked, strict=True)):
+            result, log = self._publish_one(asked.partition, found)
             results.append(result)
             if log is not None and request.acks is Acks.COMMITTED:
                 waiting.append(_Waiting(place, log, log.log_end_offset))
@@ -153,14 +160,24 @@ class ExtensionHandler:
         deadline_s = self._clock.monotonic_s() + max(request.timeout_ms, 0) / 1000
         return Parked(answer, attempt, deadline_s, [one.log for one in waiting])
 
-    def _publish_one(
-        self, partition: TopicPartition, message_set: Any
-    ) -> tuple[Published, Log | None]:
+    def _check_one(self, one: PartitionSet) -> CheckedSet | ServerError:
+        """Return what is to be appended, or why it cannot be."""
+        partition = one.partition
         try:
             self._check_home(partition)
+            return self._appender.check(partition.topic, partition.index, one.message_set)
+        except ServerError as error:
+            return error
+
+    def _publish_one(
+        self, partition: TopicPartition, found: CheckedSet | ServerError
+    ) -> tuple[Published, Log | None]:
+        try:
+            if isinstance(found, ServerError):
+                raise found
             if self._host.refuses_appends():
                 raise ShuttingDownError(f"broker {self._host.address().id} is shutting down")
-            log, base_offset = self._appender.append(partition.topic, partition.index, message_set)
+            log, base_offset = self._appender.append(partition.topic, partition.index, found)
         except ServerError as error:
             return Published(partition, error.code, -1, str(error)), None
         return Published(log.partition, NO_ERROR, base_offset, ""), log

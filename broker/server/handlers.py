@@ -41,6 +41,7 @@ from broker.protocol.requests import (
 )
 from broker.protocol.responses import encode_extension_error
 from broker.server.answer import Answer, Parked
+from broker.server.checking import SetChecker, TooMuchToCheckError
 from broker.server.extension import ExtensionHandler, Host, request_name
 from broker.server.fetch import FetchHandler
 from broker.server.produce import ProduceHandler
@@ -59,7 +60,22 @@ class Close:
     is_bad_frame: bool
 
 
-Outcome = Answer | Parked | Close
+@dataclass(frozen=True, slots=True)
+class Deferred:
+    """Requests that take too long for a processor: nothing was done about them yet.
+
+    A worker's handlers, whose checker has no limit, have to handle them before any that follow.
+    """
+
+    frames: list[memoryview]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnOver:
+    """It is time to serve other connections; the requests that follow have to wait for a while."""
+
+
+Outcome = Answer | Parked | Close | Deferred | TurnOver
 
 
 class RequestHandlers:
@@ -67,6 +83,7 @@ class RequestHandlers:
 
     Args:
         host: the broker.
+        checker: what produce requests are checked with.
         produce: takes runs of produce requests.
         fetch: answers reads.
         extension: answers the rest of our own requests.
@@ -75,11 +92,13 @@ class RequestHandlers:
     def __init__(
         self,
         host: Host,
+        checker: SetChecker,
         produce: ProduceHandler,
         fetch: FetchHandler,
         extension: ExtensionHandler,
     ) -> None:
         self._host = host
+        self._checker = checker
         self._produce = produce
         self._fetch = fetch
         self._extension = extension
@@ -93,21 +112,27 @@ class RequestHandlers:
         Yields:
             For each request that is answered, how many frames are handled with it, and its answer,
             known or parked; a `Close` comes last and stands for the request that caused it and
-            all behind it.
+            all behind it. After a `Deferred` or a `TurnOver`, which come last too, the rest is for
+            another call.
         """
+        self._checker.begin_turn()
         place = 0
         try:
             while place < len(frames):
+                if place and self._checker.is_turn_over:
+                    yield place, TurnOver()
+                    return
                 end = _end_of_produce_run(frames, place)
                 if end > place:
                     self._check_taking()
-                    self._produce.handle_run(frames[place:end])
-                    place = end
+                    place += self._produce.handle_run(frames[place:end])
                     continue
                 outcome = self._handle_one(frames[place])
                 place += 1
                 if outcome is not None:
                     yield place, outcome
+        except TooMuchToCheckError:
+            yield place + 1, Deferred(frames[place : place + 1])
         except ProtocolError as error:
             yield len(frames), Close(error, is_bad_frame=True)
         except BrokerError as error:

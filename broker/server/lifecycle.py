@@ -20,6 +20,7 @@ from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.responses import BrokerAddress, HelloResponse
 from broker.server.acceptor import Acceptor, listen
+from broker.server.checking import TURN_BYTES, SetChecker
 from broker.server.extension import ExtensionHandler, supported_versions
 from broker.server.fetch import FetchHandler
 from broker.server.handlers import RequestHandlers
@@ -67,6 +68,9 @@ class Broker:
         )
         self._queued_bytes = QueuedBytes(config.max_queued_bytes)
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
+        # one thread: it computes, so more would only take turns, and its metrics take no lock
+        self._check_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="check-worker")
+        self._check_metrics = self._make_metrics()
         self._software = f"pylogctl {metadata.version('pylogctl')}"
         self._started_ms = self._clock.time_ms()
         self._refuses_appends = False
@@ -139,15 +143,19 @@ class Broker:
             processor = Processor(
                 f"processor-{number}",
                 clock=self._clock,
-                metrics=ProcessorMetrics(self._clock, self.config.monitoring_period_ms / 1000),
+                metrics=self._make_metrics(),
                 peer_log=peer_log,
                 queued_bytes=self._queued_bytes,
+                worker=self._check_worker,
                 max_frame_bytes=self.config.max_request_bytes,
                 max_idle_s=self.config.max_idle_ms / 1000,
                 on_close=self._connection_count.leave,
             )
             self._processors.append(processor)
-            processor.start(self._handlers(processor))
+            processor.start(
+                self._handlers(processor, processor.metrics, TURN_BYTES),
+                self._handlers(processor, self._check_metrics, None),
+            )
         self._acceptor = Acceptor(
             listener,
             self._processors,
@@ -157,19 +165,22 @@ class Broker:
         )
         self._acceptor.start()
 
-    def _handlers(self, processor: Processor) -> RequestHandlers:
-        config, metrics = self.config, processor.metrics
+    def _make_metrics(self) -> ProcessorMetrics:
+        return ProcessorMetrics(self._clock, self.config.monitoring_period_ms / 1000)
+
+    def _handlers(
+        self, processor: Processor, metrics: ProcessorMetrics, turn_bytes: int | None
+    ) -> RequestHandlers:
+        """Return handlers for one thread, which checks at most so many bytes at once."""
+        config = self.config
+        checker = SetChecker(config.max_message_bytes, turn_bytes=turn_bytes)
         appender = Appender(
-            self._logs,
-            metrics,
-            max_message_bytes=config.max_message_bytes,
-            max_topic_name_length=config.max_topic_name_length,
+            self._logs, metrics, checker, max_topic_name_length=config.max_topic_name_length
         )
         return RequestHandlers(
             self,
-            ProduceHandler(
-                appender, self._logs, metrics, max_message_bytes=config.max_message_bytes
-            ),
+            checker,
+            ProduceHandler(appender, self._logs, metrics, checker),
             FetchHandler(
                 self._logs,
                 metrics,
@@ -260,6 +271,7 @@ class Broker:
         for processor in self._processors:
             lingering += processor.stop()
         self._workers.shutdown()
+        self._check_worker.shutdown()
         self._logs.close()
         if self._registry is not None:
             self._registry.stop()
@@ -335,7 +347,7 @@ class Broker:
         Sizes of a log are absolute: `CurrentOffset` is its high watermark, where 0.7 shows the
         position inside the last segment.
         """
-        shards = [processor.metrics for processor in self._processors]
+        shards = [*(processor.metrics for processor in self._processors), self._check_metrics]
         logs = {
             f"logs.{log.partition.topic}-{log.partition.index}": {
                 "Name": log.partition.name,

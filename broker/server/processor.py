@@ -13,6 +13,7 @@ import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import partial
 
@@ -20,7 +21,7 @@ from broker.clock import Clock
 from broker.errors import BrokerError, ProtocolError
 from broker.server.answer import Answer, Parked
 from broker.server.connection import Connection
-from broker.server.handlers import Close, RequestHandlers
+from broker.server.handlers import Close, Deferred, Outcome, RequestHandlers, TurnOver
 from broker.server.limits import PeerLog, QueuedBytes
 from broker.server.metrics import ProcessorMetrics
 
@@ -41,6 +42,7 @@ class Processor:
         metrics: where bytes and bad frames are counted.
         peer_log: tells of bad peers.
         queued_bytes: the budget for large frames.
+        worker: where requests are handled that take too long.
         max_frame_bytes: the largest frame taken.
         max_idle_s: a connection without a whole request for so long is closed.
         on_close: called with the address of each connection that is gone.
@@ -54,6 +56,7 @@ class Processor:
         metrics: ProcessorMetrics,
         peer_log: PeerLog,
         queued_bytes: QueuedBytes,
+        worker: Executor,
         max_frame_bytes: int,
         max_idle_s: float,
         on_close: Callable[[str], None],
@@ -62,10 +65,12 @@ class Processor:
         self._clock = clock
         self._peer_log = peer_log
         self._queued_bytes = queued_bytes
+        self._worker = worker
         self._max_frame_bytes = max_frame_bytes
         self._max_idle_s = max_idle_s
         self._on_close = on_close
         self._handlers: RequestHandlers | None = None
+        self._worker_handlers: RequestHandlers | None = None
         self._shared = bytearray(RECEIVE_BYTES)
         self._selector = selectors.DefaultSelector()
         self._wake_receiver, self._wake_sender = socket.socketpair()
@@ -76,6 +81,8 @@ class Processor:
         self._arrived: deque[tuple[socket.socket, str]] = deque()
         self._woken: deque[Parked] = deque()
         self._resumable: deque[Connection] = deque()
+        self._next_in_turn: deque[Connection] = deque()
+        self._finished: deque[tuple[Connection, Future[list[Outcome]]]] = deque()
         self._is_signalled = False
         self._connection_of: dict[Parked, Connection] = {}
         self._deadlines: list[tuple[float, int, Parked]] = []
@@ -85,9 +92,15 @@ class Processor:
         self._lingering: list[socket.socket] = []
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
-    def start(self, handlers: RequestHandlers) -> None:
-        """Start the thread; requests go to `handlers`."""
+    def start(self, handlers: RequestHandlers, worker_handlers: RequestHandlers) -> None:
+        """Start the thread.
+
+        Args:
+            handlers: where requests go.
+            worker_handlers: where those go that it defers, in a thread of the worker.
+        """
         self._handlers = handlers
+        self._worker_handlers = worker_handlers
         self._thread.start()
 
     def stop(self) -> list[socket.socket]:
@@ -170,6 +183,8 @@ class Processor:
         self._is_signalled = False
         self._attempt_woken()
         self._resume_paused()
+        self._take_finished()
+        self._take_turns()
         self._expire()
 
     def _drain_signals(self) -> None:
@@ -180,6 +195,8 @@ class Processor:
             pass
 
     def _seconds_to_next(self) -> float:
+        if self._next_in_turn:
+            return 0.0
         due_s = self._next_sweep_s
         if self._deadlines:
             due_s = min(due_s, self._deadlines[0][0])
@@ -226,16 +243,64 @@ class Processor:
     def _handle(self, connection: Connection, frames: list[memoryview]) -> None:
         assert self._handlers is not None
         for handled_count, outcome in self._handlers.handle(frames):
-            if isinstance(outcome, Close):
-                connection.fault = outcome.reason
-                self.metrics.bad_frames += outcome.is_bad_frame
-            elif isinstance(outcome, Answer):
-                connection.queue(outcome)
-            else:
-                self._park(connection, outcome)
-            if connection.is_backed_up:
+            self._take_outcome(connection, outcome)
+            if connection.is_deferred or connection.is_turn_over or connection.is_backed_up:
                 connection.hold(frames[handled_count:])
-                return
+                break
+        if not connection.is_deferred:
+            connection.settle()
+
+    def _take_outcome(self, connection: Connection, outcome: Outcome) -> None:
+        match outcome:
+            case Close(reason, is_bad_frame):
+                connection.fault = reason
+                connection.take_held()  # what follows a request that a worker refused
+                self.metrics.bad_frames += is_bad_frame
+            case Answer():
+                connection.queue(outcome)
+            case Parked():
+                self._park(connection, outcome)
+            case Deferred(frames):
+                self._defer(connection, frames)
+            case TurnOver():
+                connection.is_turn_over = True
+                self._next_in_turn.append(connection)
+
+    def _defer(self, connection: Connection, frames: list[memoryview]) -> None:
+        """Have a worker handle requests; the connection waits, and the others go on."""
+        assert self._worker_handlers is not None
+        handlers = self._worker_handlers
+        kept = [memoryview(bytes(one)) if one.obj is self._shared else one for one in frames]
+        connection.is_deferred = True
+        future = self._worker.submit(lambda: [outcome for _, outcome in handlers.handle(kept)])
+        future.add_done_callback(lambda done: self._finish_soon(connection, done))
+
+    def _finish_soon(self, connection: Connection, done: Future[list[Outcome]]) -> None:
+        """Take what a worker has done; callable from any thread."""
+        self._finished.append((connection, done))
+        self._signal_once()
+
+    def _take_turns(self) -> None:
+        """Go on with connections whose turn was over; the others were served meanwhile."""
+        for _ in range(len(self._next_in_turn)):
+            connection = self._next_in_turn.popleft()
+            connection.is_turn_over = False
+            if connection in self._connections:
+                self._serve(connection, self._write)
+
+    def _take_finished(self) -> None:
+        while self._finished:
+            connection, done = self._finished.popleft()
+            if connection in self._connections:
+                self._serve(connection, partial(self._finish, done))
+
+    def _finish(self, done: Future[list[Outcome]], connection: Connection) -> None:
+        connection.is_deferred = False
+        connection.settle()
+        connection.last_active_s = self._clock.monotonic_s()
+        for outcome in done.result():
+            self._take_outcome(connection, outcome)
+        self._write(connection)
 
     def _park(self, connection: Connection, parked: Parked) -> None:
         connection.lingers |= parked.lingers
@@ -309,20 +374,20 @@ class Processor:
         is_stalled = connection.holds_room and connection.last_received_s < now_s - _STALL_S
         if is_stalled and self._queued_bytes.waiting_count:
             return f"nothing more of a request came for {_STALL_S:g}s, and others need the room"
-        if connection.parked or connection.is_paused:
+        if connection.parked or connection.is_paused or connection.is_deferred:
             return ""
         is_idle = connection.last_active_s < now_s - self._max_idle_s
         return "no whole request for connections.max.idle.ms" if is_idle else ""
 
     def _write(self, connection: Connection) -> None:
         self._send(connection)
-        while connection.has_held and not (connection.is_backed_up or connection.has_unsent):
+        while connection.may_go_on:
             self._handle(connection, connection.take_held())
             self._send(connection)
         if connection.fault is not None and not _is_owed_answers(connection):
             self._drop(connection, connection.fault)
             return
-        is_full = connection.is_backed_up or connection.has_held or connection.is_paused
+        is_full = connection.is_busy or connection.is_paused
         events = 0 if connection.fault or is_full else selectors.EVENT_READ
         if connection.has_unsent:
             events |= selectors.EVENT_WRITE
@@ -376,5 +441,5 @@ def _is_owed_answers(connection: Connection) -> bool:
     half gets those that are known; what it might wait for with the other half shut is moot.
     """
     if isinstance(connection.fault, BrokerError):
-        return connection.is_waiting or connection.has_held
+        return connection.is_waiting or connection.has_held or connection.is_deferred
     return isinstance(connection.fault, EOFError) and connection.has_unsent

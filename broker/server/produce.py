@@ -11,14 +11,17 @@ import logging
 import random
 import struct
 import time
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from broker.errors import BrokerError, InvalidMessageError, MessageSizeTooLargeError
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.protocol.codec import Fault, scan
-from broker.protocol.message_set import count_messages, describe_fault
+from broker.protocol.codec import Fault
+from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import ANY_PARTITION, MultiProduceRequest, ProduceRequest
+from broker.server.checking import SetChecker, TooMuchToCheckError
 from broker.server.metrics import ProcessorMetrics
 from broker.topic import check_topic_name
 
@@ -26,6 +29,15 @@ logger = logging.getLogger(__name__)
 
 _TYPE_AND_TOPIC_LENGTH = struct.Struct(">hh")
 _FIRST_FAULTS = (Fault.PARTIAL, Fault.NONE)
+_SMALL_WRAPPER_BYTES = 4096
+
+
+class CheckedSet(NamedTuple):
+    """The whole and good messages of a set, out of so many bytes that were received."""
+
+    messages: Buffer
+    message_count: int
+    received_bytes: int
 
 
 class Appender:
@@ -34,7 +46,7 @@ class Appender:
     Args:
         logs: where the logs are.
         metrics: where to count.
-        max_message_bytes: the largest outer payload taken.
+        checker: looks at the sets.
         max_topic_name_length: the longest topic name taken.
     """
 
@@ -42,57 +54,82 @@ class Appender:
         self,
         logs: LogManager,
         metrics: ProcessorMetrics,
+        checker: SetChecker,
         *,
-        max_message_bytes: int,
         max_topic_name_length: int,
     ) -> None:
         self._logs = logs
         self._metrics = metrics
-        self._max_message_bytes = max_message_bytes
+        self._checker = checker
         self._max_topic_name_length = max_topic_name_length
 
-    def append(self, topic: str, index: int, message_set: Buffer) -> tuple[Log, int]:
-        """Check one set and append its whole messages.
+    def begin_request(self) -> None:
+        """Start to deal with a request; all its sets are checked before any is appended."""
+        self._checker.begin_request()
+
+    def check(self, topic: str, index: int, message_set: Buffer) -> CheckedSet:
+        """Check one set, and nothing else; a partial message at its end is left out.
+
+        Args:
+            topic: where it should go.
+            index: the partition, or `ANY_PARTITION`.
+            message_set: as it came.
+
+        Raises:
+            InvalidTopicError: there can be no such topic.
+            InvalidMessageError: a message is bad, or the first one incomplete.
+            MessageSizeTooLargeError: a message is too large.
+            TooMuchToCheckError: somebody with more time has to do it.
+        """
+        try:
+            check_topic_name(topic, self._max_topic_name_length)
+            found = self._checker.scan(message_set)
+            if found.fault not in _FIRST_FAULTS or (found.fault and not found.valid_bytes):
+                raise InvalidMessageError(describe_fault(found.fault, found.valid_bytes))
+            limit = self._checker.max_message_bytes
+            if found.max_payload_bytes > limit:
+                raise MessageSizeTooLargeError(
+                    f"a message of {found.max_payload_bytes} bytes for topic '{topic}' is above "
+                    f"max.message.size={limit}"
+                )
+            count = self._checker.count_messages(message_set, found)
+        except BrokerError:
+            self._count_failure(topic, index)
+            raise
+        return CheckedSet(memoryview(message_set)[: found.valid_bytes], count, len(message_set))
+
+    def append(self, topic: str, index: int, checked: CheckedSet) -> tuple[Log, int]:
+        """Append the whole messages of a checked set.
 
         Args:
             topic: the topic; it is created if this is its first good set.
             index: the partition, or `ANY_PARTITION`.
-            message_set: as it came; a partial message at its end is left out.
+            checked: what `check` returned.
 
         Returns:
             The log and the base offset of the set in it.
 
         Raises:
-            InvalidTopicError, WrongPartitionError: there is no such partition.
-            InvalidMessageError: a message is bad, or the first one incomplete.
-            MessageSizeTooLargeError: a message is too large.
+            WrongPartitionError: there is no such partition.
             StorageError: the disk refuses.
         """
-        counters = None
         try:
-            check_topic_name(topic, self._max_topic_name_length)
-            found = scan(message_set)
-            if found.fault not in _FIRST_FAULTS or (found.fault and not found.valid_bytes):
-                raise InvalidMessageError(describe_fault(found.fault, found.valid_bytes))
-            if found.max_payload_bytes > self._max_message_bytes:
-                raise MessageSizeTooLargeError(
-                    f"a message of {found.max_payload_bytes} bytes for topic '{topic}' is above "
-                    f"max.message.size={self._max_message_bytes}"
-                )
-            message_count = count_messages(message_set, found)
             if index == ANY_PARTITION:
                 index = random.randrange(self._logs.partition_count(topic))
             log = self._logs.get_or_create(topic, index)
-            counters = self._metrics.topics[topic]
-            base_offset = log.append(memoryview(message_set)[: found.valid_bytes], message_count)
+            base_offset = log.append(checked.messages, checked.message_count)
         except BrokerError:
-            # a name that no log has would make the counters grow with every typing error
-            if counters or self._logs.get(topic, max(index, 0)):
-                self._metrics.topics[topic].failed_produce += 1
+            self._count_failure(topic, index)
             raise
-        counters.messages_in += message_count
-        counters.bytes_in += len(message_set)
+        counters = self._metrics.topics[topic]
+        counters.messages_in += checked.message_count
+        counters.bytes_in += checked.received_bytes
         return log, base_offset
+
+    def _count_failure(self, topic: str, index: int) -> None:
+        # a name that no log has would make the counters grow with every typing error
+        if self._logs.get(topic, max(index, 0)):
+            self._metrics.topics[topic].failed_produce += 1
 
 
 class ProduceHandler:
@@ -102,7 +139,7 @@ class ProduceHandler:
         appender: checks and appends.
         logs: where the logs are.
         metrics: where to count.
-        max_message_bytes: the largest outer payload taken.
+        checker: looks at the sets.
     """
 
     def __init__(
@@ -110,38 +147,56 @@ class ProduceHandler:
         appender: Appender,
         logs: LogManager,
         metrics: ProcessorMetrics,
-        *,
-        max_message_bytes: int,
+        checker: SetChecker,
     ) -> None:
         self._appender = appender
         self._logs = logs
         self._metrics = metrics
-        self._max_message_bytes = max_message_bytes
+        self._checker = checker
         self._log_of_head: dict[bytes, Log] = {}
 
-    def handle_run(self, frames: list[memoryview]) -> None:
+    def handle_run(self, frames: list[memoryview]) -> int:
         """Append the sets of produce requests that arrived one after another.
 
         Args:
             frames: produce requests without their size fields.
 
+        Returns:
+            How many were handled before the turn was over; at least one.
+
         Raises:
             BrokerError: a request is bad in a way that 0.7 answers by closing the connection.
                 What came before it is appended, it and what comes after is not.
+            TooMuchToCheckError: the first request takes too long; nothing was done.
         """
         started_s = time.perf_counter()
-        try:
-            if not self._append_together(frames):
-                for frame in frames:
-                    self._append_one(frame)
-        finally:
+        if self._append_together(frames):
             self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
+            return len(frames)
+        done_count = 0
+        try:
+            for frame in frames:
+                if done_count and self._checker.is_turn_over:
+                    break
+                self._append_one(frame)
+                done_count += 1
+        except TooMuchToCheckError:
+            if not done_count:
+                raise
+        except BrokerError:
+            done_count = len(frames)
+            raise
+        finally:
+            if done_count:
+                self._metrics.produce.record(time.perf_counter() - started_s, done_count)
+        return done_count
 
     def _append_together(self, frames: list[memoryview]) -> bool:
         """Append with one write for each partition, or append nothing and return False."""
         batches = _group(frames)
         if batches is None:
             return False
+        self._checker.begin_request()
         appends = []
         for head, batch in batches.items():
             log = self._log_of_head.get(head)
@@ -170,12 +225,14 @@ class ProduceHandler:
         # only where each set is one message do their ends show in a scan of all: a message cut
         # off at the end of one set must not be completed by the next
         for one in [message_set] if batch.are_single else sets:
-            found = scan(one)
-            if found.fault or found.max_payload_bytes > self._max_message_bytes:
-                return None
             try:
-                count += count_messages(one, found) if found.wrappers else found.entry_count
-            except InvalidMessageError:
+                found = self._checker.scan(one)
+                if found.fault or found.max_payload_bytes > self._checker.max_message_bytes:
+                    return None
+                if found.wrappers and len(message_set) > _SMALL_WRAPPER_BYTES * len(sets):
+                    return None  # one write for all saves little, and a turn may end in between
+                count += self._checker.count_messages(one, found)
+            except (InvalidMessageError, TooMuchToCheckError):
                 return None
         return message_set, count
 
@@ -193,27 +250,45 @@ class ProduceHandler:
     def _append_one(self, frame: memoryview) -> None:
         reader = Reader(frame)
         reader.int16()
-        request = ProduceRequest.decode(reader)
-        self._append_request(request)
-
-    def _append_request(self, request: ProduceRequest) -> None:
-        try:
-            self._appender.append(request.topic, request.index, request.message_set)
-        except MessageSizeTooLargeError as error:
-            logger.warning("dropped a message set: %s", error)
+        self._append(self._check([ProduceRequest.decode(reader)]))
 
     def handle_multi(self, request: MultiProduceRequest) -> None:
         """Append the sets of a multiproduce one after another.
 
         Raises:
-            BrokerError: an entry is bad; those before it stay appended.
+            BrokerError: an entry is bad; those before it are appended, those behind it are not.
+            TooMuchToCheckError: nothing was appended; somebody with more time has to do it.
         """
         started_s = time.perf_counter()
+        checked = self._check(request.produces)
         try:
-            for produce in request.produces:
-                self._append_request(produce)
+            self._append(checked)
         finally:
             self._metrics.produce.record(time.perf_counter() - started_s)
+
+    def _check(self, requests: Iterable[ProduceRequest]) -> list[_Checked]:
+        """Check sets up to the first bad one, which comes last with what is wrong with it."""
+        self._appender.begin_request()
+        checked: list[_Checked] = []
+        for request in requests:
+            try:
+                found = self._appender.check(request.topic, request.index, request.message_set)
+            except MessageSizeTooLargeError as error:
+                logger.warning("dropped a message set: %s", error)
+            except BrokerError as error:
+                return [*checked, (request, error)]
+            else:
+                checked.append((request, found))
+        return checked
+
+    def _append(self, checked: list[_Checked]) -> None:
+        for request, found in checked:
+            if isinstance(found, BrokerError):
+                raise found
+            self._appender.append(request.topic, request.index, found)
+
+
+_Checked = tuple[ProduceRequest, CheckedSet | BrokerError]
 
 
 class _Batch:

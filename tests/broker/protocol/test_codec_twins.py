@@ -129,6 +129,7 @@ def test_twins_when_given_what_a_wrapper_holds_then_unfold_it_alike(
 
     assert_alike(twins, lambda twin: twin.unfold(codec, payload))
     assert_alike(twins, lambda twin: twin.count_unfolded(codec, payload))
+    assert_alike(twins, lambda twin: twin.count_unfolded(codec, payload, max_bytes=len(inner) // 2))
 
 
 @pytest.mark.parametrize("attributes", range(256))

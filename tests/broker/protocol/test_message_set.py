@@ -146,7 +146,7 @@ def test_count_when_buffer_is_anything_then_is_that_of_decode_or_an_error(buffer
         with pytest.raises(InvalidMessageError):
             count_messages(buffer, found)
     else:
-        assert count_messages(buffer, found) == len(decoded.messages)
+        assert count_messages(buffer, found).message_count == len(decoded.messages)
 
 
 def test_entry_when_its_crc_is_wrong_then_is_given_and_not_valid() -> None:

@@ -55,7 +55,9 @@ class Twin(Protocol):
 
     def unfold(self, codec: Codec, payload: Buffer) -> list[bytes]: ...
 
-    def count_unfolded(self, codec: Codec, payload: Buffer) -> int: ...
+    def count_unfolded(
+        self, codec: Codec, payload: Buffer, *, max_bytes: int = 64 << 20
+    ) -> tuple[int, int]: ...
 
 
 def is_built() -> bool:

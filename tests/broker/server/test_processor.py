@@ -4,6 +4,7 @@ import logging
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
 
 import pytest
@@ -12,7 +13,7 @@ from broker.clock import SystemClock
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
 from broker.server.answer import Answer, Parked, Part
-from broker.server.handlers import Outcome
+from broker.server.handlers import Deferred, Outcome
 from broker.server.limits import PeerLog, QueuedBytes
 from broker.server.metrics import ProcessorMetrics
 from broker.server.processor import Processor
@@ -44,12 +45,14 @@ class Bench:
         clock = SystemClock()
         self.metrics = ProcessorMetrics(clock, 60.0)
         self.left: list[str] = []
+        self._worker = ThreadPoolExecutor(max_workers=1)
         self.processor = Processor(
             "processor-under-test",
             clock=clock,
             metrics=self.metrics,
             peer_log=PeerLog(clock),
             queued_bytes=QueuedBytes(1 << 20),
+            worker=self._worker,
             max_frame_bytes=1 << 20,
             max_idle_s=600,
             on_close=self.left.append,
@@ -58,9 +61,13 @@ class Bench:
         self._clients: list[socket.socket] = []
         self._is_running = False
 
-    def start(self, respond: Respond) -> None:
+    def start(self, respond: Respond, respond_later: Respond = lambda frame: None) -> None:
+        """Start the processor; frames it defers go to `respond_later`, in another thread."""
         self.handlers = ScriptedHandlers(respond)
-        self.processor.start(self.handlers)  # type: ignore[arg-type]  # stands in for the real ones
+        self.processor.start(
+            self.handlers,  # type: ignore[arg-type]  # stands in for the real ones
+            ScriptedHandlers(respond_later),  # type: ignore[arg-type]  # as well
+        )
         self._is_running = True
 
     def connect(self, name: str = "client") -> socket.socket:
@@ -78,6 +85,7 @@ class Bench:
     def stop(self) -> None:
         if self._is_running:
             self.stop_processor()
+        self._worker.shutdown()
         for client in self._clients:
             client.close()
 
@@ -360,3 +368,125 @@ def test_processor_when_it_ended_by_a_bug_then_new_connections_are_closed(
     assert late.recv(1) == b""
     assert broken.recv(1) == b""
     assert sorted(bench.left) == ["broken", "late", "old"]
+
+
+def deferring(frame: bytes) -> Outcome:
+    """Answer a frame, but leave it to the worker if it says so."""
+    return Deferred([memoryview(frame)]) if frame.startswith(b"slow") else Answer(frame)
+
+
+def test_deferred_when_it_takes_long_then_other_connections_are_served(bench: Bench) -> None:
+    may_go_on = threading.Event()
+
+    def work(frame: bytes) -> Outcome:
+        may_go_on.wait(20)
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    slow, other = bench.connect(), bench.connect()
+    slow.sendall(encode_frame(b"slow"))
+    other.sendall(encode_frame(b"other"))
+
+    assert other.recv(10) == b"other"
+    may_go_on.set()
+    assert slow.recv(10) == b"slow"
+
+
+def test_deferred_when_others_come_behind_it_then_answered_in_the_order_they_came(
+    bench: Bench,
+) -> None:
+    worked: list[bytes] = []
+
+    def work(frame: bytes) -> Outcome:
+        worked.append(frame)
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    client = bench.connect()
+    frames = [b"one.", b"slow two.", b"three.", b"slow four.", b"five.", b"six."]
+    client.sendall(b"".join(map(encode_frame, frames[:5])))
+    wait_until(lambda: len(worked) == 2, "the worker")
+    client.sendall(encode_frame(frames[5]))
+
+    found = b""
+    while len(found) < sum(map(len, frames)):
+        found += client.recv(100)
+    assert found == b"".join(frames)
+    assert bench.handlers.handled == frames
+
+
+def test_deferred_when_what_follows_is_no_request_then_is_answered_before_the_end(
+    bench: Bench,
+) -> None:
+    may_go_on = threading.Event()
+
+    def work(frame: bytes) -> Outcome:
+        may_go_on.wait(20)
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    client = bench.connect()
+    client.sendall(encode_frame(b"slow") + b"\xff" * 4)
+    wait_until(lambda: bench.metrics.bad_frames, "the bad frame")
+    may_go_on.set()
+
+    assert client.recv(10) == b"slow"
+    assert client.recv(10) == b""
+
+
+def test_deferred_when_the_client_leaves_then_the_work_is_done_and_nothing_else(
+    bench: Bench,
+) -> None:
+    may_go_on, is_done = threading.Event(), threading.Event()
+
+    def work(frame: bytes) -> Outcome | None:
+        may_go_on.wait(20)
+        is_done.set()
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    client, other = bench.connect("leaver"), bench.connect()
+    client.sendall(encode_frame(b"slow"))
+    client.close()
+    other.sendall(encode_frame(b"other"))
+    assert other.recv(10) == b"other"
+    may_go_on.set()
+
+    assert is_done.wait(20)
+    wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
+    other.sendall(encode_frame(b"other"))
+    assert other.recv(10) == b"other"
+
+
+def test_deferred_when_the_worker_fails_by_a_bug_then_only_its_connection_closes(
+    bench: Bench, expects_bugs: None
+) -> None:
+    def work(frame: bytes) -> Outcome:
+        raise ZeroDivisionError
+
+    bench.start(deferring, work)
+    broken, fine = bench.connect(), bench.connect()
+    broken.sendall(encode_frame(b"slow"))
+
+    assert broken.recv(1) == b""
+    fine.sendall(encode_frame(b"fine"))
+    assert fine.recv(10) == b"fine"
+
+
+def test_processor_when_stopped_while_a_worker_is_busy_then_stops(bench: Bench) -> None:
+    is_working, may_go_on = threading.Event(), threading.Event()
+
+    def work(frame: bytes) -> Outcome:
+        is_working.set()
+        may_go_on.wait(20)
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    client = bench.connect()
+    client.sendall(encode_frame(b"slow"))
+    assert is_working.wait(20)
+
+    bench.stop_processor()
+
+    assert client.recv(1) == b""
+    may_go_on.set()

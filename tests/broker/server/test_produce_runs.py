@@ -18,6 +18,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import ProduceRequest
+from broker.server.checking import SetChecker, TooMuchToCheckError
 from broker.server.metrics import ProcessorMetrics
 from broker.server.produce import Appender, ProduceHandler
 from tests.doubles import FakeClock
@@ -62,18 +63,19 @@ class Outcome:
     error: str | None
 
 
-def run(handle: Callable[[ProduceHandler], None]) -> Outcome:
+def run(handle: Callable[[ProduceHandler], object], *, turn_bytes: int | None = None) -> Outcome:
+    """Handle frames with handlers of their own, and look at what came of it."""
     with TemporaryDirectory() as directory:
         config = BrokerConfig(data_dir=Path(directory) / "data", num_partitions=2)
         clock = FakeClock()
         logs = LogManager(config, clock)
         logs.open()
         metrics = ProcessorMetrics(clock, 60.0)
-        appender = Appender(
-            logs, metrics, max_message_bytes=MAX_MESSAGE_BYTES, max_topic_name_length=255
-        )
-        handler = ProduceHandler(appender, logs, metrics, max_message_bytes=MAX_MESSAGE_BYTES)
+        checker = SetChecker(MAX_MESSAGE_BYTES, turn_bytes=turn_bytes)
+        appender = Appender(logs, metrics, checker, max_topic_name_length=255)
+        handler = ProduceHandler(appender, logs, metrics, checker)
         handler.handle_run([frame_of(topic, 0, b"") for topic in TOPICS[:2]])
+        checker.begin_turn()
         error = None
         try:
             handle(handler)
@@ -105,3 +107,22 @@ def test_handle_run_when_requests_come_together_then_as_one_after_the_other(
 ) -> None:
     together = run(lambda handler: handler.handle_run(run_of))
     assert together == run(one_by_one(run_of))
+
+
+@settings(max_examples=60, deadline=None)
+@given(runs, st.integers(1, 300))
+def test_handle_run_when_there_is_no_time_for_all_then_only_the_rest_is_left(
+    run_of: list[memoryview], turn_bytes: int
+) -> None:
+    done_counts: list[int] = []
+
+    def handle(handler: ProduceHandler) -> None:
+        try:
+            done_counts.append(handler.handle_run(run_of))
+        except TooMuchToCheckError:
+            done_counts.append(0)
+
+    limited = run(handle, turn_bytes=turn_bytes)
+    done_count = done_counts[0] if done_counts else len(run_of)
+
+    assert limited == run(one_by_one(run_of[:done_count]))
