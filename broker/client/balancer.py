@@ -222,12 +222,30 @@ class Balancer:
             for partition, feed in self._feeds.items()
             if wanted.get(partition) == feed.owned.thread_id
         }
+        kept -= self._drop_lost(kept)
         self._release(self._held - kept)
         gained = {one: thread for one, thread in wanted.items() if one not in kept}
         missing_count = self._claim(gained) if gained else 0
         if self._session.session_id != self._membership.session_id:
             raise RegistryUnreachableError("the registry session expired meanwhile")
         return missing_count
+
+    def _drop_lost(self, kept: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Drop the partitions that we believe to own without a node that says so; return them.
+
+        Somebody has taken the node away. Without one nothing of the partition is committed, so it
+        must be claimed anew.
+        """
+        lost = set(kept) - self._ownership.held(kept)
+        if lost:
+            logger.warning("owner nodes are gone: %s", ", ".join(map(str, sorted(lost))))
+            self._salvage(self._drop(lost))
+        return lost
+
+    def _salvage(self, lost: list[OwnedPartition]) -> None:
+        """Commit what was finished of partitions that are not ours any more, if it still holds."""
+        if self._settings.commits_on_release:
+            self._log_failure(lambda: self._committer.salvage(lost))
 
     def _ensure_member(self) -> None:
         """Register this process, if it is not; what it owned in a former session is lost."""
@@ -238,9 +256,7 @@ class Balancer:
             raise RegistryUnreachableError("the connection to ZooKeeper was lost again")
         if session_id != self._membership.session_id:
             logger.warning("session of %s expired", self._membership.consumer_id)
-            lost = self._drop(self._feeds.keys())
-            if self._settings.commits_on_release:
-                self._log_failure(lambda: self._committer.salvage(lost))
+            self._salvage(self._drop(self._feeds.keys()))
         self.register()
 
     def _release(self, partitions: Collection[TopicPartition]) -> None:

@@ -51,7 +51,7 @@ class Committer:
             self._commit({partition: due[partition] for partition in held})
 
     def salvage(self, owned: Iterable[OwnedPartition]) -> None:
-        """Commit positions of partitions whose session is gone, as far as they still hold.
+        """Commit positions of partitions whose owner nodes are gone, as far as they still hold.
 
         They do if nobody owns the partition, and nobody has committed for it since.
 

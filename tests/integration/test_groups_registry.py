@@ -213,6 +213,33 @@ def test_connector_when_its_id_node_is_deleted_then_registers_again(
     wait_until(lambda: nodes.exists(path), "the registration")
 
 
+def test_connector_when_an_owner_node_is_deleted_then_claims_it_again_and_commits(
+    join: Join, nodes: Registry, cluster: Cluster, topic: str
+) -> None:
+    load = Load(cluster, topic)
+    load.produce(2)
+    connector = join()
+    (stream,) = connector.create_message_streams({topic: 1})[topic]
+    given = [next(stream) for _ in range(16)]
+    owner = f"/consumers/{topic}/owners/{topic}/1-3"
+    wait_until(lambda: nodes.exists(owner), "the claim")
+
+    nodes.delete(owner)
+    stream.finish(given[-1])
+    connector.commit_offsets()  # notices that the node is gone
+
+    wait_until(lambda: nodes.exists(owner), "the second claim")
+    load.produce(1)
+    given += [next(stream) for _ in range(8)]
+    stream.finish(given[-1])
+    connector.commit_offsets()
+    assert len({(one[1], one[2]) for one in given}) == 24  # nothing twice, nothing left out
+    assert cluster.offsets(topic, topic) == {
+        one.name: max(next_offset for _, partition, _, next_offset, _ in given if partition == one)
+        for one in cluster.partitions(topic)
+    }
+
+
 def test_connector_when_a_broker_gets_more_partitions_of_a_topic_then_reads_them_too(
     join: Join, nodes: Registry, topic: str
 ) -> None:
