@@ -121,9 +121,12 @@ def reset(
     from pylogctl.partition_list import parse_partition_list
 
     if bool(topics) == all_topics:
-        raise UsageError("--topic or --all-topics must say what to reset, one of them")
+        raise UsageError(
+            "either --topic or --all-topics must say what to reset",
+            hints=[f"try: pylogctl group describe {group} --by topic"],
+        )
     if partition is not None and not topics:
-        raise UsageError("--partition needs --topic")
+        raise UsageError("--partition needs --topic TOPIC, not --all-topics")
     wanted = None if partition is None else parse_partition_list(partition)
     with open_observer(env, group) as observer:
         wait_for_nobody(env, observer.registry, [group], wait_inactive)
@@ -186,13 +189,12 @@ def carry_out(
     if not force:
         for group in groups:
             check_inactive(session, group, advice="stop them or use --wait-inactive")
+    needed = [one for one in changes if one.is_needed]
     if not executes:
-        env.note(
-            "nothing changed; this was a dry run" if execute else "nothing changed; add --execute"
-        )
+        advice = "this was a dry run" if execute else "add --execute"
+        env.note(f"nothing changed; {advice}" if needed else "nothing to change")
         _check_possible(changes)
         return
-    needed = [one for one in changes if one.is_needed]
     if needed:
         names = " and ".join(f"'{name}'" for name in groups)
         confirm(env, command, f"change {counted(len(needed), 'offset')} of group {names}?")
@@ -369,7 +371,7 @@ def _check_has_members(snapshot: GroupSnapshot) -> None:
         raise CliError(
             ExitStatus.NOT_FOUND,
             f"group '{snapshot.name}' has no members that could rebalance",
-            hints=[f"try: pylogctl group describe {snapshot.name}"],
+            hints=[f"start one, such as: pylogctl consume --group {snapshot.name}"],
             code="GROUP_EMPTY",
         )
 

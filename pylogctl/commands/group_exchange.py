@@ -17,7 +17,7 @@ from pylogctl.commands.group_changes import (
 )
 from pylogctl.commands.group_reads import READS
 from pylogctl.context import Environment
-from pylogctl.errors import CliError, UsageError
+from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import CONFIRM, DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, accepts
 from pylogctl.render import render
@@ -99,16 +99,16 @@ def export(
 )
 def import_offsets(
     env: Environment,
-    group: Annotated[
-        str | None,
-        typer.Argument(metavar="[GROUP]", help="Group, if the file is to be for another one."),
-    ] = None,
     file: Annotated[
         str,
         typer.Option(
             "--file", metavar="FILE", help="Offsets to read; - for stdin.", show_default=False
         ),
-    ] = "",
+    ],
+    group: Annotated[
+        str | None,
+        typer.Argument(metavar="[GROUP]", help="Group, if the file is to be for another one."),
+    ] = None,
     execute: Execute = False,
     force: Force = False,
     wait_inactive: WaitInactive = None,
@@ -123,9 +123,9 @@ def import_offsets(
     from pylogctl.groups.planning import by_group, plan_import, read_entries
     from pylogctl.groups.snapshot import check_name
 
-    if not file:
-        raise UsageError("missing --file FILE")
     entries = by_group(read_entries(env, file), group)
+    if not entries:
+        env.note(f"'{file}' has no offsets; nothing to change")
     for name in entries:
         check_name(name)
     with open_observer(env) as observer:
@@ -164,7 +164,7 @@ def clone(
     with open_observer(env, source) as observer:
         snapshot = observer.snapshot(source)
         warn_of_offsets(env, snapshot)
-        check_inactive(observer.registry, target, advice="nothing changed")
+        check_inactive(observer.registry, target, advice="give another name")
         _check_without_offsets(observer.snapshot(target), source)
         changes = copies(snapshot, target)
         if env.settings.dry_run:
@@ -173,8 +173,12 @@ def clone(
             raise conflict(unwritten)
     render(env, RESET, [change_record(one) for one in changes])
     if len(changes) < len(snapshot.offsets):
-        left_out = len(snapshot.offsets) - len(changes)
-        raise CliError(ExitStatus.PARTIAL, f"{left_out} offsets are no numbers; not copied")
+        raise CliError(
+            ExitStatus.PARTIAL,
+            f"{len(snapshot.offsets) - len(changes)} of {len(snapshot.offsets)} offsets are no "
+            "numbers; not copied",
+            hints=[f"try: pylogctl group describe {source}"],
+        )
 
 
 def _check_without_offsets(target: GroupSnapshot, source: str) -> None:

@@ -321,7 +321,7 @@ def verify(env: Environment, group: GroupArgument) -> None:
         raise CliError(
             ExitStatus.CORRUPT,
             f"group '{group}' has {counted(len(problems), 'problem')}",
-            hints=hints or ["it has no members"],
+            hints=hints or [f"it has no members; start one: pylogctl consume --group {group}"],
             code="GROUP_UNSOUND",
         )
     env.note(

@@ -41,14 +41,22 @@ def check_inactive(session: Session, group: str, *, advice: str) -> None:
     names = [member.consumer_id for member in read_members(session, group)]
     if not names:
         return
-    more = f" and {len(names) - _NAMED_MEMBERS} more" if len(names) > _NAMED_MEMBERS else ""
     raise CliError(
         ExitStatus.CONFLICT,
-        f"group '{group}' has {len(names)} active member{'' if len(names) == 1 else 's'}; {advice}",
-        hints=[f"members: {', '.join(names[:_NAMED_MEMBERS])}{more}"],
+        f"group '{group}' has {_active(names)}; {advice}",
+        hints=[_named(names)],
         code="GROUP_ACTIVE",
         details={"group": group, "members": names},
     )
+
+
+def _active(names: Sequence[str]) -> str:
+    return f"{len(names)} active member{'' if len(names) == 1 else 's'}"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED_MEMBERS} more" if len(names) > _NAMED_MEMBERS else ""
+    return f"members: {', '.join(names[:_NAMED_MEMBERS])}{more}"
 
 
 def await_inactive(
@@ -72,8 +80,8 @@ def await_inactive(
             names = [member.consumer_id for member in members]
             raise CliError(
                 ExitStatus.TIMEOUT,
-                f"group '{group}' still has {len(names)} active members after {timeout_s:g}s",
-                hints=[f"members: {', '.join(names[:_NAMED_MEMBERS])}"],
+                f"group '{group}' still has {_active(names)} after {timeout_s:g}s",
+                hints=[_named(names)],
                 code="GROUP_ACTIVE",
                 details={"group": group, "members": names},
             )
@@ -92,16 +100,31 @@ def apply(session: Session, changes: Iterable[Change], *, force: bool = False) -
         Those that were not written, as somebody else has changed the offset since it was read.
 
     Raises:
-        RegistryUnreachableError: no answer came in time; any of them may have been written.
+        CliError: the registry went away; any of them may have been written.
     """
     needed = {paths.offset(one.group, one.partition): one for one in changes if one.is_needed}
-    done = _replace(session, needed, force=force) | _create(session, needed)
-    if force:
-        # A node may have come or gone since it was read.
-        left = {path: one for path, one in needed.items() if path not in done}
-        done |= _create(session, left, anew=True) | _replace(session, left, force=True, anew=True)
-    done |= _remove(session, needed, force=force)
+    try:
+        done = _replace(session, needed, force=force) | _create(session, needed)
+        if force:
+            # A node may have come or gone since it was read.
+            left = {path: one for path, one in needed.items() if path not in done}
+            done |= _create(session, left, anew=True)
+            done |= _replace(session, left, force=True, anew=True)
+        done |= _remove(session, needed, force=force)
+    except RegistryUnreachableError as error:
+        raise _lost_midway(error, list(needed.values())) from error
     return [one for path, one in needed.items() if path not in done]
+
+
+def _lost_midway(error: RegistryUnreachableError, changes: Sequence[Change]) -> CliError:
+    groups = list(dict.fromkeys(one.group for one in changes))
+    return CliError(
+        ExitStatus.UNREACHABLE,
+        f"{error}; some of the {len(changes)} offsets may be changed, others not",
+        hints=[f"look again: pylogctl group describe {groups[0]}", "then repeat the command"],
+        code="REGISTRY_UNREACHABLE",
+        details={"groups": groups},
+    )
 
 
 def _replace(
@@ -228,7 +251,7 @@ def delete_group(session: Session, group: str) -> None:
     """Delete a group and all that is below it.
 
     Raises:
-        CliError: it has members.
+        CliError: it has members, or the registry went away and some of it is left.
         CoordinationError: the registry does not answer, or somebody makes nodes meanwhile.
     """
     advice = "stop them first"
@@ -237,8 +260,14 @@ def delete_group(session: Session, group: str) -> None:
         try:
             with suppress(RegistryNodeNotFoundError):
                 session.delete(path)
-        except RegistryUnreachableError:
-            raise
+        except RegistryUnreachableError as error:
+            raise CliError(
+                ExitStatus.UNREACHABLE,
+                f"{error}; group '{group}' is deleted in part",
+                hints=["repeat the command to delete the rest"],
+                code="REGISTRY_UNREACHABLE",
+                details={"groups": [group]},
+            ) from error
         except CoordinationError:
             check_inactive(session, group, advice=advice)
             raise

@@ -118,7 +118,7 @@ def _parse_lines(
         number, text = broken[0]
         shown = text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}..."
         others = ", ".join(str(number) for number, _ in broken[1:])
-        more = [f"so are {others}"] if others else []
+        more = [f"neither are these: {others}"] if others else []
         raise UsageError(
             f"{place.format(number)} is not an offset: '{shown}'",
             hints=[*more, "valid: /consumers/G/offsets/T/0-0:123, T 0-0 123, JSON lines, CSV"],

@@ -143,7 +143,9 @@ def plan_import(
                 changes |= _missing(snapshot, entry)
             for one in matching:
                 _check_current(snapshot, one, entry)
-                if there[one] or entry.offset is None:
+                if entry.checks_current and entry.offset is None and entry.current is None:
+                    changes[one] = planner.keep(one)  # the plan, too, was to leave it alone
+                elif there[one] or entry.offset is None:
                     changes[one] = planner.plan(one, ToEntries([entry]))
                 else:
                     changes[one] = planner.keep(one, _GONE, fails=True)

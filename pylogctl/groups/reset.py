@@ -171,7 +171,10 @@ def parse_spec(text: str, *, now_ms: int) -> ToSpec:
     Raises:
         UsageError: it is none, or it has an end.
     """
-    spec = parse_offset_spec([text], now_ms=now_ms)
+    try:
+        spec = parse_offset_spec([text], now_ms=now_ms)
+    except UsageError as error:
+        raise UsageError(error.message, hints=[_HINT]) from error
     ranges = [spec.default, *(offsets for _, offsets in spec.partitions)]
     if any(one.end is not None for one in ranges):
         raise UsageError(f"--to '{text}' has an end, but a group has only one position")
@@ -217,8 +220,10 @@ class Planner:
                 if stored is None or stored.offset is None:
                     return self.keep(partition, f"group '{other}' has no offset here")
                 return self.place(partition, stored.offset)
-        if current is None or current.offset is None:
+        if current is None:
             return self.keep(partition, "there is no offset to shift")
+        if current.offset is None:
+            return self.keep(partition, _not_a_number(current), fails=True)
         if isinstance(target, Shift):
             return self._shifted(partition, current.offset, target.by)
         return self._shifted_in_time(partition, current, target.delta_ms)
@@ -256,7 +261,7 @@ class Planner:
     def _to(self, partition: TopicPartition, offset: int, *notes: str) -> Change:
         current = self._offsets.get(partition)
         if current is not None and current.offset is None:
-            notes = (*notes, f"the current offset is no number: {current.text!r}")
+            notes = (*notes, _not_a_number(current))
         return Change(self._group, partition, current, offset, notes)
 
     def _to_position(self, partition: TopicPartition, position: Position | None) -> Change:
@@ -303,6 +308,10 @@ class Planner:
             return self.place(partition, max(end if found is None else found, offset))
         # The segment of that moment may lie ahead of a group that is far behind.
         return self.place(partition, min(start if found is None else found, offset))
+
+
+def _not_a_number(stored: StoredOffset) -> str:
+    return f"the current offset is no number: {stored.text!r}"
 
 
 class _Part:

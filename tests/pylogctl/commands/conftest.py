@@ -1,4 +1,4 @@
-"""Brokers as the commands meet them."""
+"""Brokers, and a registry, as the commands meet them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,11 @@ import pytest
 from broker import Broker
 from broker.protocol.primitives import INT16, INT32
 from broker.protocol.requests import FIRST_EXTENSION_TYPE
+from tests.broker.zk.conftest import java as java
+from tests.broker.zk.conftest import session as session
+from tests.broker.zk.conftest import zookeeper as zookeeper
+from tests.broker.zk.conftest import zookeeper_dir as zookeeper_dir
+from tests.broker.zk.conftest import zookeeper_server as zookeeper_server
 from tests.pylogctl.conftest import Invoke, Result
 
 
@@ -28,15 +33,21 @@ def record(result: Result) -> dict[str, Any]:
     return found
 
 
-class BrokerOf07:
-    """Passes on 0.7's requests to a broker, and hangs up on any other, as a true 0.7 broker does.
+class Proxy:
+    """Passes frames on to a server until one must not pass; then it hangs up.
 
     Args:
-        broker: answers the requests.
+        port: the server's.
+        passes: says of each frame of a client whether it may pass.
+        is_final: do not only hang up on that client then, but on everybody, for good.
     """
 
-    def __init__(self, broker: Broker) -> None:
-        self._target = ("127.0.0.1", broker.port)
+    def __init__(
+        self, port: int, passes: Callable[[bytes], bool], *, is_final: bool = False
+    ) -> None:
+        self._target = ("127.0.0.1", port)
+        self._passes = passes
+        self._is_final = is_final
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._threads: list[threading.Thread] = []
         self._sockets: list[socket.socket] = []
@@ -49,18 +60,14 @@ class BrokerOf07:
 
     def stop(self) -> None:
         """Hang up on everybody."""
-        for one in (self._listener, *self._sockets):
-            try:
-                one.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
+        _hang_up(self._listener, *self._sockets)
         for thread in list(self._threads):
             thread.join()
         for one in (self._listener, *self._sockets):
             one.close()
 
     def _start(self, work: Callable[..., None], *arguments: object) -> None:
-        thread = threading.Thread(target=work, args=arguments, name="broker-07")
+        thread = threading.Thread(target=work, args=arguments, name="proxy")
         self._threads.append(thread)
         thread.start()
 
@@ -80,7 +87,9 @@ class BrokerOf07:
             with client.makefile("rb") as requests:
                 while head := requests.read(INT32.size):
                     frame = requests.read(*INT32.unpack(head))
-                    if INT16.unpack_from(frame)[0] >= FIRST_EXTENSION_TYPE:
+                    if not self._passes(frame):
+                        if self._is_final:
+                            _hang_up(self._listener, *self._sockets)
                         break
                     server.sendall(head + frame)
         except OSError:
@@ -102,6 +111,21 @@ def _hang_up(*sockets: socket.socket) -> None:
             one.shutdown(socket.SHUT_RDWR)
         except OSError:
             continue
+
+
+class BrokerOf07(Proxy):
+    """Passes on 0.7's requests to a broker, and hangs up on any other, as a true 0.7 broker does.
+
+    Args:
+        broker: answers the requests.
+    """
+
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker.port, _is_of_07)
+
+
+def _is_of_07(frame: bytes) -> bool:
+    return int(INT16.unpack_from(frame)[0]) < FIRST_EXTENSION_TYPE
 
 
 @pytest.fixture

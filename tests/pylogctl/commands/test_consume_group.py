@@ -12,11 +12,6 @@ import pytest
 from broker import Broker, Codec, Registry
 from broker.zk import paths
 from broker.zk.session import Session
-from tests.broker.zk.conftest import java as java
-from tests.broker.zk.conftest import session as session
-from tests.broker.zk.conftest import zookeeper as zookeeper
-from tests.broker.zk.conftest import zookeeper_dir as zookeeper_dir
-from tests.broker.zk.conftest import zookeeper_server as zookeeper_server
 from tests.conftest import wait_until
 from tests.pylogctl.commands.test_consume import fill
 from tests.pylogctl.conftest import Invoke, Result, Spawn
@@ -215,7 +210,8 @@ def owners(session: Session, group: str, topic: str) -> set[bytes]:
     root = f"{paths.group(group)}/owners/{topic}"
     if not session.exists(root):
         return set()
-    return {session.get(f"{root}/{name}")[0] for name in session.children(root)}
+    found = session.get_many(f"{root}/{name}" for name in session.children(root))
+    return {value for value, _ in found.values()}
 
 
 @pytest.mark.parametrize(

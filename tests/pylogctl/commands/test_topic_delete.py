@@ -10,11 +10,6 @@ from broker import Broker
 from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.exit_status import ExitStatus
-from tests.broker.zk.conftest import java as java
-from tests.broker.zk.conftest import session as session
-from tests.broker.zk.conftest import zookeeper as zookeeper
-from tests.broker.zk.conftest import zookeeper_dir as zookeeper_dir
-from tests.broker.zk.conftest import zookeeper_server as zookeeper_server
 from tests.conftest import wait_until
 from tests.pylogctl.commands.test_topic import fill, rows
 from tests.pylogctl.conftest import Invoke, Result

@@ -94,7 +94,7 @@ def test_a_saved_plan_keeps_what_was_current() -> None:
 def test_a_broken_line_is_named_by_its_number(line: str) -> None:
     with pytest.raises(UsageError, match=r"line 2 of 'f' is not an offset: ") as caught:
         parse_entries(f"t 0-0 1\n{line}\nt 0-1 2\n{line}\n", "f")
-    assert caught.value.hints[0] == "so are 4"
+    assert caught.value.hints[0] == "neither are these: 4"
 
 
 def test_a_broken_row_of_csv_is_named_by_its_number() -> None:
