@@ -3,8 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+export BENCH_PEERS ?= build/peers
 
-.PHONY: quickstart setup lint types test bench docs clean
+.PHONY: quickstart setup lint types test bench bench-peers bench-setup docs clean
 
 quickstart: $(STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/quickstart.sh
@@ -29,7 +30,19 @@ test: lint types
 	$(BIN)/python -m pytest
 
 bench: $(STAMP)
-	$(BIN)/python -m tests.bench
+	mkdir -p build
+	$(BIN)/python -m tests.bench --output build/bench.json
+
+bench-peers: $(STAMP)
+	mkdir -p build
+	$(BIN)/python -m tests.bench limits peers --output build/bench-peers.json
+
+# What other brokers need beside their Debian packages; see docs/performance.md.
+bench-setup:
+	test -x $(BENCH_PEERS)/venv/bin/python || $(PYTHON) -m venv $(BENCH_PEERS)/venv
+	$(BENCH_PEERS)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/bench/peers.txt
+	mvn --quiet --batch-mode --file tests/bench/kafka.xml dependency:copy-dependencies \
+		-DincludeScope=runtime -DoutputDirectory=$(abspath $(BENCH_PEERS))/kafka
 
 docs: $(STAMP)
 	$(BIN)/python -m pylogctl.docgen

@@ -16,9 +16,12 @@ from tests.bench import (
     codec_loops,
     commands,
     fetch,
+    latency,
     library,
+    limits,
     machine,
     memory,
+    peers,
     pipes,
     produce,
     report,
@@ -26,6 +29,7 @@ from tests.bench import (
     verify,
 )
 from tests.bench.broker_process import REPOSITORY
+from tests.bench.charts import charts_of, write_charts
 from tests.bench.measure import Measurement, Plan
 
 Benchmark = Callable[[Plan], Iterator[Measurement]]
@@ -37,9 +41,12 @@ BENCHMARKS: dict[str, Benchmark] = {
     "library": library.run,
     "pipes": pipes.run,
     "verify": verify.run,
+    "latency": latency.run,
     "memory": memory.run,
     "start": start.run,
     "commands": commands.run,
+    "limits": limits.run,
+    "peers": peers.run,
 }
 
 
@@ -55,8 +62,13 @@ def main() -> None:
             print(report.line(one), file=sys.stderr, flush=True)
             measurements.append(one)
     print(report.table(measurements))
+    charts = charts_of(report.figures(measurements))
+    for chart in charts:
+        if chart.unit == "x":
+            print(f"\n{chart.title}\n\n{chart.markdown()}")
     if arguments.output is not None:
         report.write_json(arguments.output, facts, measurements)
+        write_charts(arguments.output.with_suffix(""), charts)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -70,7 +82,7 @@ def _parse_arguments() -> argparse.Namespace:
         default=Path(tempfile.gettempdir()),
         help="where data goes: some gigabytes in a full run",
     )
-    parser.add_argument("--output", type=Path, help="write the figures as JSON here")
+    parser.add_argument("--output", type=Path, help="write figures as JSON here, charts beside it")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.names if name not in BENCHMARKS]
     if unknown or arguments.repetitions < 1:

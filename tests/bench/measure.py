@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 BUDGET_S = 150.0
 """A run that takes longer is not repeated any more."""
@@ -49,6 +50,14 @@ class Goal:
         return f"{'<=' if self.is_most else '>='} {self.value:,g}"
 
 
+class Place(NamedTuple):
+    """Where a figure stands in a chart: bars if `x` is a name, a line if it is a number."""
+
+    chart: str
+    series: str
+    x: float | str
+
+
 @dataclass(frozen=True, slots=True)
 class Measurement:
     """The values of one figure, one for each repetition."""
@@ -57,6 +66,7 @@ class Measurement:
     unit: str
     values: Sequence[float]
     goal: Goal | None = None
+    place: Place | None = None
 
     @property
     def median(self) -> float:

@@ -26,9 +26,9 @@ def line(one: Measurement) -> str:
     return f"{one.name}: {_number(one.median)} {one.unit}"
 
 
-def write_json(path: Path, machine: dict[str, Any], measurements: Sequence[Measurement]) -> None:
-    """Write machine and measurements to a file."""
-    figures = [
+def figures(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
+    """Return measurements as a file of results has them."""
+    return [
         {
             "name": one.name,
             "unit": one.unit,
@@ -38,10 +38,16 @@ def write_json(path: Path, machine: dict[str, Any], measurements: Sequence[Measu
             "values": list(one.values),
             "goal": str(one.goal) if one.goal else None,
             "met": one.goal.is_met_by(one.median) if one.goal else None,
+            "place": one.place._asdict() if one.place else None,
         }
         for one in measurements
     ]
-    path.write_text(json.dumps({"machine": machine, "figures": figures}, indent=2) + "\n")
+
+
+def write_json(path: Path, machine: dict[str, Any], measurements: Sequence[Measurement]) -> None:
+    """Write machine and measurements to a file."""
+    document = {"machine": machine, "figures": figures(measurements)}
+    path.write_text(json.dumps(document, indent=2) + "\n")
 
 
 def _row(one: Measurement) -> list[str]:
