@@ -168,6 +168,18 @@ class ShuttingDownError(ServerError):
     code = 129
 
 
+class InvalidPatternError(ServerError):
+    """The pattern of a filtered read is too long, or no regular expression."""
+
+    code = 130
+
+
+class PatternTooSlowError(ServerError):
+    """The pattern of a filtered read takes too long over the messages it meets."""
+
+    code = 131
+
+
 NO_ERROR = 0
 
 ERROR_OF_CODE: dict[int, type[ServerError]] = {
@@ -184,6 +196,8 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
     56: StorageError,
     128: UnknownTopicError,
     129: ShuttingDownError,
+    130: InvalidPatternError,
+    131: PatternTooSlowError,
 }
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from broker.protocol import responses
 from broker.protocol.compression import Codec, compress
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.requests import (
     Acks,
     BaseRequest,
@@ -22,6 +23,7 @@ from broker.protocol.requests import (
     DeleteTopicRequest,
     ExtensionRequest,
     FetchRequest,
+    FilteredReadRequest,
     HelloRequest,
     Lookup,
     LookupRequest,
@@ -232,6 +234,17 @@ BASE_REQUESTS: dict[type[BaseRequest], st.SearchStrategy[BaseRequest]] = {
     OffsetsRequest: st.builds(OffsetsRequest, SHORT_STRING, INT32, INT64, INT32),
 }
 
+PAYLOAD_FILTERS = st.builds(
+    PayloadFilter, st.binary(max_size=12), ignore_case=st.booleans(), invert=st.booleans()
+)
+READS = st.builds(
+    ReadRequest,
+    INT32,
+    INT32,
+    INT32,
+    _tuples(st.builds(PartitionPosition, PARTITION, INT64, INT32)),
+)
+
 EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequest]] = {
     HelloRequest: st.just(HelloRequest()),
     PublishRequest: st.builds(
@@ -240,13 +253,8 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         INT32,
         _tuples(st.builds(PartitionSet, PARTITION, SET_BYTES)),
     ),
-    ReadRequest: st.builds(
-        ReadRequest,
-        INT32,
-        INT32,
-        INT32,
-        _tuples(st.builds(PartitionPosition, PARTITION, INT64, INT32)),
-    ),
+    ReadRequest: READS,
+    FilteredReadRequest: st.builds(FilteredReadRequest, READS, PAYLOAD_FILTERS),
     MetadataRequest: st.builds(MetadataRequest, st.none() | _tuples(SHORT_STRING)),
     LookupRequest: st.builds(
         LookupRequest,
@@ -271,6 +279,16 @@ HELLO_RESPONSES = st.builds(
 )
 PUBLISHED = st.builds(responses.Published, PARTITION, INT16, INT64, SHORT_STRING)
 READ_PARTS = st.builds(responses.ReadPart, PARTITION, INT16, INT64, INT64, SET_BYTES)
+FILTERED_PARTS = st.builds(
+    responses.FilteredPart,
+    PARTITION,
+    INT16,
+    INT64,
+    INT64,
+    INT64,
+    SHORT_STRING,
+    _tuples(st.builds(responses.Run, INT64, SET_BYTES)),
+)
 LOOKED_UP = st.builds(responses.LookedUp, PARTITION, INT16, INT64, INT64, INT64)
 
 

@@ -19,7 +19,6 @@ from broker.errors import (
 )
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import (
-    EXTENSION_VERSION,
     BaseRequest,
     ExtensionRequest,
     FetchRequest,
@@ -217,7 +216,7 @@ class Connection:
     def send_extension(self, request: ExtensionRequest) -> int:
         """Send an extension request; return the correlation id that its answer will have."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        header = RequestHeader(EXTENSION_VERSION, self._correlation_id, self._client_id)
+        header = RequestHeader(request.VERSION, self._correlation_id, self._client_id)
         self.send(encode_extension_request(request, header))
         return self._correlation_id
 

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from broker.errors import ProtocolError
 from broker.protocol.framing import encode_frame
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import (
     INT8,
     INT16,
@@ -45,7 +46,6 @@ class RequestType(IntEnum):
 
 
 FIRST_EXTENSION_TYPE = 64
-EXTENSION_VERSION = 0
 MAX_ITEMS = 32767
 """Partitions or topics in one of our requests; 0.7's own multi-requests can name as many."""
 
@@ -197,6 +197,7 @@ class HelloRequest:
     """Ask a broker who it is and what it understands."""
 
     TYPE: ClassVar[RequestType] = RequestType.HELLO
+    VERSION: ClassVar[int] = 0
 
     def encode(self) -> bytes:
         """Return the body."""
@@ -231,6 +232,7 @@ class PublishRequest:
     """
 
     TYPE: ClassVar[RequestType] = RequestType.PUBLISH
+    VERSION: ClassVar[int] = 0
 
     acks: Acks
     timeout_ms: int
@@ -276,6 +278,7 @@ class ReadRequest:
     """Read many partitions; wait up to `max_wait_ms` until `min_bytes` are there."""
 
     TYPE: ClassVar[RequestType] = RequestType.READ
+    VERSION: ClassVar[int] = 0
 
     max_wait_ms: int
     min_bytes: int
@@ -307,10 +310,31 @@ class ReadRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class FilteredReadRequest:
+    """A read that is answered with the entries that hold a wanted message, and no others."""
+
+    TYPE: ClassVar[RequestType] = RequestType.READ
+    VERSION: ClassVar[int] = 1
+
+    read: ReadRequest
+    payload_filter: PayloadFilter
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return self.read.encode() + self.payload_filter.encode()
+
+    @classmethod
+    def decode(cls, reader: Reader) -> FilteredReadRequest:
+        """Read the body."""
+        return cls(ReadRequest.decode(reader), PayloadFilter.decode(reader))
+
+
+@dataclass(frozen=True, slots=True)
 class MetadataRequest:
     """Ask for a broker's topics: those named, or all where `topics` is None."""
 
     TYPE: ClassVar[RequestType] = RequestType.METADATA
+    VERSION: ClassVar[int] = 0
 
     topics: tuple[str, ...] | None
 
@@ -358,6 +382,7 @@ class LookupRequest:
     """Ask for offsets of many partitions."""
 
     TYPE: ClassVar[RequestType] = RequestType.LOOKUP
+    VERSION: ClassVar[int] = 0
 
     lookups: tuple[PartitionLookup, ...]
 
@@ -387,6 +412,7 @@ class StatusRequest:
     """Ask for a broker's state and counters."""
 
     TYPE: ClassVar[RequestType] = RequestType.STATUS
+    VERSION: ClassVar[int] = 0
 
     def encode(self) -> bytes:
         """Return the body."""
@@ -403,6 +429,7 @@ class ShutdownRequest:
     """Ask a broker to shut down; `force` skips the wait for clients to move on."""
 
     TYPE: ClassVar[RequestType] = RequestType.SHUTDOWN
+    VERSION: ClassVar[int] = 0
 
     force: bool
 
@@ -421,6 +448,7 @@ class CreateTopicRequest:
     """Create a topic with a number of partitions on the broker asked."""
 
     TYPE: ClassVar[RequestType] = RequestType.CREATE_TOPIC
+    VERSION: ClassVar[int] = 0
 
     topic: str
     partition_count: int
@@ -440,6 +468,7 @@ class DeleteTopicRequest:
     """Delete a topic with all its logs on the broker asked."""
 
     TYPE: ClassVar[RequestType] = RequestType.DELETE_TOPIC
+    VERSION: ClassVar[int] = 0
 
     topic: str
 
@@ -460,6 +489,7 @@ ExtensionRequest = (
     HelloRequest
     | PublishRequest
     | ReadRequest
+    | FilteredReadRequest
     | MetadataRequest
     | LookupRequest
     | StatusRequest
@@ -475,17 +505,19 @@ BASE_REQUESTS: dict[int, type[BaseRequest]] = {
     RequestType.MULTIPRODUCE: MultiProduceRequest,
     RequestType.OFFSETS: OffsetsRequest,
 }
-EXTENSION_REQUESTS: dict[int, type[ExtensionRequest]] = {
-    RequestType.HELLO: HelloRequest,
-    RequestType.PUBLISH: PublishRequest,
-    RequestType.READ: ReadRequest,
-    RequestType.METADATA: MetadataRequest,
-    RequestType.LOOKUP: LookupRequest,
-    RequestType.STATUS: StatusRequest,
-    RequestType.SHUTDOWN: ShutdownRequest,
-    RequestType.CREATE_TOPIC: CreateTopicRequest,
-    RequestType.DELETE_TOPIC: DeleteTopicRequest,
+EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
+    (RequestType.HELLO, 0): HelloRequest,
+    (RequestType.PUBLISH, 0): PublishRequest,
+    (RequestType.READ, 0): ReadRequest,
+    (RequestType.READ, 1): FilteredReadRequest,
+    (RequestType.METADATA, 0): MetadataRequest,
+    (RequestType.LOOKUP, 0): LookupRequest,
+    (RequestType.STATUS, 0): StatusRequest,
+    (RequestType.SHUTDOWN, 0): ShutdownRequest,
+    (RequestType.CREATE_TOPIC, 0): CreateTopicRequest,
+    (RequestType.DELETE_TOPIC, 0): DeleteTopicRequest,
 }
+"""By type and version."""
 
 
 def _count(reader: Reader, item_bytes: int) -> int:

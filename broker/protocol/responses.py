@@ -224,6 +224,68 @@ def decode_read_response(reader: Reader) -> list[ReadPart]:
     ]
 
 
+class Run(NamedTuple):
+    """Entries that follow each other in a log, from a log offset on."""
+
+    offset: int
+    entries: Buffer
+
+
+class FilteredPart(NamedTuple):
+    """What a filtered read found in one partition.
+
+    `runs` are what was wanted before `next_offset`, where reading goes on. An `error`, which
+    `text` explains, is about that place.
+    """
+
+    partition: TopicPartition
+    error: int
+    high_watermark: int
+    log_start_offset: int
+    next_offset: int
+    text: str
+    runs: tuple[Run, ...]
+
+
+def encode_filtered_part_header(part: FilteredPart, run_count: int) -> bytes:
+    """Return what precedes a partition's runs in the answer to a filtered read."""
+    return b"".join(
+        (
+            encode_partition(part.partition),
+            INT16.pack(part.error),
+            INT64.pack(part.high_watermark),
+            INT64.pack(part.log_start_offset),
+            INT64.pack(part.next_offset),
+            encode_short_string(clip(part.text)),
+            INT32.pack(run_count),
+        )
+    )
+
+
+def encode_run(run: Run) -> bytes:
+    """Return one run of a filtered part."""
+    return b"".join((INT64.pack(run.offset), INT32.pack(len(run.entries)), run.entries))
+
+
+def decode_filtered_read_response(reader: Reader) -> list[FilteredPart]:
+    """Read the body of the answer to a filtered read; the entries are views on it."""
+    return [
+        FilteredPart(
+            decode_partition(reader),
+            reader.int16(),
+            reader.int64(),
+            reader.int64(),
+            reader.int64(),
+            reader.short_string(),
+            tuple(
+                Run(reader.int64(), reader.data(reader.int32()))
+                for _ in range(reader.count(INT32, 12))
+            ),
+        )
+        for _ in range(reader.count(INT32, 42))
+    ]
+
+
 class BrokerAddress(NamedTuple):
     """Where a broker listens."""
 

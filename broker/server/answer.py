@@ -71,7 +71,8 @@ class Parked:
     Args:
         answer: its place in the queue.
         attempt: returns the parts of the answer, or None while it has to wait; is told whether
-            the deadline has passed, and must then not return None.
+            the deadline has passed, and must then not return None, unless it has moved
+            `deadline_s` on.
         deadline_s: monotonic time when it is answered in any case.
         logs: whose high watermark it waits for.
         lingers: the client wants its connection kept until the broker is gone.

@@ -24,7 +24,6 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol.requests import (
     EXTENSION_REQUESTS,
-    EXTENSION_VERSION,
     Acks,
     CreateTopicRequest,
     DeleteTopicRequest,
@@ -325,8 +324,12 @@ class ExtensionHandler:
 
 
 def supported_versions() -> dict[int, tuple[int, int]]:
-    """Return the versions of every extension request this broker answers."""
-    return {int(one): (EXTENSION_VERSION, EXTENSION_VERSION) for one in EXTENSION_REQUESTS}
+    """Return the least and greatest version of every extension request this broker answers."""
+    versions: dict[int, tuple[int, int]] = {}
+    for request_type, version in EXTENSION_REQUESTS:
+        least, greatest = versions.get(request_type, (version, version))
+        versions[int(request_type)] = (min(least, version), max(greatest, version))
+    return versions
 
 
 def request_name(request_type: int) -> str:

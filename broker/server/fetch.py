@@ -147,23 +147,23 @@ class FetchHandler:
         """Answer a read now, or park it until it has enough or its time is up."""
 
         def attempt(is_last: bool) -> list[Part] | None:
-            if is_last or self._is_enough(request):
+            if is_last or self.is_enough(request):
                 return self._read_parts(request, header)
             return None
 
         parts = attempt(request.max_wait_ms <= 0)
         if parts is not None:
             return Answer(*parts)
-        logs = [self._log_of(position.partition) for position in request.positions]
+        logs = [self.log_of(position.partition) for position in request.positions]
         deadline_s = self._clock.monotonic_s() + request.max_wait_ms / 1000
         return Parked(Answer(), attempt, deadline_s, logs)
 
-    def _is_enough(self, request: ReadRequest) -> bool:
+    def is_enough(self, request: ReadRequest) -> bool:
         """Return whether waiting is of no use: there is what was asked for, or an error."""
         total_bytes = 0
         for position in request.positions:
             try:
-                log = self._log_of(position.partition)
+                log = self.log_of(position.partition)
             except ServerError:
                 return True
             available = log.high_watermark - position.offset
@@ -172,10 +172,13 @@ class FetchHandler:
             total_bytes += max(0, min(available, position.max_bytes))
         return total_bytes >= min(request.min_bytes, request.max_bytes)
 
-    def _log_of(self, partition: TopicPartition) -> Log:
+    def log_of(self, partition: TopicPartition) -> Log:
         """Return a partition's log, making it if only its topic is there.
 
         So a reader can wait for the first message of a partition.
+
+        Raises:
+            ServerError: this broker does not lead the partition, or has no such topic.
         """
         topic, index = partition.topic, partition.index
         if partition.home not in (-1, self._broker_id):
@@ -212,7 +215,7 @@ class FetchHandler:
     ) -> tuple[ReadPart, FileSlice | None]:
         partition = position.partition
         try:
-            log = self._log_of(partition)
+            log = self.log_of(partition)
         except ServerError as problem:
             return ReadPart(partition, problem.code, 0, 0, b""), None
         error = NO_ERROR

@@ -19,12 +19,12 @@ from broker.protocol.primitives import INT16, Reader
 from broker.protocol.requests import (
     BASE_REQUESTS,
     EXTENSION_REQUESTS,
-    EXTENSION_VERSION,
     FIRST_EXTENSION_TYPE,
     CreateTopicRequest,
     DeleteTopicRequest,
     ExtensionRequest,
     FetchRequest,
+    FilteredReadRequest,
     HelloRequest,
     LookupRequest,
     MetadataRequest,
@@ -44,6 +44,7 @@ from broker.server.answer import Answer, Parked
 from broker.server.checking import SetChecker, TooMuchToCheckError
 from broker.server.extension import ExtensionHandler, Host, request_name
 from broker.server.fetch import FetchHandler
+from broker.server.filtered_read import FilteredReadHandler
 from broker.server.produce import ProduceHandler
 
 _PRODUCE = INT16.pack(RequestType.PRODUCE)
@@ -86,6 +87,7 @@ class RequestHandlers:
         checker: what produce requests are checked with.
         produce: takes runs of produce requests.
         fetch: answers reads.
+        filtered: answers reads with a filter.
         extension: answers the rest of our own requests.
     """
 
@@ -95,12 +97,14 @@ class RequestHandlers:
         checker: SetChecker,
         produce: ProduceHandler,
         fetch: FetchHandler,
+        filtered: FilteredReadHandler,
         extension: ExtensionHandler,
     ) -> None:
         self._host = host
         self._checker = checker
         self._produce = produce
         self._fetch = fetch
+        self._filtered = filtered
         self._extension = extension
 
     def handle(self, frames: list[memoryview]) -> Iterator[tuple[int, Outcome]]:
@@ -164,12 +168,12 @@ class RequestHandlers:
     def _handle_extension(self, request_type: int, reader: Reader) -> Answer | Parked | None:
         header = RequestHeader.decode(reader)
         try:
-            if request_type not in EXTENSION_REQUESTS or header.version != EXTENSION_VERSION:
+            kind = EXTENSION_REQUESTS.get((request_type, header.version))
+            if kind is None:
                 raise UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
-            request = EXTENSION_REQUESTS[request_type].decode(reader)
-            return self._dispatch(request, header)
+            return self._dispatch(kind.decode(reader), header)
         except ServerError as error:
             return Answer(encode_extension_error(header.correlation_id, error.code, str(error)))
 
@@ -177,8 +181,8 @@ class RequestHandlers:
         match request:
             case PublishRequest():
                 return self._extension.publish(request, header)
-            case ReadRequest():
-                return self._fetch.read(request, header)
+            case ReadRequest() | FilteredReadRequest():
+                return self._read(request, header)
             case LookupRequest():
                 return self._extension.lookup(request, header)
             case MetadataRequest():
@@ -193,6 +197,13 @@ class RequestHandlers:
                 return self._extension.status(header)
             case ShutdownRequest():
                 return self._extension.shutdown(request, header)
+
+    def _read(
+        self, request: ReadRequest | FilteredReadRequest, header: RequestHeader
+    ) -> Answer | Parked:
+        if isinstance(request, FilteredReadRequest):
+            return self._filtered.read(request, header)
+        return self._fetch.read(request, header)
 
 
 def _end_of_produce_run(frames: list[memoryview], start: int) -> int:

@@ -23,6 +23,7 @@ from broker.server.acceptor import Acceptor, listen
 from broker.server.checking import TURN_BYTES, SetChecker
 from broker.server.extension import ExtensionHandler, supported_versions
 from broker.server.fetch import FetchHandler
+from broker.server.filtered_read import FilteredReadHandler
 from broker.server.handlers import RequestHandlers
 from broker.server.limits import ConnectionCount, PeerLog, QueuedBytes
 from broker.server.metrics import (
@@ -31,6 +32,7 @@ from broker.server.metrics import (
     stats_attributes,
     topic_attributes,
 )
+from broker.server.pattern_filter import PatternFilter
 from broker.server.processor import Processor
 from broker.server.produce import Appender, ProduceHandler
 
@@ -71,6 +73,7 @@ class Broker:
         # one thread: it computes, so more would only take turns, and its metrics take no lock
         self._check_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="check-worker")
         self._check_metrics = self._make_metrics()
+        self._pattern_filter = PatternFilter(self._clock, max_entry_bytes=config.max_request_bytes)
         self._software = f"pylogctl {metadata.version('pylogctl')}"
         self._started_ms = self._clock.time_ms()
         self._refuses_appends = False
@@ -177,17 +180,19 @@ class Broker:
         appender = Appender(
             self._logs, metrics, checker, max_topic_name_length=config.max_topic_name_length
         )
+        fetch = FetchHandler(
+            self._logs,
+            metrics,
+            self._clock,
+            broker_id=config.broker_id,
+            max_topic_name_length=config.max_topic_name_length,
+        )
         return RequestHandlers(
             self,
             checker,
             ProduceHandler(appender, self._logs, metrics, checker),
-            FetchHandler(
-                self._logs,
-                metrics,
-                self._clock,
-                broker_id=config.broker_id,
-                max_topic_name_length=config.max_topic_name_length,
-            ),
+            fetch,
+            FilteredReadHandler(fetch, self._pattern_filter, metrics, self._clock, processor.wake),
             ExtensionHandler(
                 self, self._logs, appender, metrics, self._clock, self._workers, processor.wake
             ),
@@ -272,6 +277,7 @@ class Broker:
             lingering += processor.stop()
         self._workers.shutdown()
         self._check_worker.shutdown()
+        self._pattern_filter.stop()
         self._logs.close()
         if self._registry is not None:
             self._registry.stop()

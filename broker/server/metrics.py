@@ -16,7 +16,14 @@ from broker.stats import WindowedStats
 class TopicCounters:
     """What went in and out of one topic."""
 
-    __slots__ = ("bytes_in", "bytes_out", "failed_fetch", "failed_produce", "messages_in")
+    __slots__ = (
+        "bytes_in",
+        "bytes_out",
+        "failed_fetch",
+        "failed_produce",
+        "messages_filtered_out",
+        "messages_in",
+    )
 
     def __init__(self) -> None:
         self.messages_in = 0
@@ -24,6 +31,7 @@ class TopicCounters:
         self.bytes_out = 0
         self.failed_produce = 0
         self.failed_fetch = 0
+        self.messages_filtered_out = 0
 
     def add(self, other: TopicCounters) -> None:
         """Add another processor's counts to these."""
@@ -32,15 +40,17 @@ class TopicCounters:
         self.bytes_out += other.bytes_out
         self.failed_produce += other.failed_produce
         self.failed_fetch += other.failed_fetch
+        self.messages_filtered_out += other.messages_filtered_out
 
     def as_attributes(self) -> dict[str, float]:
-        """Return the counts under 0.7's attribute names."""
+        """Return the counts under 0.7's attribute names; `MessagesFilteredOut` is ours."""
         return {
             "MessagesIn": self.messages_in,
             "BytesIn": self.bytes_in,
             "BytesOut": self.bytes_out,
             "FailedProduceRequest": self.failed_produce,
             "FailedFetchRequest": self.failed_fetch,
+            "MessagesFilteredOut": self.messages_filtered_out,
         }
 
 

@@ -307,13 +307,16 @@ class Processor:
         if not parked.attempt(is_last=False):
             connection.parked.add(parked)
             self._connection_of[parked] = connection
-            heapq.heappush(self._deadlines, (parked.deadline_s, next(self._order), parked))
+            self._watch_deadline(parked)
             self._forget_answered()
             parked.watch(self)
             # what it waits for may have come between the attempt and the watch
             if parked.attempt(is_last=False):
                 self._unpark(connection, parked)
         connection.queue(parked.answer)
+
+    def _watch_deadline(self, parked: Parked) -> None:
+        heapq.heappush(self._deadlines, (parked.deadline_s, next(self._order), parked))
 
     def _unpark(self, connection: Connection, parked: Parked) -> None:
         del self._connection_of[parked]
@@ -353,6 +356,9 @@ class Processor:
         while self._deadlines and self._deadlines[0][0] <= now_s:
             due.append(heapq.heappop(self._deadlines)[2])
         self._attempt_all(due, is_last=True)
+        for parked in due:
+            if parked in self._connection_of:  # it has put its deadline off
+                self._watch_deadline(parked)
         if now_s >= self._next_sweep_s:
             self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
             self._close_idle(now_s)

@@ -13,7 +13,6 @@ from broker.protocol import codec
 from broker.protocol.framing import SIZE_BYTES
 from broker.protocol.primitives import INT32
 from broker.protocol.requests import (
-    EXTENSION_VERSION,
     Acks,
     PartitionSet,
     PublishRequest,
@@ -23,7 +22,7 @@ from broker.protocol.requests import (
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
-_HEADER = RequestHeader(EXTENSION_VERSION, 1, "bench")
+_HEADER = RequestHeader(PublishRequest.VERSION, 1, "bench")
 _TIMEOUT_MS = 30_000
 _RECEIVE_BYTES = 1 << 16
 

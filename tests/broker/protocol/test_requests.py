@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from broker.errors import ProtocolError
 from broker.protocol import requests
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Reader
 from broker.protocol.requests import (
     MAX_ITEMS,
@@ -16,6 +17,7 @@ from broker.protocol.requests import (
     BaseRequest,
     ExtensionRequest,
     FetchRequest,
+    FilteredReadRequest,
     HelloRequest,
     LookupRequest,
     MetadataRequest,
@@ -48,16 +50,16 @@ def test_requests_when_listed_then_there_is_a_strategy_for_each() -> None:
 
 
 def test_request_types_when_listed_then_each_is_decoded_by_the_class_that_carries_it() -> None:
-    table = requests.BASE_REQUESTS | requests.EXTENSION_REQUESTS
-
-    assert {number: RequestType(number) for number in table} == {
-        number: kind.TYPE for number, kind in table.items()
-    }
-    assert table.keys() == set(RequestType)
+    assert {kind.TYPE: kind for kind in requests.BASE_REQUESTS.values()} == requests.BASE_REQUESTS
+    assert {
+        (kind.TYPE, kind.VERSION): kind for kind in requests.EXTENSION_REQUESTS.values()
+    } == requests.EXTENSION_REQUESTS
+    types = {number for number, _ in requests.EXTENSION_REQUESTS}
+    assert types | requests.BASE_REQUESTS.keys() == set(RequestType)
 
 
 def test_request_types_when_ours_then_start_where_07_cannot_reach() -> None:
-    assert min(requests.EXTENSION_REQUESTS) == requests.FIRST_EXTENSION_TYPE == 64
+    assert min(requests.EXTENSION_REQUESTS)[0] == requests.FIRST_EXTENSION_TYPE == 64
 
 
 @pytest.mark.parametrize("kind", BASE_REQUESTS)
@@ -286,4 +288,14 @@ def test_publish_when_encoded_then_has_the_layout_of_its_field_table() -> None:
         "00000001"  # one set
         "0001 74 00000002 00000001"  # topic, home, index
         "00000003 736574"  # set
+    )
+
+
+def test_filtered_read_when_encoded_then_is_the_read_and_the_filter_behind_it() -> None:
+    read = ReadRequest(1, 2, 3, ())
+    header = RequestHeader(FilteredReadRequest.VERSION, 5, "")
+    request = FilteredReadRequest(read, PayloadFilter(b"a.b", ignore_case=True, invert=True))
+
+    assert frame_of(encode_extension_request(request, header)) == (
+        struct.pack(">hhih", 66, 1, 5, 0) + struct.pack(">iiii", 1, 2, 3, 0) + b"\x03\0\0\0\x03a.b"
     )

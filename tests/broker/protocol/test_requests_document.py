@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import broker.protocol
 from broker.errors import ERROR_OF_CODE
 from broker.protocol.codec import MAX_NESTING
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of
+from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
 from broker.protocol.requests import EXTENSION_REQUESTS, Acks, Lookup, RequestType
+from broker.server.pattern_filter import KEPT_BYTES, LIMIT_S, SCAN_BYTES
 
 DOCUMENT = Path(broker.protocol.__path__[0], "REQUESTS.md").read_text(encoding="utf-8")
 
@@ -24,7 +27,7 @@ def test_types_when_listed_in_the_document_then_are_those_of_the_code() -> None:
     rows = rows_under("type | name | answered")
 
     assert {int(number): name for number, name, _ in rows} == {
-        int(number): RequestType(number).name for number in EXTENSION_REQUESTS
+        int(number): RequestType(number).name for number, _ in EXTENSION_REQUESTS
     }
 
 
@@ -32,8 +35,32 @@ def test_types_when_listed_in_the_document_then_each_has_a_section() -> None:
     headings = [line[3:] for line in DOCUMENT.splitlines() if line.startswith("## ")]
 
     assert [heading for heading in headings if heading[0].isdigit()] == [
-        f"{int(number)} {RequestType(number).name}" for number in EXTENSION_REQUESTS
+        f"{int(number)} {RequestType(number).name}"
+        for number, version in EXTENSION_REQUESTS
+        if version == 0
     ]
+
+
+def test_versions_when_beyond_0_then_are_described() -> None:
+    headings = re.findall(r"^(?:## (\d+) |### Version (\d+))", DOCUMENT, re.MULTILINE)
+    described = []
+    number = 0
+    for type_text, version_text in headings:
+        number = int(type_text or number)
+        described.append((number, int(version_text or 0)))
+
+    assert described == list(EXTENSION_REQUESTS)
+
+
+def test_filters_when_described_in_the_document_then_are_those_of_the_code() -> None:
+    assert f"at most {MAX_PATTERN_BYTES} bytes long" in DOCUMENT
+    assert "| flags | int8 | 1: ignore the case of ASCII letters; 2: the messages that" in DOCUMENT
+    assert PayloadFilter(b"", ignore_case=True).encode()[0] == 1
+    assert PayloadFilter(b"", invert=True).encode()[0] == 2
+    assert (SCAN_BYTES, KEPT_BYTES, LIMIT_S) == (4 << 20, 1 << 20, 5)
+    text = DOCUMENT.replace("\n", " ")
+    for limit in ("at most 4 MiB of the logs", "at most 1 MiB.", "for 5 seconds"):
+        assert limit in text
 
 
 def test_error_codes_when_listed_in_the_document_then_are_those_of_the_code() -> None:

@@ -21,6 +21,7 @@ from broker.protocol.primitives import MAX_SHORT_STRING_BYTES, Reader
 from broker.topic import TopicPartition
 from tests.broker.protocol.frames import frame_of
 from tests.strategies import (
+    FILTERED_PARTS,
     HELLO_RESPONSES,
     INT16,
     INT32,
@@ -31,6 +32,15 @@ from tests.strategies import (
     READ_PARTS,
     SET_BYTES,
 )
+
+
+def encode_filtered_parts(parts: list[responses.FilteredPart]) -> bytes:
+    """The body of the answer to a read with a filter, as a broker puts it together."""
+    return struct.pack(">i", len(parts)) + b"".join(
+        responses.encode_filtered_part_header(part, len(part.runs))
+        + b"".join(map(responses.encode_run, part.runs))
+        for part in parts
+    )
 
 
 def encode_read_parts(parts: list[responses.ReadPart]) -> bytes:
@@ -55,6 +65,11 @@ BODIES: dict[str, Coding] = {
         responses.decode_publish_response,
     ),
     "read": (st.lists(READ_PARTS, max_size=3), encode_read_parts, responses.decode_read_response),
+    "filtered read": (
+        st.lists(FILTERED_PARTS, max_size=3),
+        encode_filtered_parts,
+        responses.decode_filtered_read_response,
+    ),
     "metadata": (
         METADATA_RESPONSES,
         responses.MetadataResponse.encode,
@@ -124,6 +139,8 @@ def test_frame_when_random_then_only_broker_errors_are_raised(name: str, frame: 
         (responses.HelloResponse.decode, bytes(16)),
         (responses.decode_publish_response, b""),
         (responses.decode_read_response, b""),
+        (responses.decode_filtered_read_response, b""),
+        (responses.decode_filtered_read_response, b"\x00\x00\x00\x01" + bytes(38)),
         (responses.MetadataResponse.decode, bytes(2)),
         (responses.MetadataResponse.decode, bytes(6)),
         (responses.decode_lookup_response, b""),
@@ -146,7 +163,7 @@ def test_count_when_huge_or_negative_then_is_refused_without_allocating(
     assert peak_bytes < 1 << 20
 
 
-@pytest.mark.parametrize("name", ["publish", "read", "lookup"])
+@pytest.mark.parametrize("name", ["publish", "read", "filtered read", "lookup"])
 def test_count_when_one_more_item_is_promised_than_fits_then_the_count_is_refused(
     name: str,
 ) -> None:
@@ -154,6 +171,7 @@ def test_count_when_one_more_item_is_promised_than_fits_then_the_count_is_refuse
     empty_items: dict[str, tuple[object, ...]] = {
         "publish": responses.Published(partition, 0, 0, ""),
         "read": responses.ReadPart(partition, 0, 0, 0, b""),
+        "filtered read": responses.FilteredPart(partition, 0, 0, 0, 0, "", ()),
         "lookup": responses.LookedUp(partition, 0, 0, 0, 0),
     }
     _, encode, decode = BODIES[name]
@@ -269,4 +287,18 @@ def test_read_when_encoded_then_has_the_layout_of_its_field_table() -> None:
         "0001"  # error
         "000000000000012c 0000000000000064"  # high watermark, log start offset
         "00000005"  # set size
+    )
+
+
+def test_filtered_part_when_encoded_then_runs_follow_its_header() -> None:
+    partition = TopicPartition("t", 2, 1)
+    part = responses.FilteredPart(partition, 7, 900, 100, 500, "why", ())
+    run = responses.Run(300, b"entries")
+
+    assert responses.encode_filtered_part_header(part, 1) + responses.encode_run(run) == (
+        b"\0\x01t"
+        + struct.pack(">iihqqq", 2, 1, 7, 900, 100, 500)
+        + b"\0\x03why"
+        + struct.pack(">iqi", 1, 300, 7)
+        + b"entries"
     )

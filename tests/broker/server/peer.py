@@ -8,12 +8,14 @@ import socket
 from types import TracebackType
 from typing import Any
 
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import (
     Acks,
     BaseRequest,
     ExtensionRequest,
     FetchRequest,
+    FilteredReadRequest,
     MultiFetchRequest,
     OffsetsRequest,
     PartitionPosition,
@@ -27,11 +29,13 @@ from broker.protocol.requests import (
     encode_request,
 )
 from broker.protocol.responses import (
+    FilteredPart,
     Published,
     ReadPart,
     decode_document,
     decode_extension_response,
     decode_fetch_response,
+    decode_filtered_read_response,
     decode_multifetch_response,
     decode_offsets_response,
     decode_publish_response,
@@ -49,7 +53,7 @@ def partition(topic: str, index: int = 0, home: int = -1) -> TopicPartition:
 
 def extension_frame(request: ExtensionRequest, correlation_id: int = 1) -> bytes:
     """Return the frame of one of our own requests."""
-    return encode_extension_request(request, RequestHeader(0, correlation_id, "test"))
+    return encode_extension_request(request, RequestHeader(request.VERSION, correlation_id, "test"))
 
 
 def publish_request(
@@ -68,6 +72,24 @@ def read_request(
         min_bytes,
         max_bytes,
         (PartitionPosition(partition(topic), offset, max_bytes),),
+    )
+
+
+def filtered_request(
+    topic: str,
+    offset: int,
+    pattern: bytes | PayloadFilter,
+    *,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    max_bytes: int = 1 << 20,
+) -> FilteredReadRequest:
+    """Return a read of partition 0 with a filter."""
+    read = read_request(
+        topic, offset, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes
+    )
+    return FilteredReadRequest(
+        read, pattern if isinstance(pattern, PayloadFilter) else PayloadFilter(pattern)
     )
 
 
@@ -201,6 +223,22 @@ class Peer:
             topic, offset, max_wait_ms=max_wait_ms, min_bytes=min_bytes, max_bytes=max_bytes
         )
         (part,) = decode_read_response(self.call(request))
+        return part
+
+    def read_filtered(
+        self,
+        topic: str,
+        offset: int,
+        pattern: bytes | PayloadFilter,
+        *,
+        max_wait_ms: int = 0,
+        max_bytes: int = 1 << 20,
+    ) -> FilteredPart:
+        """Read what a pattern matches in partition 0 of a topic."""
+        request = filtered_request(
+            topic, offset, pattern, max_wait_ms=max_wait_ms, max_bytes=max_bytes
+        )
+        (part,) = decode_filtered_read_response(self.call(request))
         return part
 
     def status(self) -> dict[str, Any]:

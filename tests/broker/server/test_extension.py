@@ -29,6 +29,7 @@ from broker.protocol.requests import (
     MetadataRequest,
     PartitionLookup,
     RequestHeader,
+    RequestType,
     encode_extension_request,
 )
 from broker.protocol.responses import (
@@ -71,7 +72,9 @@ def test_hello_when_asked_then_tells_who_and_what(
     assert hello.broker_id == 5
     assert hello.software.startswith("pylogctl ")
     assert (hello.max_message_bytes, hello.max_request_bytes) == (1234, 56789)
-    assert hello.versions == {int(one): (0, 0) for one in EXTENSION_REQUESTS}
+    assert hello.versions == {
+        number: (0, 1 if number == RequestType.READ else 0) for number, _ in EXTENSION_REQUESTS
+    }
 
 
 @pytest.mark.parametrize("correlation_id", [0, -1, 2**31 - 1, -(2**31)])
@@ -399,6 +402,7 @@ def test_status_when_asked_for_then_has_the_managed_objects_of_0_7(peer: Peer) -
         "BytesOut": 2 * len(ONE),
         "FailedProduceRequest": 0,
         "FailedFetchRequest": 0,
+        "MessagesFilteredOut": 0,
     }
     assert metrics["BrokerTopicStat.events"] == metrics["BrokerAllTopicStat"]
     assert metrics["logs.events-0"] == {

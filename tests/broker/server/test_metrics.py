@@ -49,6 +49,7 @@ def test_topic_attributes_when_there_are_several_processors_then_by_topic_and_in
     shards[1].topics["events"].messages_in = 2
     shards[1].topics["audit"].bytes_out = 10
     shards[1].topics["audit"].failed_fetch = 1
+    shards[1].topics["audit"].messages_filtered_out = 4
     attributes = topic_attributes(shards)
     assert attributes["BrokerTopicStat.events"]["MessagesIn"] == 3
     assert attributes["BrokerTopicStat.audit"]["BytesOut"] == 10
@@ -58,6 +59,7 @@ def test_topic_attributes_when_there_are_several_processors_then_by_topic_and_in
         "BytesOut": 10,
         "FailedProduceRequest": 0,
         "FailedFetchRequest": 1,
+        "MessagesFilteredOut": 4,
     }
 
 

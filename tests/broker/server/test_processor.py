@@ -161,6 +161,31 @@ def test_parked_when_deadline_passes_then_attempted_for_the_last_time(bench: Ben
     assert client.recv(4) == b"late"
 
 
+def test_parked_when_it_puts_its_deadline_off_then_attempted_again_at_the_new_one(
+    bench: Bench,
+) -> None:
+    waiting: list[Parked] = []
+    attempts: list[bool] = []
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        attempts.append(is_last)
+        if attempts.count(True) == 3:
+            return [b"late"]
+        if is_last:
+            waiting[0].deadline_s = SystemClock().monotonic_s() + 0.02
+        return None
+
+    def respond(frame: bytes) -> Outcome:
+        waiting.append(parked(attempt, deadline_s=SystemClock().monotonic_s() + 0.02))
+        return waiting[0]
+
+    bench.start(respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"x"))
+    assert client.recv(4) == b"late"
+    assert attempts == [False, False, True, True, True]
+
+
 def test_parked_when_client_leaves_then_forgotten(bench: Bench) -> None:
     attempts: list[bool] = []
     waiting: list[Parked] = []
