@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export BENCH_PEERS ?= build/peers
 
-.PHONY: quickstart setup lint types test bench bench-peers bench-setup docs clean
+.PHONY: quickstart setup lint types test interop bench bench-peers bench-setup docs clean
 
 quickstart: $(STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/quickstart.sh
@@ -28,6 +28,12 @@ types: $(STAMP)
 
 test: lint types
 	$(BIN)/python -m pytest
+
+# Clients and brokers of other makes, from their registries; see docs/interop.md.
+PEERS ?= build/peers
+interop: $(STAMP)
+	$(BIN)/python -m tests.interop.fetch $(PEERS)
+	PYLOGCTL_PEERS=$(PEERS) $(BIN)/python -m pytest tests/interop
 
 bench: $(STAMP)
 	mkdir -p build

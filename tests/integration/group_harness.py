@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from broker.client.cluster import RegistryCluster
 from broker.client.connection import Connection
@@ -93,6 +93,15 @@ class Member:
         assert status == 0, self.log.read_text()
 
 
+class RunningBroker(Protocol):
+    """A broker process, of whatever make."""
+
+    port: int
+
+    def kill(self) -> None:
+        """End it at once."""
+
+
 class Cluster:
     """Broker processes on one registry.
 
@@ -112,7 +121,7 @@ class Cluster:
         self._directory = directory
         self._numbers = itertools.count()
         self.members: list[Member] = []
-        self.brokers: dict[int, BrokerProcess] = {}
+        self.brokers: dict[int, RunningBroker] = {}
         for broker_id in range(broker_count):
             self.start_broker(broker_id)
 
