@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from broker.client.subscription import threads_by_topic, topics_of
 from broker.errors import (
@@ -35,6 +35,8 @@ from broker.zk.values import (
 )
 
 logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 
 class Membership:
@@ -228,8 +230,7 @@ class GroupView:
         else:
             topics = list(self._subscription.stream_counts)
         threads = threads_by_topic(members, topics)
-        partitions = {topic: self._partitions(topic) for topic in topics}
-        return View(partitions, {topic: threads.get(topic, []) for topic in topics})
+        return View(self._partitions(topics), {topic: threads.get(topic, []) for topic in topics})
 
     def _members(self) -> dict[str, Subscription]:
         ids = self._children(paths.consumer_ids(self._group))
@@ -245,31 +246,49 @@ class GroupView:
             members[nodes[path]] = subscription
         return members
 
-    def _partitions(self, topic: str) -> list[TopicPartition]:
-        """Return a topic's partitions on all brokers that have registered it, live or not.
+    def _partitions(self, topics: Collection[str]) -> dict[str, list[TopicPartition]]:
+        """Return the partitions of topics on all brokers that have registered them, live or not.
 
         A broker's nodes go with its session, all of them; looking at its id node as well could
         only make members disagree that read at different times.
         """
-        partitions: list[TopicPartition] = []
-        for name in self._children(paths.topic(topic)):
-            path = f"{paths.topic(topic)}/{name}"
-            watch = self._watch("data", path)
+        homes = self._children_of_each([paths.topic(topic) for topic in topics])
+        nodes = {
+            f"{paths.topic(topic)}/{name}": (topic, name)
+            for topic in topics
+            for name in homes[paths.topic(topic)]
+        }
+        # one that went away meanwhile is missing, of which the watch on its parent tells
+        counts = self._read_watched("data", nodes, self._session.get_many)
+        partitions: dict[str, list[TopicPartition]] = {topic: [] for topic in topics}
+        for path, (topic, name) in nodes.items():
+            if path not in counts:
+                continue
             try:
-                value, _ = self._session.get(path, watch=watch)
-                count = decode_number(value, f"partition count in {path}")
+                count = decode_number(counts[path][0], f"partition count in {path}")
                 home = decode_number(name.encode(), f"broker id in {path}")
-            except RegistryNodeNotFoundError:
-                self._disarm("data", path)
-                continue  # it went away meanwhile, of which the watch on its parent tells
-            except RegistryUnreachableError:
-                self._disarm("data", path)
-                raise
             except CoordinationError as error:
                 logger.warning("%s; left out", error)
                 continue
-            partitions += [TopicPartition(topic, home, index) for index in range(count)]
+            partitions[topic] += [TopicPartition(topic, home, index) for index in range(count)]
         return partitions
+
+    def _children_of_each(self, node_paths: Collection[str]) -> dict[str, list[str]]:
+        """Return the children of nodes, and watch them; a node that is missing has none."""
+        found = self._read_watched("children", node_paths, self._session.children_many)
+        return {path: found[path] if path in found else self._children(path) for path in node_paths}
+
+    def _read_watched(
+        self, kind: str, node_paths: Collection[str], read: Callable[..., dict[str, _T]]
+    ) -> dict[str, _T]:
+        """Read nodes all at once, and watch those there are."""
+        try:
+            found = read(node_paths, watch=lambda path: self._watch(kind, path))
+        except CoordinationError:
+            self._disarm(kind, node_paths)
+            raise
+        self._disarm(kind, set(node_paths) - found.keys())
+        return found
 
     def _children(self, path: str) -> list[str]:
         """Return a node's children, and watch them, or else the node's coming into being."""
@@ -277,7 +296,7 @@ class GroupView:
             try:
                 found = read(path, watch=self._watch(kind, path))
             except CoordinationError as error:
-                self._disarm(kind, path)
+                self._disarm(kind, [path])
                 if not isinstance(error, RegistryNodeNotFoundError):
                     raise
             else:
@@ -296,9 +315,9 @@ class GroupView:
         return lambda: self._fire(kind, path)
 
     def _fire(self, kind: str, path: str) -> None:
-        self._disarm(kind, path)
+        self._disarm(kind, [path])
         self._on_change()
 
-    def _disarm(self, kind: str, path: str) -> None:
+    def _disarm(self, kind: str, node_paths: Collection[str]) -> None:
         with self._lock:
-            self._armed.discard((kind, path))
+            self._armed.difference_update((kind, path) for path in node_paths)

@@ -241,15 +241,15 @@ class Registry(Session):
             RegistryUnreachableError: no answer came in time.
         """
         live = set(self._live_broker_ids())
-        counts = {}
-        for broker_id in _numbers(self._children_if_any(paths.topic(topic))):
-            if broker_id in live:
-                path = paths.topic_broker(topic, broker_id)
-                try:
-                    counts[broker_id] = decode_number(self.get(path)[0], f"value of {path}")
-                except RegistryNodeNotFoundError:
-                    continue  # it went away meanwhile
-        return counts
+        nodes = {
+            paths.topic_broker(topic, broker_id): broker_id
+            for broker_id in _numbers(self._children_if_any(paths.topic(topic)))
+            if broker_id in live
+        }
+        return {
+            nodes[path]: decode_number(value, f"value of {path}")
+            for path, (value, _) in self.get_many(nodes).items()
+        }
 
     def _live_broker_ids(self) -> list[int]:
         return _numbers(self._children_if_any(paths.BROKER_IDS))

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
@@ -28,6 +28,7 @@ from broker.errors import (
     RegistryUnreachableError,
 )
 from broker.zk.failures import LOST_REQUEST, translated
+from broker.zk.node_stat import NodeStat, node_stat
 from broker.zk.paths import ConnectString, parse_connect_string, resolve
 
 logger = logging.getLogger(__name__)
@@ -40,30 +41,21 @@ DEFAULT_SESSION_TIMEOUT_MS = 6000
 DEFAULT_REQUEST_TIMEOUT_S = 10.0
 
 
+Watch = Callable[[], None]
+WatchOf = Callable[[str], Watch | None]
+"""Gives what to call when a node changes, None for nothing."""
+
+
+def _unwatched(_path: str) -> None:
+    """Have no node watched."""
+
+
 class SessionState(StrEnum):
     """What is known about the session."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
     LOST = "lost"
-
-
-class NodeStat(NamedTuple):
-    """What ZooKeeper knows about a node, apart from its value.
-
-    Times are milliseconds since 1970; `ephemeral_owner` is a session id, 0 for a persistent node.
-    """
-
-    czxid: int
-    mzxid: int
-    ctime_ms: int
-    mtime_ms: int
-    version: int
-    cversion: int
-    aversion: int
-    ephemeral_owner: int
-    data_length: int
-    children_count: int
 
 
 class Session:
@@ -170,7 +162,7 @@ class Session:
         finally:
             self._client.close()
 
-    def get(self, path: str, *, watch: Callable[[], None] | None = None) -> tuple[bytes, NodeStat]:
+    def get(self, path: str, *, watch: Watch | None = None) -> tuple[bytes, NodeStat]:
         """Return a node's value and what is known about it.
 
         Args:
@@ -186,40 +178,61 @@ class Session:
         value, stat = self._read(
             lambda: self._client.get_async(full, watch=_as_watcher(watch)), path
         )
-        return value, _node_stat(stat)
+        return value, node_stat(stat)
 
-    def get_many(self, node_paths: Iterable[str]) -> dict[str, tuple[bytes, NodeStat]]:
+    def get_many(
+        self, node_paths: Iterable[str], *, watch: WatchOf = _unwatched
+    ) -> dict[str, tuple[bytes, NodeStat]]:
         """Return values and stats of nodes, with all requests under way at once.
 
         Args:
             node_paths: absolute path below the chroot of each; those that do not exist are left
-                out of the answer.
+                out of the answer, and not watched.
+            watch: gives what to call, as for `get`, for each path.
 
         Raises:
             RegistryUnreachableError: no answer came in time.
         """
+        found = self._read_many(self._client.get_async, node_paths, watch)
+        return {path: (value, node_stat(stat)) for path, (value, stat) in found.items()}
+
+    def children_many(
+        self, node_paths: Iterable[str], *, watch: WatchOf = _unwatched
+    ) -> dict[str, list[str]]:
+        """Return the names of the children of nodes, sorted, with all requests under way at once.
+
+        Args:
+            node_paths: as for `get_many`.
+            watch: gives what to call, as for `children`, for each path.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time.
+        """
+        found = self._read_many(self._client.get_children_async, node_paths, watch)
+        return {path: sorted(names) for path, names in found.items()}
+
+    def _read_many(
+        self, start: Callable[..., Any], node_paths: Iterable[str], watch: WatchOf
+    ) -> dict[str, Any]:
         deadline_s = self._deadline_s()
-        full_paths = {path: resolve(self._address.chroot, path) for path in node_paths}
+        wanted = {
+            path: (resolve(self._address.chroot, path), _as_watcher(watch(path)))
+            for path in node_paths
+        }
         with self._translated("/"):
             while True:
                 self._await_connection(deadline_s)
-                pending = {path: self._client.get_async(full) for path, full in full_paths.items()}
+                pending = {path: start(full, watch=one) for path, (full, one) in wanted.items()}
+                found = {}
                 try:
-                    return self._collect(pending, deadline_s)
+                    for path, result in pending.items():
+                        with suppress(kazoo_errors.NoNodeError):
+                            found[path] = _answer(result, deadline_s)
                 except LOST_REQUEST:
                     continue
+                return found
 
-    def _collect(
-        self, pending: Mapping[str, Any], deadline_s: float
-    ) -> dict[str, tuple[bytes, NodeStat]]:
-        found = {}
-        for path, result in pending.items():
-            with suppress(kazoo_errors.NoNodeError):
-                value, stat = _answer(result, deadline_s)
-                found[path] = (value, _node_stat(stat))
-        return found
-
-    def exists(self, path: str, *, watch: Callable[[], None] | None = None) -> NodeStat | None:
+    def exists(self, path: str, *, watch: Watch | None = None) -> NodeStat | None:
         """Return what is known about a node, `None` if there is none.
 
         Args:
@@ -231,9 +244,9 @@ class Session:
         """
         full = resolve(self._address.chroot, path)
         stat = self._read(lambda: self._client.exists_async(full, watch=_as_watcher(watch)), path)
-        return None if stat is None else _node_stat(stat)
+        return None if stat is None else node_stat(stat)
 
-    def children(self, path: str, *, watch: Callable[[], None] | None = None) -> list[str]:
+    def children(self, path: str, *, watch: Watch | None = None) -> list[str]:
         """Return the names of a node's children, sorted.
 
         Args:
@@ -481,20 +494,5 @@ def _answer(result: Any, deadline_s: float) -> Any:
     return result.get(timeout=max(0.0, deadline_s - time.monotonic()))
 
 
-def _node_stat(stat: Any) -> NodeStat:
-    return NodeStat(
-        czxid=stat.czxid,
-        mzxid=stat.mzxid,
-        ctime_ms=stat.ctime,
-        mtime_ms=stat.mtime,
-        version=stat.version,
-        cversion=stat.cversion,
-        aversion=stat.aversion,
-        ephemeral_owner=stat.ephemeralOwner,
-        data_length=stat.dataLength,
-        children_count=stat.numChildren,
-    )
-
-
-def _as_watcher(watch: Callable[[], None] | None) -> Callable[[object], None] | None:
+def _as_watcher(watch: Watch | None) -> Callable[[object], None] | None:
     return None if watch is None else lambda _event: watch()

@@ -20,7 +20,8 @@ from pylogctl.render import Column, Document, Kind, render
 from pylogctl.tree import Command, new_app
 
 if TYPE_CHECKING:
-    from broker.zk.session import NodeStat, Session
+    from broker.zk.node_stat import NodeStat
+    from broker.zk.session import Session
 
 app = new_app("Look into the registry (ZooKeeper), or start one.")
 

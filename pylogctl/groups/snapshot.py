@@ -16,7 +16,8 @@ from broker.client.subscription import check_group_name, topics_of
 from broker.errors import ConfigError, CoordinationError, RegistryNodeNotFoundError
 from broker.topic import TopicPartition
 from broker.zk import paths
-from broker.zk.session import NodeStat, Session
+from broker.zk.node_stat import NodeStat
+from broker.zk.session import Session
 from broker.zk.values import (
     Subscription,
     decode_number,

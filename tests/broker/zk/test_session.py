@@ -232,6 +232,39 @@ def test_get_many_when_some_are_missing_then_gives_the_others(session: Session) 
     assert {path: value for path, (value, _) in found.items()} == {"/a/1": b"one", "/a/2": b"two"}
 
 
+def test_get_many_when_watched_then_each_that_exists_is_called_for_its_change(
+    session: Session,
+) -> None:
+    session.create("/a/1", b"one")
+    session.create("/a/2", b"two")
+    called = {path: threading.Event() for path in ("/a/1", "/a/2", "/a/3")}
+
+    session.get_many(called, watch=lambda path: called[path].set)
+    session.set("/a/2", b"new")
+    session.create("/a/3", b"three")
+
+    assert called["/a/2"].wait(WATCH_DEADLINE_S)
+    session.set("/a/1", b"new")
+    assert called["/a/1"].wait(WATCH_DEADLINE_S)
+    assert not called["/a/3"].is_set()
+
+
+def test_children_many_when_some_are_missing_then_gives_and_watches_the_others(
+    session: Session,
+) -> None:
+    session.create("/a/1/y")
+    session.create("/a/1/x")
+    session.create("/a/2")
+    called = {path: threading.Event() for path in ("/a/1", "/a/2", "/a/3")}
+
+    found = session.children_many(called, watch=lambda path: called[path].set)
+    session.create("/a/2/z")
+
+    assert found == {"/a/1": ["x", "y"], "/a/2": []}
+    assert called["/a/2"].wait(WATCH_DEADLINE_S)
+    assert not called["/a/1"].is_set()
+
+
 def test_set_many_when_a_version_differs_then_sets_only_the_others(session: Session) -> None:
     session.create("/a/1", b"one")
     session.create("/a/2", b"two")
