@@ -64,6 +64,10 @@ class ProducerClosedError(BrokerError):
     """A producer was closed: it takes no messages any more, or could not deliver one in time."""
 
 
+class DeliveryFailedError(BrokerError):
+    """Messages given to a producer were not delivered, and the program had not asked."""
+
+
 class MessageDroppedError(BrokerError):
     """A callback of an asynchronous producer failed over a message, or kept it to itself."""
 

@@ -318,7 +318,7 @@ class AuditedProducer:
         for delivery, topic, facts in self._pending:
             if not delivery.is_done:
                 still.append((delivery, topic, facts))
-            elif delivery.error is None:
+            elif not delivery.has_failed:
                 for time_ms, size in facts:
                     counter.note(topic, 1, size, time_ms)
         self._pending = still

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from broker.client.accumulator import Batch
-from broker.client.delivery import QueuedDelivery
+from broker.client.delivery import Failures, QueuedDelivery
 from broker.client.encoder import Packer
 from broker.errors import BrokerError, MessageDroppedError
 from broker.topic import TopicPartition
@@ -91,14 +91,20 @@ class Hooks:
         callbacks: what to run.
         packer: checks the messages that come out.
         route: queues an event by its topic and key.
+        failures: told of messages that were not delivered; None if a report is.
     """
 
     def __init__(
-        self, callbacks: ProducerCallbacks, packer: Packer, route: Callable[[Event], None]
+        self,
+        callbacks: ProducerCallbacks,
+        packer: Packer,
+        route: Callable[[Event], None],
+        failures: Failures | None,
     ) -> None:
         self._callbacks = callbacks
         self._packer = packer
         self._route = route
+        self._failures = failures
         self._kept: set[Origin] = set()  # changed by several threads, one element at a time
 
     def apply(self, partition: TopicPartition, batch: Batch) -> BrokerError | None:
@@ -148,7 +154,8 @@ class Hooks:
 
     def _delivery_of(self, partition: TopicPartition, event: Event) -> QueuedDelivery:
         """Return what is settled with an event: its origin's delivery, the first time."""
-        return self.take(event) or QueuedDelivery(partition, event.key, 1)
+        taken = self.take(event)
+        return taken or QueuedDelivery(partition, event.key, 1, failures=self._failures)
 
     def take(self, event: Event) -> QueuedDelivery | None:
         """Return the delivery that hangs on an event, which is the caller's to settle now."""

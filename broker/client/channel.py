@@ -104,13 +104,15 @@ class Channel:
                 raise
 
     def _fail_all(self, error: BrokerError) -> None:
+        """Give up all that is in flight; the error is raised, so the caller knows."""
         while self._in_flight:
-            self._fail_oldest(error)
+            self._fail_oldest(error).notice()
 
-    def _fail_oldest(self, error: BrokerError) -> None:
+    def _fail_oldest(self, error: BrokerError) -> Delivery:
         _, delivery = self._in_flight.popleft()
-        delivery.error = error
+        delivery.fail(error)
         self._note_done(delivery)
+        return delivery
 
     def _note_done(self, delivery: Delivery) -> None:
         delivery.is_done = True

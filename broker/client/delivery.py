@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from broker.errors import BrokerError, RequestTimeoutError
+from broker.errors import BrokerError, DeliveryFailedError, RequestTimeoutError
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
@@ -70,22 +70,106 @@ def reports_of(
     return reports
 
 
+class Failures:
+    """How many deliveries have failed and nobody knows; safe for several threads.
+
+    Remembers none of them, as there may be many while a broker is away.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # guards the fields, and `counted_in` of deliveries
+        self._round = 1  # until `take`; a delivery is counted in one of them
+        self._count = 0
+        self._first: BrokerError | None = None
+
+    def add(self, delivery: Delivery, error: BrokerError) -> None:
+        """Count a delivery that has failed, once until it is noticed."""
+        with self._lock:
+            if delivery.counted_in != self._round:
+                delivery.counted_in = self._round
+                self._count += 1
+                self._first = self._first or error
+
+    def notice(self, delivery: Delivery) -> None:
+        """Stop counting a delivery, as somebody knows."""
+        with self._lock:
+            if delivery.counted_in == self._round:
+                delivery.counted_in = 0
+                self._count -= 1
+                if not self._count:
+                    self._first = None
+
+    def take(self) -> DeliveryFailedError | None:
+        """Return what there is to raise, and forget it."""
+        with self._lock:
+            count, first, self._count, self._first = self._count, self._first, 0, None
+            self._round += 1
+        if first is None:
+            return None
+        error = DeliveryFailedError(
+            f"messages of {count} send{'s' * (count != 1)} were not delivered; "
+            f"the first failure: {first}"
+        )
+        error.__cause__ = first
+        return error
+
+
 class Delivery:
     """What becomes of the messages of one call, which go to one partition.
 
     `base_offset` is the offset of the first of them once it is acknowledged, -1 before, and for
-    brokers that do not tell; `error` is set if one could not be delivered; `message_set` is what
-    a synchronous producer sends.
+    brokers that do not tell; `message_set` is what a synchronous producer sends.
+
+    Args:
+        partition: where the messages go.
+        message_set: as they are sent.
+        failures: told if one could not be delivered, until that is noticed; None if somebody else
+            is told in any case.
     """
 
-    __slots__ = ("base_offset", "error", "is_done", "message_set", "partition")
+    __slots__ = (
+        "_error",
+        "_failures",
+        "base_offset",
+        "counted_in",
+        "is_done",
+        "message_set",
+        "partition",
+    )
 
-    def __init__(self, partition: TopicPartition, message_set: Buffer) -> None:
+    def __init__(
+        self, partition: TopicPartition, message_set: Buffer, failures: Failures | None = None
+    ) -> None:
         self.partition = partition
         self.message_set = message_set
         self.base_offset = -1
-        self.error: BrokerError | None = None
         self.is_done = False
+        self.counted_in = 0  # for `Failures`
+        self._error: BrokerError | None = None
+        self._failures = failures
+
+    @property
+    def error(self) -> BrokerError | None:
+        """Return why a message could not be delivered; the caller is taken to know then."""
+        self.notice()
+        return self._error
+
+    @property
+    def has_failed(self) -> bool:
+        """Say whether a message could not be delivered, for those who only count."""
+        return self._error is not None
+
+    def fail(self, error: BrokerError) -> None:
+        """Note that a message could not be delivered; the first reason stays."""
+        if self._error is None:
+            self._error = error
+        if self._failures is not None:
+            self._failures.add(self, error)
+
+    def notice(self) -> None:
+        """Note that somebody knows of the failure, if there is one."""
+        if self._failures is not None and self.counted_in:
+            self._failures.notice(self)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is done, and return whether it is.
@@ -106,8 +190,8 @@ class Delivery:
             RequestTimeoutError: it is not done in time (queued deliveries only).
         """
         self.wait(timeout_s)
-        if self.error is not None:
-            raise self.error
+        if (error := self.error) is not None:
+            raise error
         return self.base_offset
 
 
@@ -119,6 +203,7 @@ class QueuedDelivery(Delivery):
         key: what they were sent with.
         message_count: how many there are.
         changed: notified when deliveries are done; None for one that nobody waits for.
+        failures: see `Delivery`.
     """
 
     __slots__ = ("_changed", "_left_count", "key")
@@ -129,8 +214,9 @@ class QueuedDelivery(Delivery):
         key: bytes | None,
         message_count: int,
         changed: threading.Condition | None = None,
+        failures: Failures | None = None,
     ) -> None:
-        super().__init__(partition, b"")
+        super().__init__(partition, b"", failures)
         self.key = key
         self.is_done = not message_count
         self._left_count = message_count
@@ -140,8 +226,8 @@ class QueuedDelivery(Delivery):
         """Note what became of the next of its messages; by the thread that sends them."""
         if self.base_offset < 0:
             self.base_offset = offset
-        if error is not None and self.error is None:
-            self.error = error
+        if error is not None:
+            self.fail(error)
         self._left_count -= 1
         if not self._left_count:
             self.is_done = True

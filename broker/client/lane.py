@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from broker.client.accumulator import Accumulator, BatchRules, Parcel
 from broker.client.callbacks import Hooks
 from broker.client.connection import Connection
-from broker.client.delivery import OnDelivery, QueuedDelivery
+from broker.client.delivery import Failures, OnDelivery, QueuedDelivery
 from broker.client.link import Link, SendRules, retry_wait_s
 from broker.client.publisher import Publisher
 from broker.client.settlement import settle
@@ -83,6 +83,7 @@ class Lane:
         rules: how to queue.
         hooks: what batches are put through; None for nothing.
         on_delivery: told what became of messages.
+        failures: told of those that were not delivered; None if `on_delivery` is.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class Lane:
         rules: LaneRules,
         hooks: Hooks | None,
         on_delivery: OnDelivery | None,
+        failures: Failures | None,
     ) -> None:
         self._home = home
         self._link = link
@@ -103,6 +105,7 @@ class Lane:
         self._rules = rules
         self._hooks = hooks
         self._on_delivery = on_delivery
+        self._failures = failures
         self._accumulator = Accumulator(rules.batches)
         self._lock = threading.Lock()
         self._work = threading.Condition(self._lock)  # there may be something to take
@@ -135,7 +138,7 @@ class Lane:
             ProducerClosedError: the lane takes no more.
         """
         count = len(payloads)
-        delivery = QueuedDelivery(partition, key, count, self._changed)
+        delivery = QueuedDelivery(partition, key, count, self._changed, self._failures)
         accumulator = self._accumulator
         with self._lock:
             if self._is_refusing:

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from broker.client.channel import Channel
 from broker.client.cluster import Cluster, Connect
-from broker.client.delivery import Delivery, OnDelivery, reports_of
+from broker.client.delivery import Delivery, Failures, OnDelivery, reports_of
 from broker.client.encoder import Packer
 from broker.client.link import Link, SendRules
 from broker.client.routes import Routes
@@ -63,6 +63,7 @@ class DirectOutlet:
         max_in_flight: unacknowledged sets for each broker.
         waits: whether `put` waits for the acknowledgement.
         on_delivery: told what became of messages.
+        failures: told of messages that were not delivered if `on_delivery` is not.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class DirectOutlet:
         max_in_flight: int,
         waits: bool,
         on_delivery: OnDelivery | None,
+        failures: Failures,
     ) -> None:
         self._cluster = cluster
         self._connect = connect
@@ -85,6 +87,7 @@ class DirectOutlet:
         self._max_in_flight = max_in_flight
         self._waits = waits
         self._on_delivery = on_delivery
+        self._failures = failures
         self._channels: dict[int, Channel] = {}
 
     def put(self, topic: str, payloads: list[bytes], key: bytes | None) -> Delivery:
@@ -97,7 +100,7 @@ class DirectOutlet:
         partition = self._routes.choose(topic, key)
         message_set, is_wrapped = self._packer.pack(topic, payloads)
         if self._on_delivery is None:
-            delivery = Delivery(partition, message_set)
+            delivery = Delivery(partition, message_set, self._failures)
         else:
             delivery = SentDelivery(partition, message_set, payloads)
             delivery.key, delivery.is_wrapped = key, is_wrapped
@@ -109,7 +112,7 @@ class DirectOutlet:
         return delivery
 
     def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
-        """Send a ready message set; no reports are made of it."""
+        """Send a ready message set; what becomes of it is for the caller to ask."""
         delivery = Delivery(partition, message_set)
         self._channel(partition).send(delivery)
         return delivery

@@ -8,13 +8,14 @@ delivered means handed over, and `barrier` waits until the log has grown by what
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.delivery import Delivery, OnDelivery
+from broker.client.delivery import Delivery, Failures, OnDelivery
 from broker.client.encoder import Encoder, Packer, bytes_encoder
 from broker.client.link import NO_RECONNECT, ReconnectRule, SendRules
 from broker.client.outlet import DirectOutlet, Outlet
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Delivery", "Producer"]
 
+logger = logging.getLogger(__name__)
+
 DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
 
 
@@ -43,6 +46,9 @@ class Producer:
     returns when the broker has acknowledged, and raises if it does not. Windowed (made like this):
     `send` returns before that, `flush` waits. Asynchronous (`producer.type=async`): `send` only
     queues, and threads of the producer send; that way alone is safe for several threads at once.
+
+    Nothing is lost in silence: what was not delivered is reported to `on_delivery`, or raised by
+    a call, or told by the `Delivery`, or else `close` raises, as does leaving a `with` block.
 
     Args:
         cluster: where topics are; with `queueing` several threads ask it.
@@ -93,6 +99,7 @@ class Producer:
         callbacks: ProducerCallbacks | None = None,
     ) -> None:
         self._timeout_s = timeout_s
+        self._failures = Failures()
         self._resources = ExitStack()
         self._routes = Routes(cluster, partitioner, look_again_s=look_again_s)
         self._packer = Packer(
@@ -115,6 +122,7 @@ class Producer:
                 max_in_flight=max_in_flight,
                 waits=waits,
                 on_delivery=on_delivery,
+                failures=self._failures,
             )
         else:
             from broker.client.queued_outlet import QueuedOutlet  # late: commands need none
@@ -128,6 +136,7 @@ class Producer:
                 queueing=queueing,
                 callbacks=callbacks,
                 on_delivery=on_delivery,
+                failures=self._failures,
             )
 
     @classmethod
@@ -202,7 +211,12 @@ class Producer:
             if exc_type is None:
                 self.flush()
         finally:
-            self.close()
+            self._end(None)
+        failure = self._failures.take()
+        if failure is not None and exc_type is None:
+            raise failure
+        if failure is not None:
+            logger.error("%s", failure)  # another error is on its way to the program
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None = None) -> Delivery:
         """Send messages to one partition, in this order.
@@ -232,7 +246,7 @@ class Producer:
     def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
         """Send a ready message set to a partition, and wait for room in the window only.
 
-        No reports are made of it.
+        No reports are made of it, and `close` does not raise if it is refused: ask the delivery.
 
         Raises:
             BrokerUnreachableError, RequestTimeoutError: the broker is gone, also after retries.
@@ -296,7 +310,18 @@ class Producer:
         Args:
             timeout_s: after how long an asynchronous producer reports what is left as failed;
                 None for `socket.timeout.ms`. An attempt to connect may take a second more.
+
+        Raises:
+            DeliveryFailedError: messages were not delivered, and the program cannot know: there is
+                no `on_delivery`, no call has raised that, and nobody has asked their `Delivery`.
+                The producer is closed all the same.
         """
+        self._end(timeout_s)
+        failure = self._failures.take()
+        if failure is not None:
+            raise failure
+
+    def _end(self, timeout_s: float | None) -> None:
         try:
             self._outlet.close(timeout_s)
         finally:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 from broker.client.callbacks import Event, Hooks, ProducerCallbacks
 from broker.client.channel import Channel
 from broker.client.cluster import Cluster, Connect
-from broker.client.delivery import Delivery, OnDelivery, QueuedDelivery, Report
+from broker.client.delivery import Delivery, Failures, OnDelivery, QueuedDelivery, Report
 from broker.client.encoder import Packer
 from broker.client.lane import Lane, LaneRules, is_sender
 from broker.client.link import SendRules
@@ -40,6 +40,7 @@ class QueuedOutlet:
         queueing: how to queue.
         callbacks: what messages are put through; None for nothing.
         on_delivery: told what became of messages, by the threads that send.
+        failures: told of messages that were not delivered if `on_delivery` is not.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class QueuedOutlet:
         queueing: LaneRules,
         callbacks: ProducerCallbacks | None,
         on_delivery: OnDelivery | None,
+        failures: Failures,
     ) -> None:
         self._cluster = cluster
         self._connect = connect
@@ -62,7 +64,10 @@ class QueuedOutlet:
         self._queueing = queueing
         self._callbacks = callbacks
         self._on_delivery = on_delivery
-        self._hooks = None if callbacks is None else Hooks(callbacks, packer, self._route)
+        self._failures = None if on_delivery is not None else failures
+        self._hooks = None
+        if callbacks is not None:
+            self._hooks = Hooks(callbacks, packer, self._route, self._failures)
         self._lock = threading.Lock()
         self._lanes: dict[int, Lane] = {}
         self._is_closed = False
@@ -122,6 +127,7 @@ class QueuedOutlet:
                     rules=self._queueing,
                     hooks=self._hooks,
                     on_delivery=self._on_delivery,
+                    failures=self._failures,
                 )
                 lane.start()
                 self._lanes = {**self._lanes, partition.home: lane}  # read without the lock
@@ -133,7 +139,8 @@ class QueuedOutlet:
         (message,) = self._packer.payloads((event.message,))
         lane = self._lanes.get(partition.home) or self._new_lane(partition, is_closing=True)
         delivery = None if self._hooks is None else self._hooks.take(event)
-        lane.add(partition, message, delivery or QueuedDelivery(partition, event.key, 1))
+        delivery = delivery or QueuedDelivery(partition, event.key, 1, failures=self._failures)
+        lane.add(partition, message, delivery)
 
     def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
         """Refuse: what is in a ready set could not be reported message by message.
@@ -210,6 +217,7 @@ class QueuedOutlet:
         for origin in hooks.close():
             error = MessageDroppedError(f"a callback kept a message to {origin.partition}")
             origin.delivery.settle(-1, error)
+            origin.delivery.notice()  # keeping it was the program's own doing
             if self._on_delivery is not None:
                 key = origin.delivery.key
                 one = Report(origin.partition, -1, error, key, origin.message)

@@ -205,8 +205,7 @@ def _send(plan: LoopPlan, producer: Producer, pipe: Pipe[Any, Any]) -> Sent:
 
     threading.Thread(target=await_word, name="word", daemon=True).start()
     try:
-        return send_on_schedule(plan, producer, is_stopped=stopped.is_set)
+        with producer:
+            return send_on_schedule(plan, producer, is_stopped=stopped.is_set)
     except BrokerError as error:
         return NOTHING_SENT._replace(error=error)
-    finally:
-        producer.close()

@@ -198,9 +198,7 @@ def produce_load(
         BrokerError: a batch could not be delivered.
     """
     with ExitStack() as stack:
-        producers = [make_producer() for _ in range(plan.thread_count)]
-        for producer in producers:
-            stack.callback(producer.close)
+        producers = [stack.enter_context(make_producer()) for _ in range(plan.thread_count)]
         if plan.warmup_count:
             budget = Budget(plan.warmup_count)
             senders = [

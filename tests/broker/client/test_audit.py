@@ -54,8 +54,10 @@ class Sent:
     def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
         self.send_count += 1
         delivery = Delivery(TopicPartition(topic, 0, 0), b"")
-        delivery.is_done, delivery.error = True, self.error
-        if self.error is None:
+        delivery.is_done = True
+        if self.error is not None:
+            delivery.fail(self.error)
+        else:
             self.messages += [(topic, bytes(message)) for message in messages]
         return delivery
 

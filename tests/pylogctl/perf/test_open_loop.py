@@ -40,8 +40,9 @@ class StallingProducer:
         if len(self.sent) == self._stall_at:
             self.sleep(self._stall_s)
         delivery = Delivery(PARTITION, b"")
-        delivery.error = self.error
-        delivery.is_done = self.error is not None
+        if self.error is not None:
+            delivery.fail(self.error)
+            delivery.is_done = True
         return delivery
 
     def flush(self) -> None:

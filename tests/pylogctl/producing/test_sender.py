@@ -35,7 +35,8 @@ class Window:
 
     def settle(self, place: int, error: BrokerError | None = None) -> None:
         self.deliveries[place].is_done = True
-        self.deliveries[place].error = error
+        if error is not None:
+            self.deliveries[place].fail(error)
         self.deliveries[place].base_offset = 10 * place
 
     def flush(self) -> None:
