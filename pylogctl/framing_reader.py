@@ -116,27 +116,36 @@ class TextBuffer:
         self._overlap = len(delimiter) - 1
         self._chunks: list[bytes] = []
         self._tail = b""
+        self._counted_chunks = self._counted_lines = 0
         self.size = 0
         """Bytes in the buffer."""
-        self.line_count = 0
-        """About how many lines are whole; 0 if surely none is."""
+        self.has_line = False
+        """Whether a line is whole."""
 
     def add(self, chunk: bytes) -> None:
         """Put bytes behind what there is."""
         self._chunks.append(chunk)
         self.size += len(chunk)
-        self.line_count += chunk.count(self._delimiter)
-        if self._overlap:
+        if not self.has_line:
             seam = self._tail + chunk[: self._overlap]
-            self.line_count += seam.count(self._delimiter)
+            self.has_line = self._delimiter in chunk or self._delimiter in seam
+        if self._overlap:
             self._tail = (self._tail + chunk[-self._overlap :])[-self._overlap :]
+
+    def count_lines(self) -> int:
+        """Return about how many lines are whole: delimiters over a seam of chunks are left out."""
+        for chunk in self._chunks[self._counted_chunks :]:
+            self._counted_lines += chunk.count(self._delimiter)
+        self._counted_chunks = len(self._chunks)
+        return self._counted_lines
 
     def take(self) -> bytes:
         """Return all there is and forget it."""
         text = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         self._tail = b""
-        self.size = self.line_count = 0
+        self._counted_chunks = self._counted_lines = self.size = 0
+        self.has_line = False
         return text
 
     def skip_line(self, stream: ChunkReader, counted_bytes_max: int | None) -> tuple[int, bool]:
@@ -208,7 +217,7 @@ def read_delimited(
     number = position = 0
     while chunk := stream.read1(CHUNK_BYTES):
         buffer.add(chunk)
-        if buffer.line_count:
+        if buffer.has_line:
             *pieces, rest = buffer.take().split(delimiter)
             for piece in pieces:
                 number += 1

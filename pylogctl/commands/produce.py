@@ -179,7 +179,7 @@ def produce(  # the signature is the option table
             "--batch-messages",
             metavar="N",
             min=1,
-            help="Messages of a request at most. Default: 200.",
+            help="Messages of a request at most. Default: as many as --batch-bytes holds.",
             rich_help_panel="Limits",
         ),
     ] = None,

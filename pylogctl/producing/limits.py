@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from pylogctl.errors import CliError
 
+ANY_COUNT = (1 << 31) - 1
+"""As a number of messages: no limit."""
+
 
 class Limits(NamedTuple):
     """Sizes of messages and batches, and how long a batch may wait to become full."""

@@ -22,12 +22,12 @@ from pylogctl.escapes import unescape
 from pylogctl.framing import NO_FRAMING, Framing, FramingChoice, Shape, choose_framing
 from pylogctl.partition_list import PartitionPattern, parse_partition
 from pylogctl.producing.input_reader import STDIN
+from pylogctl.producing.limits import ANY_COUNT
 from pylogctl.units import Rate, parse_duration_s, parse_rate, parse_size
 
 if TYPE_CHECKING:
     from pylogctl.producing.audited_sink import AuditPlan
 
-DEFAULT_BATCH_MESSAGES = 200
 DEFAULT_BATCH_BYTES = 512 << 10
 DEFAULT_LINGER_S = 0.005
 _CODECS = {"0": Codec.NONE, "1": Codec.GZIP, "2": Codec.SNAPPY} | {
@@ -159,7 +159,7 @@ def make_plan(
     _check_records(env, given, sending, records)
     framing = _framing(given)
     config = _config(env, sending)
-    batch_messages = sending.batch_messages or DEFAULT_BATCH_MESSAGES
+    batch_messages = sending.batch_messages or ANY_COUNT
     batch_bytes = DEFAULT_BATCH_BYTES
     if sending.batch_bytes is not None:
         batch_bytes = parse_size(sending.batch_bytes)

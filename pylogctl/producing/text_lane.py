@@ -14,7 +14,7 @@ from broker.protocol.codec import encode_delimited as encode_text
 from broker.topic import TopicPartition
 from pylogctl.framing_reader import CHUNK_BYTES, TextBuffer, drop_oversize_line, too_large
 from pylogctl.producing.input_reader import Input, InputError, InputStopped
-from pylogctl.producing.limits import Limits, Quota, Refusals
+from pylogctl.producing.limits import ANY_COUNT, Limits, Quota, Refusals
 from pylogctl.producing.sender import Batch, Sender
 
 
@@ -89,24 +89,27 @@ class TextLane:
     def _add(self, chunk: bytes, reader: Input) -> None:
         buffer = self._buffer
         buffer.add(chunk)
-        if not buffer.line_count:
+        if not buffer.has_line:
             if buffer.size > self._limits.message_bytes + len(self._delimiter):
                 self._drop_line(reader)
             return
         if self._since_s is None:
             self._since_s = time.monotonic()
-        is_full = (
-            buffer.line_count >= self._limits.batch_messages
-            or buffer.size >= self._limits.batch_bytes
-        )
         # More lines in one go are cheaper, as long as there is no wait for them.
-        if buffer.size >= CHUNK_BYTES or (is_full and not reader.is_ready()):
+        if buffer.size >= CHUNK_BYTES or (self._is_full() and not reader.is_ready()):
             self._send_lines()
+
+    def _is_full(self) -> bool:
+        limits = self._limits
+        if self._buffer.size >= limits.batch_bytes:
+            return True
+        has_count = limits.batch_messages != ANY_COUNT
+        return has_count and self._buffer.count_lines() >= limits.batch_messages
 
     def _send_lines(self) -> None:
         """Send the whole lines in the buffer, as far as the quota goes."""
         self._since_s = None
-        while self._buffer.line_count and not self._quota.is_used_up():
+        while self._buffer.has_line and not self._quota.is_used_up():
             text, beyond = self._at_quota(self._buffer.take())
             rest = self._send_text(text) + beyond
             if rest:
