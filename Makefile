@@ -5,7 +5,8 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 export BENCH_PEERS ?= build/peers
 
-.PHONY: quickstart setup lint types test interop bench bench-peers bench-setup docs clean
+.PHONY: quickstart setup lint types test interop docs clean
+.PHONY: bench bench-peers bench-scale bench-page bench-setup
 
 quickstart: $(STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/quickstart.sh
@@ -42,6 +43,14 @@ bench: $(STAMP)
 bench-peers: $(STAMP)
 	mkdir -p build
 	$(BIN)/python -m tests.bench limits peers --output build/bench-peers.json
+
+bench-scale: $(STAMP)
+	mkdir -p build
+	$(BIN)/python -m tests.bench scale --output build/bench-scale.json
+
+# docs/performance.md with the figures of the runs there are.
+bench-page: $(STAMP)
+	$(BIN)/python -m tests.bench.page $(wildcard build/bench*.json)
 
 # What other brokers need beside their Debian packages; see docs/performance.md.
 bench-setup:

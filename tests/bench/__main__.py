@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tests.bench import (
@@ -30,7 +30,15 @@ from tests.bench import (
 )
 from tests.bench.broker_process import REPOSITORY
 from tests.bench.charts import charts_of, write_charts
-from tests.bench.measure import Measurement, Plan
+from tests.bench.measure import Measurement, Plan, merge
+from tests.bench.scale import (
+    brokers,
+    connections,
+    consumers,
+    log_size,
+    message_size,
+    partitions,
+)
 
 Benchmark = Callable[[Plan], Iterator[Measurement]]
 
@@ -48,19 +56,31 @@ BENCHMARKS: dict[str, Benchmark] = {
     "limits": limits.run,
     "peers": peers.run,
 }
+SCALE: dict[str, Benchmark] = {
+    "partitions": partitions.run_partitions,
+    "topics": partitions.run_topics,
+    "connections": connections.run,
+    "log-size": log_size.run,
+    "message-size": message_size.run,
+    "consumers": consumers.run,
+    "brokers": brokers.run,
+}
+"""How figures grow: run by these names, or all by the name `scale`."""
+_NAMES = f"of {', '.join(BENCHMARKS)} (all without a name), {', '.join(SCALE)}, or scale"
 
 
 def main() -> None:
     """Run the benchmarks named on the command line, or all."""
     arguments = _parse_arguments()
-    plan = Plan(arguments.quick, arguments.repetitions, arguments.directory)
+    plan = Plan(arguments.quick, arguments.repetitions, arguments.directory, arguments.log_gib)
     facts = machine.facts(REPOSITORY)
     print(", ".join(f"{name}: {value}" for name, value in facts.items()))
     measurements: list[Measurement] = []
-    for name in arguments.names or BENCHMARKS:
-        for one in BENCHMARKS[name](plan):
+    for run in _chosen(arguments.names, plan):
+        for one in run(plan):
             print(report.line(one), file=sys.stderr, flush=True)
             measurements.append(one)
+    measurements = merge(measurements)
     print(report.table(measurements))
     charts = charts_of(report.figures(measurements))
     for chart in charts:
@@ -71,9 +91,20 @@ def main() -> None:
         write_charts(arguments.output.with_suffix(""), charts)
 
 
+def _chosen(names: Sequence[str], plan: Plan) -> Iterator[Benchmark]:
+    """Give what is to be run; what does not repeat its points itself is run again and again."""
+    for name in names or BENCHMARKS:
+        if name in BENCHMARKS:
+            yield BENCHMARKS[name]
+        else:
+            yield from [one for key, one in SCALE.items() if name in (key, "scale")] * (
+                plan.repetitions
+            )
+
+
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__)
-    parser.add_argument("names", metavar="NAME", nargs="*", help=f"of {', '.join(BENCHMARKS)}")
+    parser.add_argument("names", metavar="NAME", nargs="*", help=_NAMES)
     parser.add_argument("--quick", action="store_true", help="small inputs")
     parser.add_argument("--repetitions", type=int, default=3, help="of each run (default 3)")
     parser.add_argument(
@@ -83,8 +114,11 @@ def _parse_arguments() -> argparse.Namespace:
         help="where data goes: some gigabytes in a full run",
     )
     parser.add_argument("--output", type=Path, help="write figures as JSON here, charts beside it")
+    parser.add_argument(
+        "--log-gib", type=int, default=4, help="largest log of log-size (default 4)"
+    )
     arguments = parser.parse_args()
-    unknown = [name for name in arguments.names if name not in BENCHMARKS]
+    unknown = [name for name in arguments.names if name not in (*BENCHMARKS, *SCALE, "scale")]
     if unknown or arguments.repetitions < 1:
         parser.error(f"no benchmark '{unknown[0]}'" if unknown else "--repetitions is at least 1")
     return arguments

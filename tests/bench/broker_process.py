@@ -22,7 +22,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class BrokerProcess:
-    """A running broker without a registry, broker id 0.
+    """A running broker without a registry, broker id 0 unless the properties say another.
 
     Args:
         directory: where its data, settings and log output are.
@@ -31,6 +31,7 @@ class BrokerProcess:
 
     def __init__(self, directory: Path, **properties: str) -> None:
         self.data = directory / "data"
+        self.id = int(properties.get("brokerid", "0"))
         settings = {"port": "0", "log.dir": str(self.data), **properties}
         path = directory / "broker.properties"
         path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))

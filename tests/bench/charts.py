@@ -33,16 +33,21 @@ class Chart:
         found = list(dict.fromkeys(x for points in self.series.values() for x in points))
         return sorted(found, key=lambda x: x if isinstance(x, int | float) else 0)
 
+    @property
+    def is_of_names(self) -> bool:
+        """Say whether x are names and not numbers."""
+        return any(isinstance(x, str) for x in self.xs)
+
+    @property
+    def is_drawable(self) -> bool:
+        """Say whether a chart tells more than a table: names by names are a table."""
+        return len(self.series) == 1 or not self.is_of_names
+
     def svg(self) -> str:
         """Return the chart as SVG."""
-        if all(isinstance(x, str) for x in self.xs):
-            values = {
-                f"{x}" if len(self.series) == 1 else f"{x}, {name}": points[x]
-                for name, points in self.series.items()
-                for x in self.xs
-                if x in points
-            }
-            return bars(self.title, self.unit, values)
+        if self.is_of_names:
+            (points,) = self.series.values()
+            return bars(self.title, self.unit, {str(x): y for x, y in points.items()})
         numbers = {
             name: [(float(x), y) for x, y in points.items()] for name, points in self.series.items()
         }
@@ -72,10 +77,11 @@ def charts_of(figures: Sequence[Mapping[str, Any]]) -> list[Chart]:
 
 
 def write_charts(directory: Path, charts: Sequence[Chart]) -> None:
-    """Write each chart to a file of its own."""
+    """Write each chart that can be drawn to a file of its own."""
     directory.mkdir(parents=True, exist_ok=True)
     for chart in charts:
-        (directory / f"{chart.slug}.svg").write_text(chart.svg(), encoding="utf-8")
+        if chart.is_drawable:
+            (directory / f"{chart.slug}.svg").write_text(chart.svg(), encoding="utf-8")
 
 
 def _x_text(x: float | str) -> str:

@@ -23,7 +23,7 @@ def run(plan: Plan) -> Iterator[Measurement]:
         found = []
         for _ in range(plan.repetitions):
             with running_broker(plan.directory) as broker:
-                found.append(end_to_end(broker, rate, plan.size(10, 2), size=200))
+                found.append(end_to_end([broker], rate, plan.size(10, 2), size=200))
         for name in _PERCENTILES:
             goal = Goal(5, is_most=True) if (rate, name) == (_GOAL_RATE, "p99_ms") else None
             percentile = name.removesuffix("_ms").replace("_", ".")
@@ -33,20 +33,20 @@ def run(plan: Plan) -> Iterator[Measurement]:
 
 
 def end_to_end(
-    broker: BrokerProcess, rate: float, seconds: float, *, size: int, options: Sequence[str] = ()
+    brokers: Sequence[BrokerProcess], rate: float, seconds: float, *, size: int
 ) -> dict[str, Any]:
-    """Return the record of one run on a topic of the broker.
+    """Return the record of one run on topic `latency`.
 
     Args:
-        broker: through which.
+        brokers: which have the topic's partitions, or one that will.
         rate: messages a second.
         seconds: how long to measure.
         size: of payloads, in bytes.
-        options: others of `perf e2e`.
     """
     command = [str(PYLOGCTL), "perf", "e2e", "latency", "--rate", f"{rate:g}/s"]
-    command += ["--broker", f"{broker.address.host}:{broker.address.port}", "--quiet"]
-    command += ["--duration", f"{seconds:g}s", "--size", str(size), "--output", "json", *options]
+    for broker in brokers:
+        command += ["--broker", f"{broker.address.host}:{broker.address.port}"]
+    command += ["--duration", f"{seconds:g}s", "--size", str(size), "--output", "json", "--quiet"]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=_TIMEOUT_S)
     (record,) = json.loads(done.stdout)["data"]
     result: dict[str, Any] = record

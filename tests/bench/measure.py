@@ -6,8 +6,8 @@ Owns repetition and its bound in time. Knows neither brokers nor tables.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -24,11 +24,13 @@ class Plan:
         is_quick: small inputs, for a look rather than a figure.
         repetitions: how often each run is repeated, time permitting; at least 1.
         directory: where data goes; each benchmark removes what it put there.
+        log_gib: how large a single log may become.
     """
 
     is_quick: bool
     repetitions: int
     directory: Path
+    log_gib: int = 4
 
     def size(self, full: int, quick: int) -> int:
         """Return the size of an input: `quick` in a quick run, else `full`."""
@@ -86,3 +88,13 @@ def repeat(plan: Plan, run: Callable[[], float]) -> list[float]:
 def repeat_rate(plan: Plan, amount: float, run: Callable[[], float]) -> list[float]:
     """Return what is done a second: `amount` over the seconds that `run` returns."""
     return [amount / elapsed_s for elapsed_s in repeat(plan, run)]
+
+
+def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
+    """Return one measurement for each name, with the values of all of that name."""
+    found: dict[str, Measurement] = {}
+    for one in measurements:
+        known = found.get(one.name)
+        values = one.values if known is None else [*known.values, *one.values]
+        found[one.name] = replace(one, values=values)
+    return list(found.values())

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.bench.charts import charts_of, write_charts
+from tests.bench.page import fill
 from tests.bench.svg import bars, lines, short
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -72,3 +73,24 @@ def test_charts_are_files_named_after_them(tmp_path: Path) -> None:
     (path,) = (tmp_path / "new").iterdir()
     assert path.name == "rate-in-out.svg"
     assert re.search(">we<", path.read_text())
+
+
+def test_names_by_names_are_a_table_only(tmp_path: Path) -> None:
+    (chart,) = charts_of([figure("t", "a", "x", 1.0), figure("t", "b", "x", 2.0)])
+    assert not chart.is_drawable
+    write_charts(tmp_path, [chart])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_page_gets_the_charts_there_are_and_keeps_the_others() -> None:
+    charts = {one.title: one for one in charts_of([figure("rate over x", "in", 1, 2.0)])}
+    page = (
+        "a\n<!-- machine -->\nold\n<!-- end -->\n<!-- chart: rate over x -->\n<!-- end -->\n"
+        "b\n<!-- chart: other -->\nkept\n<!-- end -->\n"
+    )
+    filled = fill(page, charts, {"cores": 2, "memory_gb": 8}, "folder")
+    assert "<!-- machine -->\nMeasured on: cores 2; memory gb 8.\n<!-- end -->" in filled
+    assert "| 1 | 2 |" in filled
+    assert "![rate over x](folder/rate-over-x.svg)" in filled
+    assert "kept" in filled
+    assert fill(filled, charts, {"cores": 2, "memory_gb": 8}, "folder") == filled
