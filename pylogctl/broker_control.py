@@ -6,7 +6,8 @@ Asks over the network; knows no command and writes nothing.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
@@ -34,10 +35,12 @@ class StatusAnswer(NamedTuple):
 
 
 class ShutdownStep(NamedTuple):
-    """A step of a broker's shutdown, and how long it took."""
+    """A step of a broker's shutdown, how long it took, and what there is to say about it."""
 
     name: str
     seconds: float
+    is_done: bool = True
+    note: str | None = None
 
 
 def find_broker(cluster: Cluster, broker_id: int | None) -> BrokerAddress:
@@ -60,7 +63,12 @@ def find_broker(cluster: Cluster, broker_id: int | None) -> BrokerAddress:
             code="BROKER_NOT_FOUND",
         )
     if not brokers:
-        raise CliError(ExitStatus.NOT_FOUND, "no broker is registered", code="BROKER_NOT_FOUND")
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            "no broker is registered",
+            hints=["start one: pylogctl broker start"],
+            code="BROKER_NOT_FOUND",
+        )
     if len(brokers) > 1:
         ids = ", ".join(str(address.id) for address in brokers)
         raise UsageError("missing ID: there are several brokers", hints=[f"brokers: {ids}"])
@@ -81,51 +89,55 @@ def ask_status(connect: Connect, address: BrokerAddress) -> StatusAnswer:
         connection.close()
 
 
-class ShutdownCall:
-    """A request to shut down, from asking to the end of the broker.
+def local_pid(document: Mapping[str, Any]) -> int | None:
+    """Return the process id of a broker if its process is one of this machine.
+
+    It is if the data directory it names is here, and this process has it open. An address says
+    nothing: it may be forwarded to another machine, or into a container.
 
     Args:
-        connection: to the broker; its timeout limits each of the two waits.
+        document: what it says of itself; empty for nothing.
     """
+    from broker.log.data_directory import holder_pid
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    pid: int | None = document.get("pid")
+    if pid is None or holder_pid(Path(document["data"])) != pid:
+        return None
+    return pid
 
-    def ask(self, *, force: bool) -> list[ShutdownStep]:
-        """Ask the broker to shut down, and wait until its logs are flushed.
 
-        Args:
-            force: do not wait for clients to move on.
+def shut_down(connection: Connection, *, force: bool) -> list[ShutdownStep]:
+    """Have a broker shut down, and wait until it has closed everything, this connection last.
 
-        Returns:
-            The steps it has taken.
+    Args:
+        connection: to the broker; its timeout limits the wait for the answer.
+        force: do not wait for clients to move on.
 
-        Raises:
-            CliError: it is a 0.7 broker, which cannot be asked.
-            RequestTimeoutError: it took too long.
-            BrokerUnreachableError: it is not there.
-        """
-        if self._connection.hello() is None:
-            raise CliError(
-                ExitStatus.UNSUPPORTED,
-                f"{self._connection.name} speaks Kafka 0.7 only and cannot be asked to stop",
-                hints=["send its process SIGTERM"],
-            )
-        answer = decode_document(self._connection.call(ShutdownRequest(force)))
-        return [ShutdownStep(step["step"], step["seconds"]) for step in json.loads(answer)]
+    Returns:
+        The steps it has taken.
 
-    def wait_for_end(self) -> None:
-        """Wait until the broker has closed everything, this connection last.
-
-        Raises:
-            RequestTimeoutError: it took too long.
-        """
-        try:
-            self._connection.receive()
-        except RequestTimeoutError:
-            raise
-        except BrokerUnreachableError:
-            return
+    Raises:
+        CliError: it is a 0.7 broker, which cannot be asked.
+        RequestTimeoutError: it took too long.
+        BrokerUnreachableError: it is not there, or ended without an answer.
+    """
+    if connection.hello() is None:
+        raise CliError(
+            ExitStatus.UNSUPPORTED,
+            f"{connection.name} speaks Kafka 0.7 only and cannot be asked to stop",
+            hints=["send its process SIGTERM, or name its pid file: --pid-file FILE"],
+        )
+    steps = json.loads(decode_document(connection.call(ShutdownRequest(force))))
+    try:
+        connection.receive()
+    except RequestTimeoutError:
+        raise
+    except BrokerUnreachableError:
+        pass  # the end that was waited for
+    return [
+        ShutdownStep(one["step"], one["seconds"], one.get("done", True), one.get("note"))
+        for one in steps
+    ]
 
 
 class RegisteredBroker(NamedTuple):

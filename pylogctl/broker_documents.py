@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pylogctl.render import Column, Document, Kind
 
 if TYPE_CHECKING:
-    from pylogctl.broker_control import RegisteredBroker, StatusAnswer
+    from pylogctl.broker_control import RegisteredBroker, ShutdownStep, StatusAnswer
 
 LIST = Document(
     "broker.list/1",
@@ -53,6 +53,8 @@ STOP = Document(
     (
         Column("step", "what was done"),
         Column("seconds", "how long it took", Kind.SECONDS),
+        Column("done", "whether it succeeded", Kind.BOOLEAN),
+        Column("note", "why it failed, or what else there is to say"),
     ),
     empty="",
 )
@@ -78,6 +80,11 @@ def status_record(answer: StatusAnswer) -> dict[str, Any]:
         "session": session.get("state"),
         "registered": session.get("is_registered"),
     }
+
+
+def stop_record(step: ShutdownStep) -> dict[str, Any]:
+    """Return the record of a step of a shutdown."""
+    return {"step": step.name, "seconds": step.seconds, "done": step.is_done, "note": step.note}
 
 
 def registered_record(broker: RegisteredBroker) -> dict[str, Any]:

@@ -287,8 +287,26 @@ def check_not_in_use(data_dir: Path) -> None:
         os.close(fd)
 
 
+def holder_pid(data_dir: Path) -> int | None:
+    """Return the id of the process that has a data directory open, None if none of ours can tell.
+
+    Args:
+        data_dir: a directory, perhaps not a data directory at all, or not on this machine.
+    """
+    try:
+        check_not_in_use(data_dir)
+    except LogLockedError:
+        words = _holder_words((data_dir / LOCK_NAME).read_bytes())
+        return int(words[0]) if words else None
+    return None
+
+
 def _describe_holder(fd: int) -> str:
-    words = os.pread(fd, 64, 0).decode(errors="replace").split()
-    if len(words) != 2:
-        return "another process"
-    return f"process {words[0]} (broker {words[1]})"
+    words = _holder_words(os.pread(fd, 64, 0))
+    return f"process {words[0]} (broker {words[1]})" if words else "another process"
+
+
+def _holder_words(content: bytes) -> list[str]:
+    """Return process id and broker id out of a lock file, nothing if it has no such content."""
+    words = content.decode(errors="replace").split()
+    return words if len(words) == 2 and all(map(str.isdecimal, words)) else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from threading import Lock
 
@@ -38,6 +38,9 @@ from broker.topic import TopicPartition, check_topic_name
 FIRST_RETENTION_DELAY_S = 60.0
 
 logger = logging.getLogger(__name__)
+
+Step = Callable[[str, Callable[[], None]], object]
+"""Takes a step of closing down, given its name and what does it."""
 
 
 class LogManager:
@@ -75,6 +78,7 @@ class LogManager:
         self._counts = PartitionCounts(config, self._directory)
         self._checkpointed: dict[LogKey, RecoveryPoint] = {}
         self._is_open = False
+        self._is_safe = False  # all is flushed, closed and checkpointed
 
     def open(self) -> list[Recovery]:
         """Take the data directory and load every log, recovering those not closed cleanly.
@@ -128,29 +132,51 @@ class LogManager:
         for task in self._tasks:
             task.start()
 
-    def close(self) -> None:
+    def close(self, step: Step | None = None) -> None:
         """Stop the threads, flush and close every log, and leave the directory marked clean.
 
         The marker is only written if everything was opened, flushed and checkpointed; a log that
         failed is recovered at the next start. Does nothing when not open.
+
+        Args:
+            step: takes each of the steps, given its name; a failure of one is for it to tell.
         """
         if not self._is_open:
             return
         self._is_open = False
+        take = step or _take_step
+        try:
+            take("close logs", self._stop_and_close)
+            take("checkpoint", self._write_last_checkpoint)
+            take("marker", self._mark_clean)
+        finally:
+            self._files.clear()
+            self._directory.unlock()
+
+    def _stop_and_close(self) -> None:
         for task in reversed(self._tasks):
             task.stop()
         self._flusher.stop()
         self._deletions.stop()
-        is_clean = self._close_logs()
+        self._is_safe = False
+        _do_with_all(self.logs(), Log.close)
+        self._is_safe = True
+
+    def _write_last_checkpoint(self) -> None:
         try:
             self.write_checkpoint()
-            if is_clean:
-                self._directory.mark_clean()
         except OSError as error:
-            logger.error("cannot mark %s clean: %s", self._config.data_dir, error)
-        finally:
-            self._files.clear()
-            self._directory.unlock()
+            self._is_safe = False
+            raise StorageError(f"cannot write the checkpoint: {error}") from error
+
+    def _mark_clean(self) -> None:
+        where = self._config.data_dir
+        if not self._is_safe:
+            raise StorageError(f"{where} is not marked clean: the next start recovers its logs")
+        try:
+            self._directory.mark_clean()
+        except OSError as error:
+            raise StorageError(f"cannot mark {where} clean: {error}") from error
 
     def get(self, topic: str, index: int) -> Log | None:
         """Return a partition's log, None if it has none yet.
@@ -338,14 +364,7 @@ class LogManager:
         Raises:
             StorageError: of the first log that failed, after all others were flushed.
         """
-        failures = []
-        for log in self.logs():
-            try:
-                log.flush()
-            except StorageError as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
+        _do_with_all(self.logs(), Log.flush)
 
     def apply_retention(self) -> None:
         """Remove the segments past retention, now."""
@@ -450,16 +469,30 @@ class LogManager:
         self._logs[topic, index] = log
         self._counts.note_partition(topic, index)
 
-    def _close_logs(self) -> bool:
-        """Close every log; return whether all of them are flushed."""
-        is_clean = True
-        for log in self.logs():
-            try:
-                log.close()
-            except StorageError as error:
-                logger.error("%s", error)
-                is_clean = False
-        return is_clean
+
+def _do_with_all(logs: Iterable[Log], action: Callable[[Log], object]) -> None:
+    """Do something with every log.
+
+    Raises:
+        StorageError: of the first that failed, after all others were dealt with.
+    """
+    failures = []
+    for log in logs:
+        try:
+            action(log)
+        except StorageError as error:
+            logger.error("%s", error)
+            failures.append(error)
+    if failures:
+        raise failures[0]
+
+
+def _take_step(name: str, action: Callable[[], None]) -> None:
+    """Take a step of closing; the next one is taken even if it fails."""
+    try:
+        action()
+    except StorageError as error:
+        logger.error("%s: %s", name, error)
 
 
 def _ignore_topic(_topic: str) -> None:

@@ -57,6 +57,10 @@ class Answer:
         self.bytes_in_memory = sum(len(p) for p in parts if not isinstance(p, FileSlice))
         self.parts = parts
 
+    def in_memory(self) -> bytes:
+        """Return the parts of a known answer that are no file slices, as one."""
+        return b"".join(part for part in self.parts or () if not isinstance(part, FileSlice))
+
 
 class Waker(Protocol):
     """The processor, as far as a parked request sees it."""

@@ -218,6 +218,11 @@ class Connection:
         return count > MAX_QUEUED_ANSWERS or (is_large and count > 1)
 
     @property
+    def next_parked(self) -> Parked | None:
+        """Return the parked request whose answer is the next to be sent, if that is so."""
+        return next((one for one in self.parked if one.answer is self._answers[0]), None)
+
+    @property
     def has_unsent(self) -> bool:
         """Return whether a known answer waits for room in the socket."""
         return bool(self._answers) and self._answers[0].parts is not None

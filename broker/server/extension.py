@@ -80,8 +80,11 @@ class Host(Protocol):
     def refuses_appends(self) -> bool:
         """Return whether the shutdown has come so far that nothing new is taken."""
 
-    def request_shutdown(self, *, force: bool, on_flushed: Callable[[bytes], None]) -> None:
-        """Start the shutdown; call back, from any thread, when all logs are flushed."""
+    def request_shutdown(self, *, force: bool) -> None:
+        """Start the shutdown, or have one that waits for clients wait no longer."""
+
+    def shutdown_report(self) -> bytes:
+        """Return the steps of the shutdown so far as a JSON array."""
 
 
 class _Waiting(NamedTuple):
@@ -303,24 +306,17 @@ class ExtensionHandler:
         return Answer(encode_extension_response(header.correlation_id, encode_document(document)))
 
     def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> Parked:
-        """Start the shutdown; answered, with the steps taken, once all logs are flushed."""
-        steps: list[bytes] = []
+        """Start the shutdown; answered, with all its steps, when nothing is left to be done."""
 
         def attempt(is_last: bool) -> list[Part] | None:
-            if not steps and not is_last:
+            if not is_last:
                 return None
-            body = encode_document(steps[0] if steps else b"[]")
+            body = encode_document(self._host.shutdown_report())
             return [encode_extension_response(header.correlation_id, body)]
 
+        self._host.request_shutdown(force=request.force)
         deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
-        parked = Parked(Answer(), attempt, deadline_s, [], lingers=True)
-
-        def on_flushed(document: bytes) -> None:
-            steps.append(document)
-            self._wake(parked)
-
-        self._host.request_shutdown(force=request.force, on_flushed=on_flushed)
-        return parked
+        return Parked(Answer(), attempt, deadline_s, [], lingers=True)
 
 
 def supported_versions() -> dict[int, tuple[int, int]]:

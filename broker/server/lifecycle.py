@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import resource
 import socket
 import threading
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
-from broker.errors import BrokerError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol.responses import BrokerAddress, HelloResponse
@@ -35,6 +32,7 @@ from broker.server.metrics import (
 from broker.server.pattern_filter import PatternFilter
 from broker.server.processor import Processor
 from broker.server.produce import Appender, ProduceHandler
+from broker.server.shutdown import Lingering, ShutdownSteps
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
@@ -78,12 +76,9 @@ class Broker:
         self._started_ms = self._clock.time_ms()
         self._refuses_appends = False
         self._phase = "starting"
-        self._steps: list[dict[str, Any]] = []
+        self._steps = ShutdownSteps(self._clock)
         self._shutdown_requested = threading.Event()
-        self._shutdown_lock = threading.Lock()
-        self._force = True
-        self._on_flushed: list[Callable[[bytes], None]] = []
-        self._flushed_document: bytes | None = None
+        self._is_forced = False
 
     @property
     def port(self) -> int:
@@ -202,73 +197,67 @@ class Broker:
         """Wait until a client asks for the shutdown; return whether one did."""
         return self._shutdown_requested.wait(timeout_s)
 
-    def request_shutdown(self, *, force: bool, on_flushed: Callable[[bytes], None]) -> None:
+    def request_shutdown(self, *, force: bool) -> None:
         """Have `wait_for_shutdown_request` return, so that the owner calls `stop`.
 
         Args:
-            force: do not wait for clients to move on.
-            on_flushed: called with the steps taken so far, as JSON, when all logs are flushed.
+            force: do not wait for clients to move on; ends such a wait as well.
         """
-        with self._shutdown_lock:
-            self._force = force
-            if self._flushed_document is None:
-                self._on_flushed.append(on_flushed)
-            else:
-                on_flushed(self._flushed_document)
+        self._is_forced |= force
         self._shutdown_requested.set()
+
+    def shutdown_report(self) -> bytes:
+        """Return the steps of the shutdown so far as a JSON array."""
+        return self._steps.document()
 
     def stop(self) -> None:
         """Shut down: deregister, let clients go, flush, write the marker, close.
 
         A shutdown that a client asked for waits for the other clients to move on, unless it was
-        forced; one by a signal does not. Can be called on a broker that never started, or whose
-        start failed; a second call does nothing.
+        forced; one by a signal does not. Who asked is told of all steps. Can be called on a broker
+        that never started, or whose start failed; a second call does nothing.
         """
         if self._phase in ("stopping", "stopped"):
             return
         self._phase = "stopping"
-        self._step("deregister", self._deregister)
-        if self._shutdown_requested.is_set() and not self._force:
-            self._step("wait for clients", self._wait_for_clients)
-        self._step("refuse appends", self._refuse_appends)
-        self._step("flush", self._logs.flush_all)
-        document = json.dumps(self._steps).encode()
-        with self._shutdown_lock:
-            self._flushed_document = document
-            for on_flushed in self._on_flushed:
-                on_flushed(document)
+        self._steps.run("deregister", self._deregister)
+        if self._shutdown_requested.is_set() and not self._is_forced:
+            self._steps.run("wait for clients", self._wait_for_clients)
+        self._steps.run("refuse appends", self._refuse_appends)
+        self._steps.run("flush", self._logs.flush_all)
         self._stop_everything()
         self._phase = "stopped"
         logger.info("broker %d is down", self.config.broker_id)
-
-    def _step(self, name: str, action: Callable[[], None]) -> None:
-        started_s = self._clock.monotonic_s()
-        try:
-            action()
-        except BrokerError as error:
-            # a shutdown goes on: what it can still make safe, it makes safe
-            logger.error("shutdown step '%s' failed: %s", name, error)
-        seconds = self._clock.monotonic_s() - started_s
-        self._steps.append({"step": name, "seconds": round(seconds, 3)})
-        logger.info("shutdown: %s (%.3f s)", name, seconds)
 
     def _deregister(self) -> None:
         if self._registry is not None:
             self._registry.deregister_broker()
 
-    def _wait_for_clients(self) -> None:
+    def _wait_for_clients(self) -> str | None:
         give_up_s = self._clock.monotonic_s() + MAX_CLIENT_WAIT_S
         pause = threading.Event()
-        while not self._force and (now_s := self._clock.monotonic_s()) < give_up_s:
-            if not any(one.active_since(now_s - QUIET_CLIENT_S) for one in self._processors):
-                return
+        while True:
+            since_s = self._clock.monotonic_s() - QUIET_CLIENT_S
+            active_count = sum(one.active_since(since_s) for one in self._processors)
+            if not active_count:
+                return None
+            if self._is_forced or self._clock.monotonic_s() >= give_up_s:
+                return f"{active_count} client{'s' * (active_count > 1)} still active"
             pause.wait(0.05)
 
     def _refuse_appends(self) -> None:
         self._refuses_appends = True
 
     def _stop_everything(self) -> None:
-        lingering: list[socket.socket] = []
+        lingering: list[Lingering] = []
+        self._steps.run("close connections", lambda: self._close_connections(lingering))
+        self._logs.close(self._steps.run)
+        if self._registry is not None:
+            self._steps.run("leave the registry", self._registry.stop)
+        for one in lingering:
+            one.end()
+
+    def _close_connections(self, lingering: list[Lingering]) -> None:
         if self._acceptor is not None:
             self._acceptor.stop()
         elif self._listener is not None:
@@ -278,11 +267,6 @@ class Broker:
         self._workers.shutdown()
         self._check_worker.shutdown()
         self._pattern_filter.stop()
-        self._logs.close()
-        if self._registry is not None:
-            self._registry.stop()
-        for sock in lingering:
-            sock.close()
 
     def refuses_appends(self) -> bool:
         """Return whether the shutdown has come so far that nothing new is taken."""

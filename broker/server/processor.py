@@ -24,6 +24,7 @@ from broker.server.connection import Connection
 from broker.server.handlers import Close, Deferred, Outcome, RequestHandlers, TurnOver
 from broker.server.limits import PeerLog, QueuedBytes
 from broker.server.metrics import ProcessorMetrics
+from broker.server.shutdown import Lingering
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +90,7 @@ class Processor:
         self._order = itertools.count()
         self._next_sweep_s = clock.monotonic_s() + _SWEEP_INTERVAL_S
         self._is_stopping = False
-        self._lingering: list[socket.socket] = []
+        self._lingering: list[Lingering] = []
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self, handlers: RequestHandlers, worker_handlers: RequestHandlers) -> None:
@@ -103,11 +104,11 @@ class Processor:
         self._worker_handlers = worker_handlers
         self._thread.start()
 
-    def stop(self) -> list[socket.socket]:
+    def stop(self) -> list[Lingering]:
         """Answer what is parked, close all connections and join the thread.
 
         Returns:
-            The sockets of clients that wait for the broker's end; the caller closes them.
+            The clients that wait for the broker's end; the caller ends them.
         """
         self._is_stopping = True
         self._signal()
@@ -430,12 +431,13 @@ class Processor:
         if self._selector.get_map().get(connection.sock) is not None:
             self._selector.unregister(connection.sock)
         if connection.lingers and connection.fault is None:
-            self._lingering.append(connection.sock.dup())
+            self._lingering.append(Lingering(connection.sock.dup(), connection.next_parked))
         connection.close()
         self._on_close(connection.peer)
 
     def _close_all(self) -> None:
-        self._attempt_all(list(self._connection_of), is_last=True)
+        waiting = [parked for parked in self._connection_of if not parked.lingers]
+        self._attempt_all(waiting, is_last=True)
         for connection in list(self._connections):
             self._close(connection)
 

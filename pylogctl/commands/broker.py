@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pylogctl.broker_documents import LIST, STATUS, STOP, registered_record, status_record
+from pylogctl.broker_documents import (
+    LIST,
+    STATUS,
+    STOP,
+    registered_record,
+    status_record,
+    stop_record,
+)
 from pylogctl.connections import Absence, connector, open_cluster, registry_session
 from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
@@ -32,6 +39,7 @@ from pylogctl.units import format_duration
 
 if TYPE_CHECKING:
     from broker.protocol.responses import BrokerAddress
+    from pylogctl.broker_control import ShutdownStep
 
 app = new_app("Start, stop and look at brokers.")
 
@@ -202,12 +210,18 @@ def _serve(
     exits=(
         ExitStatus.NOT_FOUND,
         ExitStatus.DECLINED,
+        ExitStatus.PARTIAL,
         ExitStatus.TIMEOUT,
+        ExitStatus.CONFIG,
         ExitStatus.UNREACHABLE,
         ExitStatus.REMOTE,
         ExitStatus.UNSUPPORTED,
     ),
-    examples=("pylogctl broker stop 0", "pylogctl broker stop --pid-file broker.pid --yes"),
+    examples=(
+        "pylogctl broker stop 0",
+        "pylogctl broker stop 0 --yes --output jsonl",
+        "pylogctl broker stop --pid-file broker.pid --yes",
+    ),
 )
 def stop(
     env: Environment,
@@ -231,8 +245,8 @@ def stop(
     """Shut a broker down without losing anything.
 
     It deregisters, waits for clients to move on, refuses new data, flushes its logs and writes the
-    marker of a clean stop; each step is told. --timeout is 30s by default; a broker that has not
-    stopped by then is left alone, and the exit status is 7.
+    marker of a clean stop; each step is told, with its time. --timeout is 30s by default; a broker
+    that has not stopped by then is left alone, and the exit status is 7. It is 6 if a step failed.
     """
     if pid_file is not None:
         if broker is not None:
@@ -243,43 +257,89 @@ def stop(
 
 
 def _stop_broker(env: Environment, broker: int | None, *, force: bool, kill: bool) -> None:
-    from broker.errors import RequestTimeoutError
-    from pylogctl.broker_control import ShutdownCall, ask_status, find_broker
+    from pylogctl.broker_control import ask_status, find_broker, local_pid
     from pylogctl.confirmation import confirm
 
-    with open_cluster(env, absence=Absence.TOLD) as cluster:
+    with open_cluster(env) as cluster:
         address = find_broker(cluster, broker)
     name = f"broker {address.id} at {address.host}:{address.port}"
     if env.settings.dry_run:
         env.note(f"would stop {name}")
         return
     confirm(env, "broker stop", f"stop {name}?")
-    known = ask_status(connector(env), address).document or {}
+    pid = local_pid(ask_status(connector(env), address).document or {})
     started_s = env.clock.monotonic_s()
-    connection = connector(env, timeout_s=STOP_TIMEOUT_S)(address)
-    try:
-        call = ShutdownCall(connection)
-        with announced_wait(env, f"{name} to stop"):
-            steps = call.ask(force=force)
-            for step in steps:
-                env.note(f"{step.name}: {format_duration(step.seconds)}")
-            call.wait_for_end()
-    except RequestTimeoutError:
-        if not kill or not _is_local(address):
-            raise
-        _kill(env, known.get("pid"), name)
+    with announced_wait(env, f"{name} to stop"):
+        steps = _shut_down(env, address, pid, force=force)
+    if steps is None:
+        message = _not_in_time(env, name)
+        if not kill:
+            again = f"pylogctl broker stop {address.id}"
+            raise CliError(
+                ExitStatus.TIMEOUT,
+                message,
+                hints=["nothing was killed; it may still be stopping", f"try: {again} --force"],
+            )
+        _kill(env, pid, message)
         return
-    finally:
-        connection.close()
+    for step in steps:
+        env.note(_step_line(step))
     env.note(f"stopped {name} in {format_duration(env.clock.monotonic_s() - started_s)}")
     if env.settings.output:
-        render(env, STOP, [{"step": step.name, "seconds": step.seconds} for step in steps])
+        render(env, STOP, map(stop_record, steps))
+    _check_steps(name, steps)
 
 
-def _is_local(address: BrokerAddress) -> bool:
-    import socket
+def _shut_down(
+    env: Environment, address: BrokerAddress, pid: int | None, *, force: bool
+) -> list[ShutdownStep] | None:
+    """Stop a broker and, if it is one of this machine, wait for its process; None if time is up."""
+    from broker.errors import RequestTimeoutError
+    from pylogctl.broker_control import ShutdownStep, shut_down
+    from pylogctl.processes import wait_for_exit
 
-    return address.host in ("127.0.0.1", "::1", "localhost", socket.gethostname())
+    give_up_s = env.clock.monotonic_s() + env.timeout_s(STOP_TIMEOUT_S)
+    connection = connector(env, timeout_s=STOP_TIMEOUT_S)(address)
+    try:
+        steps = shut_down(connection, force=force)
+    except RequestTimeoutError:
+        return None
+    finally:
+        connection.close()
+    if pid is None:
+        return steps
+    closed_s = env.clock.monotonic_s()
+    if not wait_for_exit(pid, max(0.0, give_up_s - closed_s)):
+        return None
+    return [*steps, ShutdownStep("exit", round(env.clock.monotonic_s() - closed_s, 3))]
+
+
+def _step_line(step: ShutdownStep) -> str:
+    """Return a step for people."""
+    took = format_duration(step.seconds)
+    if not step.is_done:
+        return f"{step.name}: failed after {took}: {step.note}"
+    return f"{step.name}: {took}{f', {step.note}' if step.note else ''}"
+
+
+def _check_steps(name: str, steps: Sequence[ShutdownStep]) -> None:
+    """Check that nothing of a shutdown failed.
+
+    Raises:
+        CliError: some of it did.
+    """
+    failed = [step.name for step in steps if not step.is_done]
+    if failed:
+        raise CliError(
+            ExitStatus.PARTIAL,
+            f"{name} has stopped, but these steps failed: {', '.join(failed)}",
+            hints=["its next start recovers the logs", "see its log for more"],
+            details={"failed": failed},
+        )
+
+
+def _not_in_time(env: Environment, name: str) -> str:
+    return f"{name} did not stop within {format_duration(env.timeout_s(STOP_TIMEOUT_S))}"
 
 
 def _stop_process(env: Environment, pid_file: Path, *, kill: bool) -> None:
@@ -299,19 +359,23 @@ def _stop_process(env: Environment, pid_file: Path, *, kill: bool) -> None:
         has_ended = wait_for_exit(pid, timeout_s)
     if not has_ended:
         if not kill:
-            message = f"{name} did not stop within {format_duration(timeout_s)}"
-            raise CliError(ExitStatus.TIMEOUT, message, hints=["nothing was killed"])
-        _kill(env, pid, name)
+            hints = ["nothing was killed; it may still be stopping", "try: --timeout 2m, or --kill"]
+            raise CliError(ExitStatus.TIMEOUT, _not_in_time(env, name), hints=hints)
+        _kill(env, pid, _not_in_time(env, name))
         return
     env.note(f"stopped {name} in {format_duration(env.clock.monotonic_s() - started_s)}")
 
 
-def _kill(env: Environment, pid: int | None, name: str) -> None:
+def _kill(env: Environment, pid: int | None, message: str) -> None:
     from pylogctl.confirmation import confirm
 
     if pid is None:
-        raise CliError(ExitStatus.TIMEOUT, f"{name} did not stop, and its process is not known")
-    confirm(env, "broker stop --kill", f"{name} did not stop; kill process {pid}?")
+        raise CliError(
+            ExitStatus.TIMEOUT,
+            message,
+            hints=["its process is not known here, so nothing was killed", "try: --pid-file FILE"],
+        )
+    confirm(env, "broker stop --kill", f"{message}; kill process {pid}?")
     os.kill(pid, signal.SIGKILL)
     env.warn(f"killed process {pid}; the next start recovers its logs")
 

@@ -248,35 +248,64 @@ def test_shutdown_request_when_answered_then_tells_the_steps_and_closes_after_th
     assert running_broker.wait_for_shutdown_request(20)
     stopping = in_background(running_broker.stop)
     steps = json.loads(decode_document(peer.receive_extension()))
-    assert [one["step"] for one in steps] == ["deregister", "refuse appends", "flush"]
-    assert peer.is_closed()
     assert (tmp_path / "data" / MARKER).exists()
+    assert [one["step"] for one in steps] == [
+        "deregister",
+        "refuse appends",
+        "flush",
+        "close connections",
+        "close logs",
+        "checkpoint",
+        "marker",
+    ]
+    assert {(one["done"], one["note"]) for one in steps} == {(True, None)}
+    assert all(one["seconds"] >= 0 for one in steps)
+    assert peer.is_closed()
     stopping.join()
 
 
-def test_shutdown_request_when_several_ask_then_all_are_answered(
+def test_shutdown_request_when_several_ask_then_all_are_answered_last_of_all(
     running_broker: Broker, connect: PeerFactory
 ) -> None:
     peers = [connect(running_broker) for _ in range(3)]
     fetch = encode_request(FetchRequest("events", 0, 0, 10))
     for peer in peers:
-        peer.send_bytes(extension_frame(ShutdownRequest(force=True)) + fetch)
-    wait_until(lambda: len(running_broker._on_flushed) == 3, "the requests")
+        peer.send_bytes(fetch + extension_frame(ShutdownRequest(force=True)) + fetch)
+    for peer in peers:
+        assert peer.receive_fetched() == (0, b"")
     stopping = in_background(running_broker.stop)
     for peer in peers:
-        assert json.loads(decode_document(peer.receive_extension()))
-        assert peer.receive_fetched() == (0, b"")
-        assert peer.is_closed()
+        assert json.loads(decode_document(peer.receive_extension()))[-1]["step"] == "marker"
+        assert peer.is_closed()  # and what came behind is not answered any more
     stopping.join()
 
 
-def test_shutdown_request_when_logs_are_flushed_already_then_told_the_steps(
-    running_broker: Broker,
+def test_shutdown_request_when_earlier_answers_are_not_taken_then_closed_without_one(
+    start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
-    told: list[bytes] = []
+    broker = start_broker()
+    peer, other = connect(broker), connect(broker)
+    large = encode([b"x" * 900_000])
+    other.publish("events", large)
+    fetch = encode_request(FetchRequest("events", 0, 0, len(large)))
+    peer.send_bytes(fetch * 20 + extension_frame(ShutdownRequest(force=True)))
+    assert broker.wait_for_shutdown_request(20)
+    broker.stop()  # the client takes nothing meanwhile
+    received = 0
+    while part := peer.socket.recv(1 << 20):
+        received += len(part)
+    assert received < 20 * len(large)
+
+
+def test_shutdown_request_when_its_client_leaves_then_the_broker_stops_all_the_same(
+    running_broker: Broker, connect: PeerFactory, tmp_path: Path
+) -> None:
+    peer = connect(running_broker)
+    peer.send_extension(ShutdownRequest(force=True))
+    assert running_broker.wait_for_shutdown_request(20)
+    peer.close()
     running_broker.stop()
-    running_broker.request_shutdown(force=True, on_flushed=told.append)
-    assert [step["step"] for step in json.loads(told[0])][-1] == "flush"
+    assert (tmp_path / "data" / MARKER).exists()
 
 
 def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
@@ -297,7 +326,27 @@ def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
         "wait for clients",
         "refuse appends",
         "flush",
+        "close connections",
+        "close logs",
+        "checkpoint",
+        "marker",
     ]
+    stopping.join()
+
+
+def test_shutdown_request_when_clients_do_not_move_on_then_says_how_many(
+    running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.server.lifecycle.QUIET_CLIENT_S", 1000.0)
+    monkeypatch.setattr("broker.server.lifecycle.MAX_CLIENT_WAIT_S", 0.05)
+    peer, client = connect(running_broker), connect(running_broker)
+    client.publish("events", ONE)
+    peer.send_extension(ShutdownRequest(force=False))
+    assert running_broker.wait_for_shutdown_request(20)
+    stopping = in_background(running_broker.stop)
+    steps = json.loads(decode_document(peer.receive_extension()))
+    assert steps[1]["note"] == "1 client still active"
+    assert steps[1]["done"] is True
     stopping.join()
 
 
@@ -333,10 +382,18 @@ def test_stop_when_flushing_fails_then_the_rest_is_done_and_no_marker_written(
     peer.status()
     (log,) = running_broker._logs.logs()
     monkeypatch.setattr(log, "_disk", type(log._disk)(sync=refuse))
-    running_broker.stop()
+    peer.send_extension(ShutdownRequest(force=True))
+    assert running_broker.wait_for_shutdown_request(20)
+    stopping = in_background(running_broker.stop)
+    steps = json.loads(decode_document(peer.receive_extension()))
     assert "cannot flush events[0-0]" in caplog.text
     assert not (tmp_path / "data" / MARKER).exists()
+    failed = {one["step"]: one["note"] for one in steps if not one["done"]}
+    assert list(failed) == ["flush", "close logs", "marker"]
+    assert "cannot flush events[0-0]" in failed["flush"]
+    assert "is not marked clean" in failed["marker"]
     assert peer.is_closed()
+    stopping.join()
 
 
 def test_stop_when_clients_publish_all_the_time_then_all_acknowledged_is_kept(

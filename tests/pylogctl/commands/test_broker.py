@@ -9,6 +9,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from broker import Broker
 from broker.zk.embedded import EmbeddedZooKeeper
 from pylogctl.exit_status import ExitStatus
 from pylogctl.processes import is_running
+from tests.broker.server.peer import Peer
 from tests.pylogctl.conftest import Invoke, Spawn
 
 
@@ -202,18 +204,70 @@ def test_settings_go_from_option_over_property_over_file(invoke: Invoke, tmp_pat
     assert rows["num.threads"][-1] == "default"
 
 
+STEPS = [
+    "deregister",
+    "wait for clients",
+    "refuse appends",
+    "flush",
+    "close connections",
+    "close logs",
+    "checkpoint",
+    "marker",
+    "exit",
+]
+
+
 def test_stop_asks_the_broker_and_tells_its_steps(
     invoke: Invoke, serve: Callable[..., Served], tmp_path: Path
 ) -> None:
     broker = serve("--no-zookeeper", "--data", str(tmp_path / "data"))
     result = invoke("broker", "stop", "0", "-b", broker.address, "--yes", "--output", "jsonl")
     assert result.status == 0
-    steps = [json.loads(line)["step"] for line in result.text.splitlines()]
-    assert steps == ["deregister", "wait for clients", "refuse appends", "flush"]
-    assert [line.split(":")[0] for line in result.stderr.splitlines()[:4]] == steps
-    assert f"stopped broker 0 at {broker.address} in " in result.stderr
+    assert not is_running(broker.process.pid)
+    found = [json.loads(line) for line in result.text.splitlines()]
+    assert [one["step"] for one in found] == STEPS
+    assert {(one["done"], one["note"]) for one in found} == {(True, None)}
+    told = result.stderr.splitlines()
+    assert [line.split(":")[0] for line in told[:-1]] == STEPS
+    assert told[-1].startswith(f"stopped broker 0 at {broker.address} in ")
     assert broker.ended() == (0, "")
     assert (tmp_path / "data" / ".pylog_clean_shutdown").exists()
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "tsv", "plain", "markdown", "name"])
+def test_stop_tells_its_steps_in_every_format(
+    invoke: Invoke, serve: Callable[..., Served], form: str
+) -> None:
+    broker = serve("--ephemeral")
+    words = ("-b", broker.address, "--yes", "--force", "--output", form)
+    assert "checkpoint" in invoke("broker", "stop", *words).text
+
+
+def test_stop_of_the_broker_with_the_registry_ends_both_and_leaves_nothing_behind(
+    invoke: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    options = ("--zookeeper-port", "0", "--data", str(tmp_path / "data"))
+    broker = serve(*options)
+    result = invoke("broker", "stop", "-Z", broker.fields["zookeeper"], "--yes")
+    assert result.status == 0
+    assert "leave the registry: " in result.stderr
+    again = serve(*options)  # at once: nothing of the first one is in the way
+    assert invoke("broker", "list", "-Z", again.fields["zookeeper"]).status == 0
+    assert again.end()[0] == 0
+
+
+def test_stop_when_a_step_fails_is_partial_and_says_which(
+    invoke: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    broker = serve("--no-zookeeper", "--data", str(data))
+    (data / ".pylog_clean_shutdown").mkdir()  # so that no such file can be written
+    result = invoke("broker", "stop", "-b", broker.address, "--yes", "--force")
+    assert result.status == ExitStatus.PARTIAL
+    assert "marker: failed after " in result.stderr
+    assert f"cannot mark {data} clean" in result.stderr
+    assert "has stopped, but these steps failed: marker" in result.stderr
+    assert "its next start recovers the logs" in result.stderr
 
 
 def test_stop_with_force_does_not_wait_for_clients(
@@ -251,7 +305,51 @@ def test_stop_that_takes_too_long_kills_nothing(invoke: Invoke, running_broker: 
     address = f"127.0.0.1:{running_broker.port}"
     result = invoke("broker", "stop", "-b", address, "--yes", "--timeout", "300ms")
     assert result.status == ExitStatus.TIMEOUT
+    assert f"broker 0 at {address} did not stop within 0.300s" in result.stderr
+    assert "nothing was killed; it may still be stopping" in result.stderr
+    assert "try: pylogctl broker stop 0 --force" in result.stderr
     assert invoke("broker", "status", "-b", address).status == 0
+
+
+@contextmanager
+def busy_client(port: int) -> Iterator[None]:
+    """A client that does not move on while a broker wants to stop."""
+    is_over = threading.Event()
+
+    def ask() -> None:
+        with suppress(OSError, EOFError), Peer(port) as peer:
+            while not is_over.wait(0.02):
+                peer.status()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    yield
+    is_over.set()
+    thread.join()
+
+
+def test_stop_with_kill_ends_a_process_of_this_machine_that_takes_too_long(
+    invoke: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    broker = serve("--no-zookeeper", "--data", str(tmp_path / "data"))
+    words = ("broker", "stop", "-b", broker.address, "--yes", "--timeout", "300ms", "--kill")
+    with busy_client(int(broker.fields["port"])):
+        result = invoke(*words)
+    assert result.status == 0
+    pid = broker.process.pid
+    assert f"warning: killed process {pid}; the next start recovers its logs" in result.stderr
+    assert broker.ended()[0] == -signal.SIGKILL
+
+
+def test_stop_with_kill_of_a_process_that_is_not_known_here_kills_nothing(
+    invoke: Invoke, running_broker: Broker
+) -> None:
+    (running_broker.config.data_dir / ".lock").unlink()  # as if it were on another machine
+    address = f"127.0.0.1:{running_broker.port}"
+    result = invoke("broker", "stop", "-b", address, "--yes", "--timeout", "300ms", "--kill")
+    assert result.status == ExitStatus.TIMEOUT
+    assert "nothing was killed" in result.stderr
+    assert "try: --pid-file FILE" in result.stderr
 
 
 def test_stop_by_pid_file_that_takes_too_long_kills_only_when_told(
@@ -344,7 +442,7 @@ def test_start_brings_a_registry_along_and_keeps_it_over_restarts(
     status = invoke("broker", "status", "-Z", zookeeper, "--columns", "session,registered")
     assert status.text.splitlines()[1].split() == ["connected", "yes"]
     assert invoke("broker", "stop", "-Z", zookeeper, "--yes").status == 0
-    assert broker.ended() == (0, "")
+    assert broker.ended()[0] == 0
     assert EmbeddedZooKeeper.running(tmp_path / "data" / "zookeeper") is None
     again = serve(*args)
     assert invoke("broker", "list", "-Z", again.fields["zookeeper"], "-q").status == 0
