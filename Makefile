@@ -36,6 +36,24 @@ interop: $(STAMP)
 	$(BIN)/python -m tests.interop.fetch $(PEERS)
 	PYLOGCTL_PEERS=$(PEERS) $(BIN)/python -m pytest tests/interop
 
+# The codec's twins held against each other, the compiled one built with sanitizers.
+.PHONY: fuzz
+FUZZ_SECONDS ?= 120
+FUZZ_SEED ?= 0
+FUZZ_BUILD := build/fuzz/_codec.abi3.so
+
+$(FUZZ_BUILD): $(wildcard broker/protocol/native/*) | $(STAMP)
+	mkdir -p $(@D)
+	$(CC) -g -O1 -fno-omit-frame-pointer -Wall -Wextra -Werror -fsanitize=address,undefined \
+		-fno-sanitize-recover=all -fPIC -shared -o $@ \
+		-I$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
+		$(filter %.c,$^)
+
+fuzz: $(FUZZ_BUILD)
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
+		ASAN_OPTIONS=detect_leaks=0 \
+		$(BIN)/python -m tests.fuzz --extension $< --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
 bench: $(STAMP)
 	mkdir -p build
 	$(BIN)/python -m tests.bench --output build/bench.json

@@ -477,7 +477,7 @@ __pylogctl_values() {
     'pylogctl log dump --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log dump --log-format') words='text json' ;;
     'pylogctl log dump --color') words='auto always never' ;;
-    'pylogctl log verify --engine') words='zlib crcmod' ;;
+    'pylogctl log verify --engine') words='codec zlib crcmod' ;;
     'pylogctl log verify --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log verify --progress') words='auto always never' ;;
     'pylogctl log verify --log-format') words='text json' ;;

@@ -830,7 +830,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l jobs -d 'Processes' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l max-errors -d 'Stop in a file after so many' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l engine -d 'What computes CRCs; crcmod is independent and slow' -r -a 'zlib crcmod'
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l engine -d 'What computes CRCs; zlib and crcmod are independent, crcmod is slow' -r -a 'codec zlib crcmod'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l sort -d 'Sort by a column; - reverses' -r

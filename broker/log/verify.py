@@ -16,14 +16,14 @@ from broker.errors import InvalidMessageError
 from broker.log.resync import EntryHeader, find_entry, looks_like_entry, read_header
 from broker.log.segment import SegmentFile
 from broker.log.walk import ScannedBlock, crc_of_range, scan_blocks
-from broker.protocol import codec
+from broker.protocol import codec, codec_python
 from broker.protocol.checksum import crc32_crcmod
 from broker.protocol.codec import LENGTH_BYTES, MAGIC0_HEADER_BYTES, Fault, Scan
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import Entry, iter_entries
 from broker.protocol.primitives import Buffer
 
-Engine = Literal["zlib", "crcmod"]
+Engine = Literal["codec", "zlib", "crcmod"]
 Kind = Literal["crc", "size", "magic", "codec", "compressed", "partial", "gap", "overlap"]
 
 _BLOCK_BYTES = 4 << 20
@@ -72,7 +72,7 @@ def verify_segment(
     *,
     deep: bool = True,
     max_problems: int = 100,
-    engine: Engine = "zlib",
+    engine: Engine = "codec",
     progress: Callable[[int], None] | None = None,
 ) -> VerifyReport:
     """Check every entry of a segment file.
@@ -81,7 +81,8 @@ def verify_segment(
         path: the file; it may be growing.
         deep: also unfold wrappers and check what is inside.
         max_problems: stop after so many, at least 1.
-        engine: what computes the CRCs: zlib, or the independent and much slower crcmod.
+        engine: what computes the CRCs: the codec as it runs everywhere else, plain Python with
+            zlib, or the independent and much slower crcmod.
         progress: called now and then with the bytes done since the last call.
 
     Raises:
@@ -104,7 +105,7 @@ class _Verification:
         self._path = path
         self._deep = deep
         self._max_problems = max_problems
-        self._scan = codec.scan if engine == "zlib" else _scan_with_crcmod
+        self._scan = _SCANS[engine]
         self._progress = progress
         self._file = SegmentFile(path)
         self._end = os.fstat(self._file.fd).st_size
@@ -228,3 +229,10 @@ def _scan_with_crcmod(buffer: Buffer) -> Scan:
 
 def _ignore(_bytes: int) -> None:
     """Stand in where nobody wants progress."""
+
+
+_SCANS: dict[Engine, Callable[[Buffer], Scan]] = {
+    "codec": codec.scan,
+    "zlib": codec_python.scan,
+    "crcmod": _scan_with_crcmod,
+}

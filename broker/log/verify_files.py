@@ -78,7 +78,7 @@ def verify_paths(
     jobs: int = 1,
     deep: bool = True,
     max_problems: int = 100,
-    engine: Engine = "zlib",
+    engine: Engine = "codec",
     progress: Callable[[int], None] | None = None,
 ) -> VerifySummary:
     """Check segment files, and that neighbours in a directory neither overlap nor leave gaps.

@@ -7,11 +7,11 @@ at one entry where an entry is larger. Decides nothing about what a fault means.
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from broker.protocol import codec
+from broker.protocol.checksum import crc32
 from broker.protocol.codec import (
     ENTRY_OVERHEAD_BYTES,
     LENGTH_BYTES,
@@ -134,7 +134,7 @@ def crc_of_range(fd: int, start: int, end: int) -> int:
     """
     crc = 0
     while start < end and (piece := os.pread(fd, min(BLOCK_BYTES, end - start), start)):
-        crc = zlib.crc32(piece, crc)
+        crc = crc32(piece, crc)
         start += len(piece)
     return crc
 

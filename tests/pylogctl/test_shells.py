@@ -54,7 +54,7 @@ def echo(tmp_path: Path) -> Path:
         (["lo"], ["log"]),
         (["log", "ver"], ["verify"]),
         (["log", "verify", "--max"], ["--max-errors"]),
-        (["log", "verify", "--engine", ""], ["zlib", "crcmod"]),
+        (["log", "verify", "--engine", ""], ["codec", "zlib", "crcmod"]),
         (["log", "verify", "--output", "js"], ["json", "jsonl"]),
         (["log", "verify", "--output", "=", "js"], ["json", "jsonl"]),
         (["log", "dump", "-o", "@t"], ["@today"]),

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.errors import BrokerError
 from broker.protocol.codec import CrcCheck
 from broker.protocol.compression import Codec, codec_of, compress
 from broker.protocol.primitives import Buffer
-from tests.broker.protocol.twins import Twin, load_twin
+from tests.broker.protocol.twins import Twin, assert_alike, load_twin
 from tests.strategies import ANY_SETS, PAYLOADS, WRAPPER_CODECS, magic1_bytes
 
 OFFSETS = st.integers(-(2**63), 2**63 - 1)
@@ -34,20 +32,6 @@ EVEN_LARGE_SETS = ANY_SETS | st.builds(
 @pytest.fixture(scope="module")
 def twins() -> tuple[Twin, Twin]:
     return load_twin("python"), load_twin("compiled")
-
-
-def outcome(call: Callable[[], Any]) -> Any:
-    """Return what a call returns, or the type of what it raises and the text of our own errors."""
-    try:
-        return call()
-    except (BrokerError, ValueError, OverflowError, TypeError) as error:
-        return type(error), str(error) if isinstance(error, BrokerError) else ""
-
-
-def assert_alike(twins: tuple[Twin, Twin], call: Callable[[Twin], Any]) -> None:
-    plain, compiled = (outcome(partial(call, twin)) for twin in twins)
-    assert compiled == plain
-    assert type(compiled) is type(plain)
 
 
 @given(EVEN_LARGE_SETS, KINDS, OFFSETS)

@@ -6,12 +6,14 @@ import importlib
 import importlib.util
 import shutil
 import sysconfig
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import pytest
 
+from broker.errors import BrokerError
 from broker.protocol.codec import Columns, CrcCheck, Decoded, DecodedText, EncodedText, Scan
 from broker.protocol.compression import Codec
 from broker.protocol.primitives import Buffer
@@ -78,3 +80,18 @@ def load_twin(name: str) -> Twin:
             pytest.fail("the compiled codec is not built; run `make setup`")
         pytest.skip("the compiled codec is not built, and there is no compiler")
     return cast("Twin", importlib.import_module(f"broker.protocol.codec_{name}"))
+
+
+def assert_alike(twins: tuple[Twin, Twin], call: Callable[[Twin], Any]) -> None:
+    """Check that a call gives the same with both twins, plain one first."""
+    plain, compiled = (_outcome(partial(call, twin)) for twin in twins)
+    assert compiled == plain
+    assert type(compiled) is type(plain)
+
+
+def _outcome(call: Callable[[], Any]) -> Any:
+    """Return what a call returns, or the type of what it raises and the text of our own errors."""
+    try:
+        return call()
+    except (BrokerError, ValueError, OverflowError) as error:
+        return type(error), str(error) if isinstance(error, BrokerError) else ""

@@ -177,7 +177,7 @@ def test_verify_of_good_files_for_a_program_is_an_empty_document(
     assert result.stderr == ""
 
 
-@pytest.mark.parametrize("engine", ["zlib", "crcmod"])
+@pytest.mark.parametrize("engine", ["codec", "zlib", "crcmod"])
 def test_verify_reports_every_problem(
     invoke: Invoke, damaged: Path, torn: Path, engine: str
 ) -> None:

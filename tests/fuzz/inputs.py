@@ -1,0 +1,96 @@
+"""What the fuzzer feeds in: message sets and texts, valid ones first, then damaged.
+
+Everything follows from the `Random` that is handed in, so a seed is all it takes to see a failure
+again.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from random import Random
+
+from broker.protocol.compression import Codec
+from broker.protocol.primitives import Buffer
+from tests.strategies import WRAPPER_CODECS, magic0_bytes, magic1_bytes, wrapper_bytes
+
+_SIZES = (0, 1, 3, 7, 8, 15, 16, 17, 31, 47, 63, 64, 65, 79, 80, 127, 128, 200, 1000)
+_LENGTHS = (-(2**31), -1, 0, 4, 5, 6, 7, 200, 2**16, 2**31 - 5, 2**31 - 4, 2**31 - 1)
+_UNLOCKED_BYTES = 70_000
+"""Enough to have the compiled twin let go of the interpreter's lock."""
+
+DELIMITERS = (b"\n", b"\r\n", b"aa", b"aab", b"\x00", b"")
+
+
+def exact(data: bytes) -> memoryview:
+    """Return a copy in a piece of memory that ends where the data ends.
+
+    `bytes` and `bytearray` have one byte more, which would hide a read too far from the sanitizer.
+    """
+    return memoryview(array("B", list(data)))
+
+
+def message_set(random: Random, depth: int = 0) -> bytes:
+    """Return a set of a few entries, or of very many, mostly damaged somewhere."""
+    data = b"".join(_entry(random, depth) for _ in range(random.randrange(6)))
+    if data and not depth and not random.randrange(20):
+        data *= _UNLOCKED_BYTES // len(data) + 1
+    for _ in range(random.choice((0, 0, 1, 1, 2, 5))):
+        data = _damaged(random, data)
+    return data
+
+
+def _entry(random: Random, depth: int) -> bytes:
+    payload = random.randbytes(random.choice(_SIZES))
+    kind = random.randrange(12)
+    if kind < 6:
+        return magic1_bytes(payload)
+    if kind < 8:
+        return magic0_bytes(payload)
+    if kind < 10 or depth > 2:
+        return magic1_bytes(payload, random.randrange(256))
+    return wrapper_bytes(random.choice(WRAPPER_CODECS), message_set(random, depth + 1))
+
+
+def _damaged(random: Random, data: bytes) -> bytes:
+    at = random.randrange(len(data) + 1)
+    match random.randrange(6):
+        case 0 if at < len(data):
+            return data[:at] + bytes((data[at] ^ 1 << random.randrange(8),)) + data[at + 1 :]
+        case 1:
+            return data[:at] + struct.pack(">i", random.choice(_LENGTHS)) + data[at + 4 :]
+        case 2:
+            return data[:at] + data[at + random.randrange(16) :]
+        case 3:
+            return data[:at] + random.randbytes(random.randrange(16)) + data[at:]
+        case 4:
+            return data[:at]
+        case _:
+            return data[at:] + data[:at]
+
+
+def text(random: Random, delimiter: bytes) -> bytes:
+    """Return pieces of text, some with a delimiter behind them, or a part of one."""
+    pieces = []
+    for _ in range(random.randrange(30)):
+        pieces.append(random.randbytes(random.choice(_SIZES)))
+        pieces.append(random.choice((delimiter, delimiter, delimiter, delimiter[:-1], b"a")))
+    data = b"".join(pieces)
+    if data and not random.randrange(20):
+        data *= _UNLOCKED_BYTES // len(data) + 1
+    return data
+
+
+def payloads(random: Random) -> list[Buffer]:
+    """Return payloads of every kind of buffer."""
+    found = [random.randbytes(random.choice(_SIZES)) for _ in range(random.randrange(40))]
+    if not random.randrange(20):
+        found *= 100
+    return [random.choice((bytes, bytearray, exact))(payload) for payload in found]
+
+
+def container(random: Random) -> tuple[Codec, bytes]:
+    """Return what a wrapper could have as its payload, and its codec."""
+    codec = random.choice(WRAPPER_CODECS)
+    wrapper = wrapper_bytes(codec, message_set(random, 1))
+    return codec, wrapper[10:] if random.randrange(4) else _damaged(random, wrapper[10:])
