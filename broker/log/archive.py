@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from broker.errors import StorageError
 from broker.log.durable import sync_directory
+from broker.protocol.checksum import crc32
 from broker.topic import TopicPartition
 
 _BLOCK_BYTES = 1 << 20
@@ -70,5 +71,5 @@ def _size_and_crc(file: BinaryIO | gzip.GzipFile) -> tuple[int, int]:
     size = crc = 0
     for block in iter(lambda: file.read(_BLOCK_BYTES), b""):
         size += len(block)
-        crc = zlib.crc32(block, crc)
+        crc = crc32(block, crc)
     return size, crc

@@ -6,11 +6,11 @@ Remembers a checksum for each set while sending, so that memory does not grow wi
 from __future__ import annotations
 
 import time
-import zlib
 from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.errors import RequestTimeoutError
+from broker.protocol.checksum import crc32
 from broker.protocol.codec import Fault, scan
 from broker.topic import TopicPartition
 from pylogctl.errors import CliError
@@ -54,7 +54,7 @@ class SentSets:
             SentSet(
                 offset,
                 offset + len(message_set),
-                zlib.crc32(message_set),
+                crc32(message_set),
                 (batch.numbers[0], batch.numbers[-1]),
             )
         )
@@ -120,7 +120,7 @@ class _Check:
             start = max(offset, sent.offset)
             if start >= end:
                 return
-            self._crc = zlib.crc32(data[start - offset : sent.end - offset], self._crc)
+            self._crc = crc32(data[start - offset : sent.end - offset], self._crc)
             if end < sent.end:
                 return
             if self._crc != sent.crc:

@@ -110,12 +110,19 @@ def _compare_columns(twins: Twins, random: Random) -> None:
 def _compare_text(twins: Twins, random: Random) -> None:
     delimiter = random.choice(inputs.DELIMITERS)
     data = inputs.exact(inputs.text(random, delimiter))
-    limits = {
-        "max_payload_bytes": random.choice((0, 64, 999, 10**6, 2**40)),
-        "batch_count": random.choice((1, 2, 10, 10**6)),
-        "batch_bytes": random.choice((None, 0, 11, 500, 10**6)),
-    }
-    assert_alike(twins, lambda twin: twin.encode_delimited(data, delimiter, **limits))
+    max_payload_bytes = random.choice((0, 64, 999, 10**6, 2**40))
+    batch_count = random.choice((1, 2, 10, 10**6))
+    batch_bytes = random.choice((None, 0, 11, 500, 10**6))
+    assert_alike(
+        twins,
+        lambda twin: twin.encode_delimited(
+            data,
+            delimiter,
+            max_payload_bytes=max_payload_bytes,
+            batch_count=batch_count,
+            batch_bytes=batch_bytes,
+        ),
+    )
 
 
 def _compare_sets(twins: Twins, random: Random) -> None:
