@@ -11,17 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
+from broker.client.group_message import inner_index
 from broker.client.retry_store import (
-    UNKNOWN_INNER,
     RetryEntry,
     RetryMessage,
     RetryPolicy,
     RetryStore,
 )
-from broker.client.streams import ConsumerStream, GroupMessage
+from broker.client.streams import ConsumerStream
 from broker.clock import Clock, SystemClock
 from broker.errors import ConsumerTimeoutError
-from broker.topic import TopicPartition
 
 Handle = Callable[[RetryMessage], None]
 """What an application does with a message; an exception says that it failed."""
@@ -183,7 +182,6 @@ class RetryingHandler:
             RetryStoreError: a message failed and cannot be kept; it is not committed.
             BrokerError: as the stream raises it, but for a timeout.
         """
-        inner = _InnerIndex()
         messages = iter(stream)
         while True:
             try:
@@ -195,7 +193,8 @@ class RetryingHandler:
             except StopIteration:
                 return
             _, partition, offset, next_offset, payload = message
-            self.handle(RetryMessage(partition, offset, next_offset, inner.of(message), payload))
+            inner = inner_index(message)
+            self.handle(RetryMessage(partition, offset, next_offset, inner, payload))
             stream.finish(message)
             self.retry_due()
 
@@ -221,17 +220,3 @@ class RetryingHandler:
             return Outcome.DEAD
         self.tally.parked += 1
         return Outcome.PARKED
-
-
-class _InnerIndex:
-    """Tells messages of compressed sets, whose place in the set a stream does not say."""
-
-    def __init__(self) -> None:
-        self._set: tuple[TopicPartition, int] | None = None
-
-    def of(self, message: GroupMessage) -> int:
-        """Return 0 for a message on its own, `UNKNOWN_INNER` for one out of a set."""
-        _, partition, offset, next_offset, _ = message
-        is_last_of_set = self._set == (partition, offset)
-        self._set = (partition, offset) if next_offset == offset else None
-        return UNKNOWN_INNER if is_last_of_set or next_offset == offset else 0

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Collection, Mapping
 from typing import NamedTuple, Protocol
 
+from broker.client.group_message import GroupMessage, inner_index
 from broker.errors import CoordinationError
 from broker.topic import TopicPartition
 from broker.zk import paths
@@ -34,20 +35,12 @@ class Position(NamedTuple):
     inner_count: int = 0
 
 
-def position_after(
-    before: Position | None, message: tuple[str, TopicPartition, int, int, bytes]
-) -> Position:
-    """Return the position once a message is done, which came next in its partition.
-
-    Args:
-        before: the position until then.
-        message: as a stream gave it.
-    """
+def position_after(message: GroupMessage) -> Position:
+    """Return the position once a message, as a stream gave it, and all before it are done."""
     _, _, offset, next_offset, _ = message
     if next_offset != offset:
         return Position(next_offset)
-    done = before.inner_count if before is not None and before.offset == offset else 0
-    return Position(offset, done + 1)
+    return Position(offset, inner_index(message) + 1)
 
 
 class OffsetStore(Protocol):

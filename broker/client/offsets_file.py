@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from broker.client.group_message import GroupMessage
 from broker.client.offsets import Position, position_after
-from broker.client.streams import GroupMessage
 from broker.errors import OffsetStoreError
 from broker.topic import TopicPartition
 from broker.zk.values import decode_partition_name
@@ -91,9 +91,8 @@ class FileOffsets:
         Returns:
             False if it was done before, so that its results are there.
         """
-        partition = message[1]
+        partition, position = message[1], position_after(message)
         before = self._done.get(partition)
-        position = position_after(before, message)
         if before is not None and before >= position:
             return False
         self._done[partition] = position

@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from broker.client.group_message import GroupMessage
 from broker.client.offsets import Position, position_after
-from broker.client.streams import GroupMessage
 from broker.errors import OffsetStoreError
 from broker.topic import TopicPartition
 
@@ -38,7 +38,7 @@ class SqliteOffsets:
     """Keeps a group's offsets in a table of a database that the results go to as well.
 
     All members of a group use the same file. Set `autocommit.enable` to false: the transactions
-    of the application do the committing.
+    of the application do the committing. One of them may finish many messages.
 
         store = SqliteOffsets(Path("results.db"), "counters")
         for message in stream:
@@ -63,7 +63,6 @@ class SqliteOffsets:
         self._busy_timeout_s = busy_timeout_s
         # The application's connection: the threads of the library never wait for its transaction.
         self._database = self._connect()
-        self._done: dict[TopicPartition, Position] = {}  # by this process, in partition order
         try:
             with self._translated():
                 self._database.execute("PRAGMA journal_mode=WAL")
@@ -93,13 +92,11 @@ class SqliteOffsets:
         """
         with self._translated():
             self._database.execute("BEGIN IMMEDIATE")
-        done = dict(self._done)
         try:
             yield self._database
             with self._translated():
                 self._database.execute("COMMIT")
         except BaseException:
-            self._done = done
             if self._database.in_transaction:
                 self._database.execute("ROLLBACK")
             raise
@@ -119,11 +116,9 @@ class SqliteOffsets:
         """
         if not self._database.in_transaction:
             raise OffsetStoreError("finish a message within a transaction")
-        partition = message[1]
+        partition, position = message[1], position_after(message)
         with self._translated():
             stored = self._read(self._database, partition)
-            position = position_after(self._done.get(partition, stored), message)
-            self._done[partition] = position
             if stored is not None and stored >= position:
                 return False
             self._write(self._database, partition, position)
@@ -137,7 +132,6 @@ class SqliteOffsets:
         """
         with self._opened() as database:
             found = {one: self._read(database, one) for one in partitions}
-        self._done.update({one: position or Position(-1) for one, position in found.items()})
         return {one: position for one, position in found.items() if position is not None}
 
     def commit(self, positions: Mapping[TopicPartition, Position]) -> set[TopicPartition]:
@@ -165,7 +159,6 @@ class SqliteOffsets:
         """
         with self._opened() as database:
             self._write(database, partition, Position(offset))
-        self._done[partition] = Position(offset)
 
     def _read(self, database: sqlite3.Connection, partition: TopicPartition) -> Position | None:
         key = (self._group, partition.topic, partition.name)

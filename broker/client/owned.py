@@ -21,6 +21,7 @@ class OwnedPartition:
         committed: what the store is known to have.
         is_released: nothing of it may be handed out any more.
         current_messages: the decoded ones that are being handed out; a release empties the list.
+        next_inner: the index, in its compressed set, of the next one of them; 0 outside of sets.
         is_blocked: it stands at a message that cannot be read, or an offset that is not there.
 
     Args:
@@ -32,7 +33,6 @@ class OwnedPartition:
 
     __slots__ = (
         "_inner",
-        "_inner_end",
         "_skip",
         "arrived",
         "committed",
@@ -41,6 +41,7 @@ class OwnedPartition:
         "finished",
         "is_blocked",
         "is_released",
+        "next_inner",
         "partition",
         "seek_offset",
         "thread_id",
@@ -67,7 +68,7 @@ class OwnedPartition:
         if finished_here and finished_here.offset == self._skip.offset:
             self._skip = max(self._skip, finished_here)
         self._inner = self._skip
-        self._inner_end = 0
+        self.next_inner = 0
 
     @property
     def position(self) -> Position | None:
@@ -94,6 +95,7 @@ class OwnedPartition:
         """Go on at an offset with nothing in between: everything before it counts as finished."""
         self.arrived = MessageStream(offset)
         self.finished = offset
+        self._skip = self._inner = Position(offset)
         self.is_blocked = False
 
     def drop_finished(self, messages: list[tuple[int, int, bytes]]) -> None:
@@ -102,21 +104,14 @@ class OwnedPartition:
         They are the first ones of a compressed set, which can only be fetched as a whole.
         """
         start, count = self._skip
+        self.next_inner = 0
         if count and messages:
             if messages[0][0] == start:
                 del messages[:count]
+                self.next_inner = count
             self._skip = Position(-1)
 
-    def finish_inner(self, offset: int, remaining_count: int) -> None:
-        """Note that a message inside a compressed set is finished, which is not the last of it.
-
-        Args:
-            offset: of the set.
-            remaining_count: messages that follow it in what was decoded with it.
-        """
-        if self.finished != offset:
-            self.finished = offset
-        if self._inner.offset != offset or not self._inner_end:
-            already = self._inner.inner_count if self._inner.offset == offset else 0
-            self._inner_end = remaining_count + already + 1
-        self._inner = Position(offset, self._inner_end - remaining_count)
+    def finish_inner(self, position: Position) -> None:
+        """Note that a message inside a compressed set is finished, which is not the last of it."""
+        self._inner = position
+        self.finished = position.offset

@@ -23,7 +23,6 @@ from broker.topic import TopicPartition
 
 DATABASE_NAME = "retry.db"
 LOCK_NAME = ".lock"
-UNKNOWN_INNER = -1
 _BUSY_TIMEOUT_S = 10.0
 _ERROR_LENGTH_MAX = 1000
 _TABLES = """
@@ -42,8 +41,7 @@ CREATE TABLE IF NOT EXISTS retry_entries (
     last_error TEXT NOT NULL
 );
 CREATE UNIQUE INDEX IF NOT EXISTS retry_messages
-    ON retry_entries (topic, home, partition_index, offset, inner_index, digest)
-    WHERE inner_index >= 0;
+    ON retry_entries (topic, home, partition_index, offset, inner_index, digest);
 CREATE INDEX IF NOT EXISTS retry_times ON retry_entries (next_attempt_ms, id);
 """
 _INSERT = """
@@ -63,7 +61,7 @@ class RetryMessage(NamedTuple):
     """A message as a handler gets it, now or later.
 
     `offset` is where its entry starts, `next_offset` where reading can resume after it, `inner` its
-    index in a compressed set; `UNKNOWN_INNER` if it is in one and its index is not known.
+    index in a compressed set, 0 outside of one.
     """
 
     partition: TopicPartition

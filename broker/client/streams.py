@@ -14,20 +14,15 @@ from collections.abc import Callable, Iterator
 from operator import length_hint
 from typing import NamedTuple
 
+from broker.client.group_message import GroupMessage, InnerMessage
 from broker.client.lease import Lease
+from broker.client.offsets import Position, position_after
 from broker.client.owned import OwnedPartition
 from broker.errors import BrokerError, ConsumerTimeoutError, InvalidMessageError
 from broker.protocol.codec import LENGTH_BYTES, MAGIC0_HEADER_BYTES, Fault, decode
 from broker.protocol.message_set import raise_fault
 from broker.protocol.primitives import INT32, Buffer
 from broker.topic import TopicPartition
-
-GroupMessage = tuple[str, TopicPartition, int, int, bytes]
-"""A message as (topic, partition, offset, next offset, payload).
-
-Offsets are byte positions. Inside a compressed set all messages but the last have the set's start
-as their next offset: a group resumes at a set's start only.
-"""
 
 _NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
 
@@ -121,7 +116,7 @@ class ConsumerStream:
         self._is_ended = False
         self._current: OwnedPartition | None = None
         self._messages = _NOTHING
-        self._in_hand: tuple[int, int] | None = None
+        self._in_hand: GroupMessage | None = None
         self._fault: tuple[OwnedPartition, Fault] | None = None
         self._wanted_seek: tuple[OwnedPartition, int] | None = None
         self._iterator: Iterator[GroupMessage] | None = None
@@ -155,9 +150,8 @@ class ConsumerStream:
         Args:
             message: the one that was given last.
         """
-        _, partition, offset, next_offset, _ = message
-        if self._current is not None and self._current.partition == partition:
-            self._finish(offset, next_offset)
+        if self._current is not None and self._current.partition == message[1]:
+            self._finish(message)
 
     def chunks(self) -> Iterator[Chunk]:
         """Return whole buffers as they come, instead of messages; not both at once.
@@ -287,39 +281,38 @@ class ConsumerStream:
     def _iterate(self) -> Iterator[GroupMessage]:
         """Give messages one by one; everything in the inner loop is paid for each message."""
         if self._in_hand is not None:
-            self._finish(*self._in_hand)
+            self._finish(self._in_hand)
         lease, now_s = self._lease, time.monotonic
         while (owned := self._await_messages()) is not None:
             partition, messages = owned.partition, self._messages
-            topic = partition.topic
+            topic, inner = partition.topic, owned.next_inner
             for offset, next_offset, payload in messages:
+                message: GroupMessage = (topic, partition, offset, next_offset, payload)
+                if next_offset == offset or inner:
+                    message = InnerMessage(message, inner)
+                    inner = owned.next_inner = inner + 1 if next_offset == offset else 0
                 try:
-                    yield (topic, partition, offset, next_offset, payload)
+                    yield message
                 except GeneratorExit:
-                    self._in_hand = (offset, next_offset)
+                    self._in_hand = message
                     raise
-                if next_offset != offset:
-                    owned.finished = next_offset
+                if inner:
+                    owned.finish_inner(Position(offset, inner))
                 else:
-                    self._finish_inner(owned, offset)
+                    owned.finished = next_offset
                 if now_s() >= lease.until_s:
                     break  # a release ends the loop by emptying the list
 
-    def _finish(self, offset: int, next_offset: int) -> None:
+    def _finish(self, message: GroupMessage) -> None:
         owned = self._current
         self._in_hand = None
         if owned is None:
             return
-        if next_offset != offset:
-            owned.finished = next_offset
+        position = position_after(message)
+        if position.inner_count:
+            owned.finish_inner(position)
         else:
-            self._finish_inner(owned, offset)
-
-    def _finish_inner(self, owned: OwnedPartition, offset: int) -> None:
-        remaining_count = length_hint(self._messages)
-        # in this order: a release sets the flag before it empties the list that is counted
-        if not owned.is_released:
-            owned.finish_inner(offset, remaining_count)
+            owned.finished = position.offset
 
     def _await_messages(self) -> OwnedPartition | None:
         """Return the partition whose messages come next; None at the end of the stream."""

@@ -9,7 +9,7 @@ from broker.client.handling import InPlace, Outcome, RetryingHandler
 from broker.client.lease import Lease
 from broker.client.offsets import Position
 from broker.client.owned import OwnedPartition
-from broker.client.retry_store import UNKNOWN_INNER, RetryMessage, RetryPolicy, RetryStore
+from broker.client.retry_store import RetryMessage, RetryPolicy, RetryStore
 from broker.client.streams import Arrival, ConsumerStream
 from broker.errors import RetryStoreError
 from broker.protocol.compression import Codec
@@ -203,7 +203,7 @@ def test_run_when_messages_are_of_a_compressed_set_does_not_take_equal_ones_for_
 
     handler.run(stream)
 
-    assert [one.message.inner for one in store.entries()] == [UNKNOWN_INNER] * 2
+    assert [one.message.inner for one in store.entries()] == [0, 1]
 
 
 def test_run_when_nothing_comes_then_tries_parked_messages(

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.client.group_message import InnerMessage
 from broker.client.offsets import Position
 from broker.client.offsets_file import OFFSETS_NAME, RESULTS_NAME, FileOffsets
 from broker.client.offsets_sqlite import SqliteOffsets
@@ -121,12 +122,13 @@ def test_sqlite_when_another_process_was_faster_then_the_message_is_done_already
 ) -> None:
     with SqliteOffsets(tmp_path / "db", "g") as one, SqliteOffsets(tmp_path / "db", "g") as two:
         one.load([PARTITION])
+        inside = [InnerMessage(message(0, 0), inner) for inner in range(3)]
         with two.transaction():
-            assert two.finish(message(0, 0))
-            assert two.finish(message(0, 0))
+            assert two.finish(inside[0])
+            assert two.finish(inside[1])
 
         with one.transaction():
-            assert [one.finish(message(0, 0)) for _ in range(3)] == [False, False, True]
+            assert [one.finish(each) for each in inside] == [False, False, True]
             assert one.finish(message(0, 50))
 
 

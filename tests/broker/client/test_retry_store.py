@@ -11,7 +11,6 @@ import pytest
 
 from broker.client.retry_store import (
     DATABASE_NAME,
-    UNKNOWN_INNER,
     RetryEntry,
     RetryMessage,
     RetryPolicy,
@@ -62,11 +61,9 @@ def test_add_when_another_payload_has_the_offset_then_keeps_both(store: RetrySto
     assert len(store) == 2
 
 
-def test_add_when_the_place_in_a_set_is_unknown_then_never_takes_two_for_one(
-    store: RetryStore,
-) -> None:
-    for _ in range(2):
-        park(store, message(inner=UNKNOWN_INNER))
+def test_add_when_messages_of_a_set_are_equal_then_keeps_each(store: RetryStore) -> None:
+    for inner in (0, 1, 1):
+        park(store, message(inner=inner))
 
     assert len(store) == 2
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.client.group_message import inner_index
 from broker.client.lease import Lease
 from broker.client.offsets import Position
 from broker.client.owned import OwnedPartition
@@ -213,8 +214,9 @@ def test_stream_when_messages_of_a_set_were_finished_before_then_leaves_them_out
     owned = own(stream, at=Position(0, 1))
     stream.put(Arrival(owned, 0, wrapper))
 
-    assert take(stream, 1) == [b"b"]
-    stream.finish(("t", PARTITION, 0, 0, b"b"))
+    second = next(stream)
+    assert (second[4], inner_index(second)) == (b"b", 1)
+    stream.finish(second)
     assert owned.position == Position(0, 2)
     assert take(stream, 1) == [b"c"]
 
@@ -273,7 +275,7 @@ def test_seek_when_called_in_a_loop_then_the_loop_goes_on_there(stream: Consumer
     assert (owned.seek_offset, owned.position) == (22, Position(22))
 
 
-def test_release_when_a_message_of_a_set_is_in_hand_then_it_does_not_count_as_finished(
+def test_release_when_a_message_of_a_set_is_in_hand_then_it_is_finished_with_the_next_asked_for(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
@@ -281,10 +283,51 @@ def test_release_when_a_message_of_a_set_is_in_hand_then_it_does_not_count_as_fi
     take(stream, 2)
 
     stream.release(owned)
+    assert owned.position == Position(0, 1)
     with pytest.raises(ConsumerTimeoutError):
         next(stream)
 
-    assert owned.position == Position(0, 1)
+    assert owned.position == Position(0, 2)
+
+
+def test_stream_when_sets_and_others_come_then_tells_each_ones_place_in_its_set(
+    stream: ConsumerStream,
+) -> None:
+    parts = [
+        encode([b"a", b"b"]),
+        build_set([b"c", b"d", b"e"], Codec.GZIP),
+        build_set([b"f"], Codec.GZIP),
+        build_set([b"g", b"h"], Codec.GZIP),
+        encode([b"i"]),
+    ]
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, b"".join(parts)))
+
+    found = []
+    for _ in range(9):  # each in a loop of its own
+        for message in stream:
+            found.append((message[4], inner_index(message)))
+            break
+
+    names = [b"%c" % one for one in b"abcdefghi"]
+    assert found == list(zip(names, [0, 0, 0, 1, 2, 0, 0, 1, 0], strict=True))
+
+
+def test_seek_when_back_to_a_set_that_was_begun_then_counts_from_its_start(
+    stream: ConsumerStream,
+) -> None:
+    wrapper = build_set([b"a", b"b", b"c"], Codec.GZIP)
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, wrapper))
+    take(stream, 3)
+
+    stream.seek(PARTITION, 0)
+    stream.put(Arrival(owned, 0, wrapper))
+
+    assert take(stream, 1) == [b"a"]
+    assert owned.position == Position(0)
+    stream.finish(next(stream))
+    assert owned.position == Position(0, 2)
 
 
 def test_stream_when_bytes_are_a_slice_of_others_then_reads_only_the_slice(
