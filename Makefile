@@ -31,10 +31,10 @@ test: lint types
 	$(BIN)/python -m pytest
 
 # Clients and brokers of other makes, from their registries; see docs/interop.md.
-PEERS ?= build/peers
+INTEROP ?= build/interop
 interop: $(STAMP)
-	$(BIN)/python -m tests.interop.fetch $(PEERS)
-	PYLOGCTL_PEERS=$(PEERS) $(BIN)/python -m pytest tests/interop
+	$(BIN)/python -m tests.interop.fetch $(INTEROP)
+	PYLOGCTL_PEERS=$(INTEROP) $(BIN)/python -m pytest tests/interop
 
 # The codec's twins held against each other, the compiled one built with sanitizers.
 .PHONY: fuzz

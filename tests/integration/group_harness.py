@@ -42,15 +42,24 @@ class Delivered(NamedTuple):
 
 
 class Member:
-    """A consumer process; see `group_member`."""
+    """A consumer process.
 
-    def __init__(self, path: Path, topics: str, properties: dict[str, str]) -> None:
+    Args:
+        path: where it writes what it is given.
+        topics: see `group_member`.
+        properties: 0.7's, by name.
+        program: the module that runs it, `group_member` or one that is called like it.
+    """
+
+    def __init__(
+        self, path: Path, topics: str, properties: dict[str, str], program: str = "group_member"
+    ) -> None:
         self.path = path
         self.log = path.with_suffix(".log")
         settings = [f"{name}={value}" for name, value in properties.items()]
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.integration.group_member", path, topics, *settings],
+                [sys.executable, "-m", f"tests.integration.{program}", path, topics, *settings],
                 cwd=REPOSITORY,
                 stdout=log,
                 stderr=log,
@@ -165,6 +174,13 @@ class Cluster:
 
     def join(self, group: str, topics: str, **properties: str) -> Member:
         """Start a consumer; underscores in property names stand for dots."""
+        return self._join("group_member", group, topics, properties)
+
+    def join_foreign(self, group: str, topics: str, **properties: str) -> Member:
+        """Start a consumer that is none of ours, but as 0.7's are; see `foreign_member`."""
+        return self._join("foreign_member", group, topics, properties)
+
+    def _join(self, program: str, group: str, topics: str, properties: dict[str, str]) -> Member:
         settings = {
             "zk.connect": self.zookeeper,
             "zk.sessiontimeout.ms": str(SESSION_TIMEOUT_MS),
@@ -174,7 +190,7 @@ class Cluster:
             **{name.replace("_", "."): value for name, value in properties.items()},
         }
         path = self._directory / f"member-{next(self._numbers)}.txt"
-        member = Member(path, topics, settings)
+        member = Member(path, topics, settings, program)
         self.members.append(member)
         return member
 

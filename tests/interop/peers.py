@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from tests.bench.broker_process import REPOSITORY
 
 _FOLDER = os.environ.get("PYLOGCTL_PEERS")
 _TIMEOUT_S = 40
@@ -117,6 +120,19 @@ class PeerProcess:
         if self.process.stdin is not None:
             with suppress(OSError):
                 self.process.stdin.close()
+
+
+def pylogctl(*words: object, stdin: str = "") -> str:
+    """Run our command line to its end and return what it prints."""
+    ended = subprocess.run(
+        [sys.executable, "-m", "pylogctl", *map(str, words)],
+        cwd=REPOSITORY,
+        input=stdin.encode(),
+        capture_output=True,
+        timeout=_TIMEOUT_S,
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
+    return ended.stdout.decode()
 
 
 def numbers_of(payloads: Iterable[str]) -> dict[str, list[int]]:

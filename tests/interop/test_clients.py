@@ -106,6 +106,19 @@ def test_broker_when_a_client_of_another_make_produces_then_all_is_there(
     assert not verify_paths([broker.data]).problems
 
 
+def test_broker_when_jafka_leaves_the_partition_to_it_then_the_set_is_in_one(
+    broker: BrokerProcess, consumer: SimpleConsumer
+) -> None:
+    find_peer("jafka").run("produce", HOST, broker.port, TOPIC, -1, lines=LINES)
+
+    def sets() -> list[list[str]]:
+        found = [[text for _, text in read_all(consumer, index)] for index in range(3)]
+        return [one for one in found if one]
+
+    wait_until(sets, "the flush of what was produced")
+    assert sets() == [LINES]
+
+
 @pytest.mark.parametrize("peer", ["jafka", "samsa"])
 def test_broker_when_a_client_of_another_make_multiproduces_then_each_partition_has_it(
     broker: BrokerProcess, consumer: SimpleConsumer, peer: str

@@ -23,7 +23,7 @@ from broker.zk.embedded import EmbeddedZooKeeper
 from tests.bench.broker_process import REPOSITORY, BrokerProcess
 from tests.conftest import wait_until
 from tests.integration.group_harness import Cluster, Load
-from tests.interop.peers import Peer, PeerProcess, find_peer, require_peers
+from tests.interop.peers import Peer, PeerProcess, find_peer, pylogctl, require_peers
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 
@@ -119,19 +119,6 @@ def broker(cluster: Cluster) -> JafkaBroker:
     found = cluster.brokers[1]
     assert isinstance(found, JafkaBroker)
     return found
-
-
-def pylogctl(*words: object, stdin: str = "") -> str:
-    """Run our command line to its end and return what it prints."""
-    ended = subprocess.run(
-        [sys.executable, "-m", "pylogctl", *map(str, words)],
-        cwd=REPOSITORY,
-        input=stdin.encode(),
-        capture_output=True,
-        timeout=60,
-    )
-    assert ended.returncode == 0, ended.stderr.decode()
-    return ended.stdout.decode()
 
 
 def test_commands_when_the_broker_is_jafkas_then_they_work(cluster: Cluster, topic: str) -> None:

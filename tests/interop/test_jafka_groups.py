@@ -19,7 +19,14 @@ from tests.integration.group_harness import (
     check_order,
     running_load,
 )
-from tests.interop.peers import Peer, PeerProcess, find_peer, numbers_of, require_peers
+from tests.interop.peers import (
+    Peer,
+    PeerProcess,
+    find_peer,
+    numbers_of,
+    pylogctl,
+    require_peers,
+)
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 
@@ -120,3 +127,19 @@ def test_group_when_a_member_is_killed_then_those_of_the_other_make_take_over(
         cluster.settle(topic, topic, 3, f"kill -9 of one of {victim}")
         load.finish()
         await_all(load, theirs, ours)
+
+
+def test_group_when_it_is_made_to_rebalance_then_it_is_sound_again(
+    cluster: Cluster, topic: str, join: Join
+) -> None:
+    load = Load(cluster, topic)
+    load.produce(20)
+    theirs, ours = join(1), cluster.join(topic, f"{topic}:1")
+    cluster.settle(topic, topic, 2, "the start of two members")
+
+    pylogctl("group", "rebalance", topic, "--yes", "--zookeeper", cluster.zookeeper)
+    pylogctl("group", "verify", topic, "--zookeeper", cluster.zookeeper)
+
+    await_all(load, [theirs], [ours])
+    theirs.leave()
+    ours.leave()
