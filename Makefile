@@ -27,8 +27,13 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# What keeps data safe must do so with either codec: with the one that is built, then the plain one.
+DURABILITY := tests/broker/log tests/integration/process \
+	tests/integration/test_producer_failover.py tests/integration/test_groups_exactly_once.py
+
 test: lint types
 	$(BIN)/python -m pytest
+	PYLOGCTL_CODEC=python $(BIN)/python -m pytest $(DURABILITY)
 
 # Clients and brokers of other makes, from their registries; see docs/interop.md.
 INTEROP ?= build/interop

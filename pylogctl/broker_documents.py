@@ -44,6 +44,7 @@ STATUS = Document(
         Column("data", "data directory", shown=False),
         Column("zookeeper", "registry", shown=False),
         Column("software", "program and version", shown=False),
+        Column("codec", "what reads and makes its message sets", shown=False),
         Column("metrics", "counters under Kafka 0.7's names", shown=False),
     ),
     empty="no brokers",
@@ -69,7 +70,7 @@ def status_record(answer: StatusAnswer) -> dict[str, Any]:
     session = document["session"] or {}
     sockets = document["metrics"]["SocketServerStats"]
     same = ("phase", "topics", "partitions", "bytes", "connections", "clean_start", "pid",
-            "data", "zookeeper", "software", "metrics")  # fmt: skip
+            "data", "zookeeper", "software", "codec", "metrics")  # fmt: skip
     return {
         **record,
         **{name: document[name] for name in same},

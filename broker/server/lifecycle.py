@@ -15,6 +15,7 @@ from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
+from broker.protocol import codec
 from broker.protocol.responses import BrokerAddress, HelloResponse
 from broker.server.acceptor import Acceptor, listen
 from broker.server.checking import TURN_BYTES, SetChecker
@@ -298,6 +299,7 @@ class Broker:
             "port": address.port,
             "pid": os.getpid(),
             "software": self._software,
+            "codec": codec.describe(),
             "phase": self._phase,
             "started_ms": self._started_ms,
             "uptime_ms": self._clock.time_ms() - self._started_ms,
