@@ -30,7 +30,7 @@ class Pylogctl(RootGroup):
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
         "mirror": Entry("pylogctl.commands.mirror", "Mirror topics into another cluster."),
         "audit": Entry("pylogctl.commands.audit", "Compare message counts along a pipeline."),
-        "perf": Entry("pylogctl.commands.perf", "Measure throughput."),
+        "perf": Entry("pylogctl.commands.perf", "Measure throughput and latency."),
         "zk": Entry("pylogctl.commands.zk", "Look into the registry (ZooKeeper), or start one."),
         "doctor": Entry("pylogctl.commands.doctor", "Check that everything needed is in place."),
         "completion": Entry("pylogctl.commands.completion", "Print a shell completion script."),

@@ -24,7 +24,7 @@ from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.progress import announced_wait
-from pylogctl.properties import Layer, given_layers
+from pylogctl.property_use import Layer, given_layers
 from pylogctl.readiness import ReadyTargets, announce_ready, leave_terminal
 from pylogctl.render import Column, Document, Kind
 from pylogctl.signals import StopRequest

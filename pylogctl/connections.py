@@ -63,7 +63,11 @@ class Absence(Enum):
 
 @contextmanager
 def open_cluster(
-    env: Environment, connect: Connect | None = None, *, absence: Absence = Absence.LEFT_OUT
+    env: Environment,
+    connect: Connect | None = None,
+    *,
+    absence: Absence = Absence.LEFT_OUT,
+    config: ProducerConfig | ConsumerConfig | None = None,
 ) -> Iterator[Cluster]:
     """Open the way to brokers and topics: the static brokers if any are given, else the registry.
 
@@ -71,6 +75,7 @@ def open_cluster(
         env: says which.
         connect: makes connections to brokers; `connector(env)` unless given.
         absence: what it means that a static broker does not answer, while others do.
+        config: has the timeouts of the registry.
 
     Raises:
         RegistryUnreachableError: the registry did not answer within `--timeout`.
@@ -95,7 +100,7 @@ def open_cluster(
         return
     from broker.client.cluster import RegistryCluster
 
-    with open_registry(env) as registry:
+    with open_registry(env, config) as registry:
         yield RegistryCluster(registry)
 
 
@@ -112,8 +117,14 @@ def _absence_teller(env: Environment, absence: Absence) -> OnAbsent:
 
 
 @contextmanager
-def open_registry(env: Environment) -> Iterator[Registry]:
+def open_registry(
+    env: Environment, config: ProducerConfig | ConsumerConfig | None = None
+) -> Iterator[Registry]:
     """Open the registry, with its view of brokers and topics.
+
+    Args:
+        env: says which; `--timeout` goes before the timeouts of the settings.
+        config: has its timeouts.
 
     Raises:
         RegistryUnreachableError: no server answered within `--timeout`.
@@ -122,9 +133,18 @@ def open_registry(env: Environment) -> Iterator[Registry]:
     from broker.zk.registry import Registry
 
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
-    registry = Registry(env.zookeeper, request_timeout_s=timeout_s)
+    if config is None:
+        start_s = timeout_s
+        registry = Registry(env.zookeeper, request_timeout_s=timeout_s)
+    else:
+        start_s = env.timeout_s(config.zk_connection_timeout_ms / 1000)
+        registry = Registry(
+            env.zookeeper,
+            session_timeout_ms=config.zk_session_timeout_ms,
+            request_timeout_s=timeout_s,
+        )
     with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
-        registry.start(timeout_s)
+        registry.start(start_s)
     try:
         yield registry
     finally:

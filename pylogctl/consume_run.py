@@ -62,7 +62,13 @@ def run(env: Environment, request: Request) -> ExitStatus:
     """
     include = compile_patterns(request.include, "--include")
     exclude = compile_patterns(request.exclude, "--exclude")
-    connect = connector(env, receive_bytes=request.config.socket_receive_bytes)
+    config = request.config
+    connect = connector(
+        env,
+        timeout_s=config.socket_timeout_ms / 1000,
+        connect_timeout_s=config.connect_timeout_ms / 1000,
+        receive_bytes=config.socket_receive_bytes,
+    )
     with ExitStack() as stack:
         stop = stack.enter_context(graceful_stop())
         plan = request.plan
@@ -71,7 +77,7 @@ def run(env: Environment, request: Request) -> ExitStatus:
 
             executor = stack.enter_context(open_executor(env, request.execution, stop))
             plan = replace(plan, executor=executor)
-        cluster = stack.enter_context(open_cluster(env, connect))
+        cluster = stack.enter_context(open_cluster(env, connect, config=config))
         if request.wait_s is not None:
             wait_for_topics(
                 cluster,

@@ -15,7 +15,6 @@ from broker.errors import RegistryNodeNotFoundError
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
-from pylogctl.connections import REQUEST_TIMEOUT_S
 from pylogctl.consume_options import GroupOptions
 from pylogctl.consume_run import Request
 from pylogctl.consuming import Consumption
@@ -51,7 +50,7 @@ def run_in_group(
         BrokerError: the registry or a broker fails.
     """
     registry = Registry(env.zookeeper, session_timeout_ms=request.config.zk_session_timeout_ms)
-    registry.start(env.timeout_s(REQUEST_TIMEOUT_S))
+    registry.start(env.timeout_s(request.config.zk_connection_timeout_ms / 1000))
     with ExitStack() as stack:
         stack.callback(registry.stop)
         cluster = RegistryCluster(registry)

@@ -370,12 +370,18 @@ def accepts(
                 values[name] = group.make(
                     **{one.name: values.pop(one.name) for one in group.options}
                 )
+            if env.settings.properties:
+                from pylogctl.property_use import check_given  # late: few runs set any
+
+                check_given(env, ctx.command_path)
             if asks.isdisjoint(env.settings.properties):
                 function(env, **values)
                 if env.left_out:
                     raise typer.Exit(ExitStatus.PARTIAL)
             else:
-                _show_properties(env, ctx.command_path)
+                from pylogctl.properties import show_properties
+
+                show_properties(env, ctx.command_path)
 
         choices = _choices_of([*own, *map(_parameter, shared)])
         skippable = dict(optional or {})
@@ -387,12 +393,6 @@ def accepts(
         return cast(CommandFunction, run)
 
     return decorate
-
-
-def _show_properties(env: Environment, command_path: str) -> None:
-    from pylogctl.properties import show_properties
-
-    show_properties(env, command_path)
 
 
 def _signature(own: list[inspect.Parameter], shared: tuple[SharedOption, ...]) -> inspect.Signature:

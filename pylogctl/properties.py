@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig, Settings
+from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig, Property, Settings
 from pylogctl.context import Environment
-from pylogctl.options import ASKS_FOR_PROPERTIES, parse_properties
+from pylogctl.property_use import Layer, Use, given_layers, use_of
 from pylogctl.render import Column, Document, render
 
 LIST = Document(
@@ -37,32 +37,6 @@ _SCOPES: dict[str, type[Settings]] = {
     "consumer": ConsumerConfig,
     "broker": BrokerConfig,
 }
-_SCOPE_OF_WORD = {
-    "produce": "producer",
-    "e2e": "producer",
-    "consume": "consumer",
-    "simple": "consumer",
-    "broker": "broker",
-}
-
-
-class Layer(NamedTuple):
-    """Properties from one source."""
-
-    origin: str
-    properties: Mapping[str, str]
-
-
-def given_layers(env: Environment) -> list[Layer]:
-    """Return what the environment variable and `-X` set, the one that goes first last."""
-    given = {
-        name: text
-        for name, text in env.settings.properties.items()
-        if name not in ASKS_FOR_PROPERTIES
-    }
-    below = parse_properties(None)
-    above = {name: text for name, text in given.items() if below.get(name) != text}
-    return [Layer("PYLOGCTL_X", below), Layer("-X", above)]
 
 
 def show_properties(env: Environment, command_path: str) -> None:
@@ -75,33 +49,34 @@ def show_properties(env: Environment, command_path: str) -> None:
     Raises:
         ConfigError: a property given beside `dump` is unknown or malformed.
     """
-    words = [word for word in command_path.split() if word in _SCOPE_OF_WORD]
-    scopes = [_SCOPE_OF_WORD[words[-1]]] if words else list(_SCOPES)
+    use = use_of(command_path)
+    uses = [Use(scope) for scope in _SCOPES] if use is None else [use]
     if "list" in env.settings.properties:
-        render(env, LIST, [record for scope in scopes for record in _listed(scope)])
+        render(env, LIST, [record for one in uses for record in _listed(one)])
         return
-    records: list[dict[str, Any]] = []
-    for scope in scopes:
-        layers = given_layers(env)
-        if len(scopes) > 1:
-            # A property is then another scope's business; alone, an unknown one is wrong.
-            layers = [_only_known(layer, _SCOPES[scope]) for layer in layers]
-        records += _in_effect(scope, layers)
-    render(env, DUMP, records)
+    if use is not None:
+        dump_properties(env, use, [Layer("default", use.defaults), *given_layers(env)])
+        return
+    # A property is then another scope's business; alone, an unknown one is wrong.
+    layers = {
+        one.scope: [_only_known(layer, _SCOPES[one.scope]) for layer in given_layers(env)]
+        for one in uses
+    }
+    render(env, DUMP, [record for one in uses for record in _in_effect(one, layers[one.scope])])
 
 
-def dump_properties(env: Environment, scope: str, layers: Sequence[Layer]) -> None:
+def dump_properties(env: Environment, use: Use, layers: Sequence[Layer]) -> None:
     """Write the properties in effect, with where each comes from.
 
     Args:
         env: where they are written.
-        scope: `producer`, `consumer` or `broker`.
+        use: what the command makes of them.
         layers: later ones go before earlier ones.
 
     Raises:
         ConfigError: a property is unknown or malformed.
     """
-    render(env, DUMP, list(_in_effect(scope, layers)))
+    render(env, DUMP, list(_in_effect(use, layers)))
 
 
 def _only_known(layer: Layer, kind: type[Settings]) -> Layer:
@@ -110,27 +85,33 @@ def _only_known(layer: Layer, kind: type[Settings]) -> Layer:
     return layer._replace(properties=chosen)
 
 
-def _in_effect(scope: str, layers: Sequence[Layer]) -> Iterator[dict[str, Any]]:
-    kind = _SCOPES[scope]
+def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[dict[str, Any]]:
+    kind = _SCOPES[use.scope]
     origins = {name: layer.origin for layer in layers for name in layer.properties}
     effective = kind.from_properties(*(layer.properties for layer in layers))
-    for prop in kind.PROPERTIES:
+    for prop in _properties_of(use):
         yield {
             "property": prop.name,
-            "scope": scope,
+            "scope": use.scope,
             "value": effective.value_text(prop),
             "origin": origins.get(prop.name, "default"),
         }
 
 
-def _listed(scope: str) -> Iterator[dict[str, Any]]:
-    kind = _SCOPES[scope]
-    defaults = kind()
-    for prop in kind.PROPERTIES:
+def _listed(use: Use) -> Iterator[dict[str, Any]]:
+    kind = _SCOPES[use.scope]
+    defaults = kind.from_properties(use.defaults)
+    for prop in _properties_of(use):
         yield {
             "property": prop.name,
-            "scope": scope,
+            "scope": use.scope,
             "type": "|".join(prop.choices) or prop.kind.value,
             "default": defaults.value_text(prop),
             "doc": prop.doc,
         }
+
+
+def _properties_of(use: Use) -> Iterator[Property]:
+    for prop in _SCOPES[use.scope].PROPERTIES:
+        if prop.name not in use.refused:
+            yield prop

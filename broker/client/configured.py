@@ -10,10 +10,8 @@ from broker.client.cluster import Connect, StaticCluster
 from broker.client.connection import Connection, parse_broker_list
 from broker.client.discovery import LockedCluster, WatchedCluster
 from broker.client.lane import LaneRules
-from broker.client.link import ReconnectRule
 from broker.config import ProducerConfig
 from broker.errors import ConfigError, ProtocolError
-from broker.protocol.compression import Codec
 from broker.protocol.responses import BrokerAddress
 from broker.zk.registry import Registry
 
@@ -71,21 +69,6 @@ def open_cluster(
 def look_again_s(config: ProducerConfig) -> float:
     """Return after how long a topic that was nowhere is looked up again; a registry tells."""
     return math.inf if config.zookeeper else _LOOK_AGAIN_S
-
-
-def codec_of(config: ProducerConfig) -> Codec:
-    """Return the codec a setting names, by number or by name."""
-    return Codec(int(config.codec)) if config.codec.isdecimal() else Codec[config.codec.upper()]
-
-
-def compressed_topics_of(config: ProducerConfig) -> list[str]:
-    """Return the topics that are compressed; none stands for all."""
-    return [topic.strip() for topic in config.compressed_topics.split(",") if topic.strip()]
-
-
-def reconnect_rule_of(config: ProducerConfig) -> ReconnectRule:
-    """Return when connections are made anew."""
-    return ReconnectRule(config.reconnect_requests, config.reconnect_ms / 1000)
 
 
 def queueing_of(config: ProducerConfig) -> LaneRules | None:

@@ -168,6 +168,11 @@ class Producer:
         """
         from broker.client import configured  # late: it needs the registry's modules
         from broker.client.discovery import WatchedCluster
+        from broker.client.producer_settings import (
+            codec_of,
+            compressed_topics_of,
+            reconnect_rule_of,
+        )
 
         with ExitStack() as resources:
             connect = configured.connector_of(config)
@@ -178,16 +183,16 @@ class Producer:
                 connect,
                 partitioner=partitioner,
                 acks=Acks(int(config.acks)),
-                codec=configured.codec_of(config),
+                codec=codec_of(config),
                 max_in_flight=config.max_in_flight,
                 max_message_bytes=config.max_message_bytes,
                 retries=config.num_retries,
                 timeout_s=config.socket_timeout_ms / 1000,
                 encoder=encoder,
-                compressed_topics=configured.compressed_topics_of(config),
+                compressed_topics=compressed_topics_of(config),
                 backoff_s=config.retry_backoff_ms / 1000,
                 connect_timeout_s=config.connect_timeout_ms / 1000,
-                reconnect=configured.reconnect_rule_of(config),
+                reconnect=reconnect_rule_of(config),
                 on_delivery=on_delivery,
                 waits=queueing is None,
                 look_again_s=configured.look_again_s(config),

@@ -160,6 +160,7 @@ def start(
     """
     from pylogctl.broker_service import StartOptions, broker_config, config_layers
     from pylogctl.properties import dump_properties
+    from pylogctl.property_use import BROKER
     from pylogctl.readiness import ReadyTargets, go_to_background
 
     options = StartOptions(
@@ -168,7 +169,7 @@ def start(
     layers = config_layers(env, options)
     settings = broker_config(layers)
     if "dump" in env.settings.properties:
-        dump_properties(env, "broker", layers)
+        dump_properties(env, BROKER, layers)
         return
     if check_config:
         env.note("the configuration is valid")

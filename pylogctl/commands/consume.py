@@ -59,6 +59,7 @@ _WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
         "pylogctl consume orders --group billing --exec 'bill --at {offset}' --retry-dir failed",
     ),
     optional={"--wait-for-topic": _WAIT},
+    dumps_properties=True,
 )
 def consume(  # the signature is the option table
     env: Environment,
@@ -353,7 +354,10 @@ def consume(  # the signature is the option table
     a terminal control bytes are shown as escapes.
     """
     from pylogctl import consume_options, consume_run, partition_list
+    from pylogctl.connections import with_addresses
 
+    config = _config(env, fetch_size, max_wait, socket_buffer)
+    env = with_addresses(env, config)
     span = consume_options.make_span(
         env, offset or (), from_beginning=from_beginning, exit_at_end=exit_at_end
     )
@@ -417,7 +421,7 @@ def consume(  # the signature is the option table
             else partition_list.parse_partition_list(partition),
             span=span,
             plan=plan,
-            config=_config(env, fetch_size, max_wait, socket_buffer),
+            config=config,
             group=member,
             wait_s=wait_s,
             strict_offset=strict_offset,
@@ -434,11 +438,12 @@ def _config(
 ) -> ConsumerConfig:
     """Return the consumer's settings: `-X` properties, and the options on top."""
     from broker.config import ConsumerConfig
+    from pylogctl.property_use import CONSUME, client_settings
 
     given = {
         "fetch.size": None if fetch_size is None else parse_size(fetch_size),
         "fetch.wait.max.ms": None if max_wait is None else parse_duration_ms(max_wait),
         "socket.buffersize": None if socket_buffer is None else parse_size(socket_buffer),
     }
-    options = {name: str(value) for name, value in given.items() if value is not None}
-    return ConsumerConfig.from_properties(env.settings.properties, options)
+    options = {name: None if value is None else str(value) for name, value in given.items()}
+    return client_settings(env, CONSUME, ConsumerConfig, options)

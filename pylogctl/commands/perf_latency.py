@@ -28,6 +28,7 @@ from pylogctl.options import CONNECTION, OUTPUT, PROGRESS, PROPERTIES, accepts
     *PROPERTIES,
     *PROGRESS,
     exits=READS,
+    dumps_properties=True,
     examples=(
         "pylogctl perf e2e bench --rate 10000/s --size 200",
         "pylogctl perf e2e bench --rate 500/s --duration 1m --acks 1 --save latency.json",
@@ -90,10 +91,11 @@ def e2e(
     """
     from pylogctl.perf import options, runs
     from pylogctl.perf.report import E2E, Run, e2e_figures
+    from pylogctl.property_use import PERF_E2E
     from pylogctl.units import parse_rate
 
+    config = options.producer_config(env, PERF_E2E, codec=codec, acks=acks)
     options.check_output(env, compat07=False, save=save)
-    config = options.producer_config(env, codec=codec, acks=acks)
     plan = options.e2e_plan(
         env,
         config,

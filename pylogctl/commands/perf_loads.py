@@ -116,6 +116,7 @@ IdleTimeout = Annotated[
     *PROGRESS,
     *DRY_RUN,
     exits=RUNS,
+    dumps_properties=True,
     examples=(
         "pylogctl perf produce bench --messages 1000000 --size 200 --batch 50",
         "pylogctl perf produce bench --duration 1m --size 100..2000 --rate 5MiB/s --acks 1",
@@ -184,13 +185,15 @@ def produce(
     before the next is sent. The overhead is what the topic's logs grew by beyond the payloads, a
     message; it means nothing if somebody else produces to the topic meanwhile.
     """
+    from broker.client.producer_settings import codec_of
     from pylogctl.perf import options, runs
-    from pylogctl.perf.produce import ProducePlan, codec_of
+    from pylogctl.perf.produce import ProducePlan
     from pylogctl.perf.report import PLAN, PRODUCE, Run, produce_csv_07, produce_figures
+    from pylogctl.property_use import PERF_PRODUCE
     from pylogctl.units import parse_rate
 
+    config = options.producer_config(env, PERF_PRODUCE, codec=codec, acks=acks)
     options.check_output(env, compat07=compat07, save=save)
-    config = options.producer_config(env, codec=codec, acks=acks)
     plan = ProducePlan(
         topic,
         options.batches_of(size, payload_file, batch),
@@ -239,6 +242,7 @@ def end(env: Environment, status: ExitStatus) -> None:
     *PROPERTIES,
     *PROGRESS,
     exits=READS,
+    dumps_properties=True,
     examples=(
         "pylogctl perf consume bench",
         "pylogctl perf consume bench --messages 1000000 --fetch-size 200kB --output json",
@@ -287,6 +291,7 @@ def consume(
     *PROPERTIES,
     *PROGRESS,
     exits=READS,
+    dumps_properties=True,
     examples=(
         "pylogctl perf simple bench --fetch-size 200kB",
         "pylogctl perf simple bench -p 1-0 --messages 1000000 --compat07",
@@ -361,8 +366,8 @@ def _read(
     from pylogctl.perf.consume import ConsumePlan, End
     from pylogctl.perf.report import Run, consume_csv_07
 
-    options.check_output(env, compat07=shown.compat07, save=shown.save)
     config = options.consumer_config(env, fetch_size=given.fetch_size)
+    options.check_output(env, compat07=shown.compat07, save=shown.save)
     every_s = options.interval_s_of(shown.interval)
     # Without any limit there must be an end: what is there now.
     is_bounded = given.messages is None and given.duration is None

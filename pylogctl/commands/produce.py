@@ -57,6 +57,7 @@ app = new_app()
         "pylogctl produce logs --verify --output json access.log error.log",
         "pylogctl produce orders --audit audit --time-field .ts < orders.jsonl",
     ),
+    dumps_properties=True,
 )
 def produce(  # the signature is the option table
     env: Environment,

@@ -19,6 +19,7 @@ from pylogctl.errors import UsageError
 from pylogctl.perf.e2e import E2ePlan
 from pylogctl.perf.open_loop import STAMP
 from pylogctl.perf.produce import Batch, SizeRange, make_batches, read_batches
+from pylogctl.property_use import PERF_CONSUME, Use, client_settings
 from pylogctl.units import Rate, parse_duration_s, parse_size
 
 DEFAULT_DURATION_S = 10.0
@@ -106,25 +107,28 @@ def interval_s_of(text: str) -> float:
     return seconds
 
 
-def producer_config(env: Environment, *, codec: str | None, acks: str | None) -> ProducerConfig:
+def producer_config(
+    env: Environment, use: Use, *, codec: str | None, acks: str | None
+) -> ProducerConfig:
     """Return the producer's settings: `-X` properties, and the options on top.
 
     Raises:
-        ConfigError: a property is unknown or malformed.
+        UsageError: a property is unknown or malformed.
+        typer.Exit: `-X dump` asked for the settings alone.
     """
-    given = {"compression.codec": codec, "request.required.acks": acks}
-    options = {name: text for name, text in given.items() if text is not None}
-    return ProducerConfig.from_properties(env.settings.properties, options)
+    options = {"compression.codec": codec, "request.required.acks": acks}
+    return client_settings(env, use, ProducerConfig, options)
 
 
 def consumer_config(env: Environment, *, fetch_size: str | None) -> ConsumerConfig:
     """Return the consumer's settings: `-X` properties, and the options on top.
 
     Raises:
-        ConfigError: a property is unknown or malformed.
+        UsageError: a property or the size is unknown or malformed.
+        typer.Exit: `-X dump` asked for the settings alone.
     """
-    options = {} if fetch_size is None else {"fetch.size": str(parse_size(fetch_size))}
-    return ConsumerConfig.from_properties(env.settings.properties, options)
+    size = None if fetch_size is None else str(parse_size(fetch_size))
+    return client_settings(env, PERF_CONSUME, ConsumerConfig, {"fetch.size": size})
 
 
 def property_texts(config: Settings) -> dict[str, str]:

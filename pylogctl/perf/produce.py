@@ -20,9 +20,9 @@ from typing import NamedTuple
 from broker.client.cluster import Cluster, Connect
 from broker.client.partitioner import round_robin_partitioner
 from broker.client.producer import Delivery, Producer
+from broker.client.producer_settings import codec_of, compressed_topics_of, reconnect_rule_of
 from broker.clock import Clock
 from broker.config import ProducerConfig
-from broker.protocol.compression import Codec
 from broker.protocol.requests import Acks
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -146,11 +146,6 @@ def read_batches(path: Path, batch_count: int) -> list[Batch]:
     return [lines[at : at + batch_count] for at in range(0, len(lines), batch_count)]
 
 
-def codec_of(config: ProducerConfig) -> Codec:
-    """Return the codec a setting names, by number or by name."""
-    return Codec(int(config.codec)) if config.codec.isdecimal() else Codec[config.codec.upper()]
-
-
 def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) -> Producer:
     """Return a producer that goes round the partitions of a topic, batch by batch.
 
@@ -165,6 +160,9 @@ def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) ->
         partitioner=round_robin_partitioner(),
         acks=Acks(int(config.acks)),
         codec=codec_of(config),
+        compressed_topics=compressed_topics_of(config),
+        backoff_s=config.retry_backoff_ms / 1000,
+        reconnect=reconnect_rule_of(config),
         max_in_flight=config.max_in_flight,
         max_message_bytes=config.max_message_bytes,
         retries=config.num_retries,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.positions import Positions
+from broker.client.producer_settings import codec_of
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.topic import TopicPartition, check_topic_name
 from pylogctl.broker_control import ask_status
@@ -31,7 +32,6 @@ from pylogctl.perf.options import connect_with
 from pylogctl.perf.produce import (
     ProducePlan,
     SharedCluster,
-    codec_of,
     make_producer,
     produce_load,
 )
@@ -74,7 +74,9 @@ def run_produce(
     """
     connect = connect_with(env, config)
     with (
-        open_cluster(with_addresses(env, config), connect, absence=Absence.TOLD) as cluster,
+        open_cluster(
+            with_addresses(env, config), connect, absence=Absence.TOLD, config=config
+        ) as cluster,
         graceful_stop() as stop,
         intervals(env, every_s) as shown,
     ):
@@ -104,7 +106,9 @@ def plan_record(env: Environment, plan: ProducePlan, config: ProducerConfig) -> 
         BrokerError: a broker or the registry does not answer.
     """
     check_topic_name(plan.topic)
-    with open_cluster(with_addresses(env, config), connect_with(env, config)) as cluster:
+    with open_cluster(
+        with_addresses(env, config), connect_with(env, config), config=config
+    ) as cluster:
         partitions = cluster.partitions(plan.topic)
     sizes = [sum(map(len, batch)) for batch in plan.batches]
     return {
@@ -146,7 +150,9 @@ def run_consume(
     """
     connect = connect_with(env, config)
     with ExitStack() as stack:
-        cluster = stack.enter_context(open_cluster(with_addresses(env, config), connect))
+        cluster = stack.enter_context(
+            open_cluster(with_addresses(env, config), connect, config=config)
+        )
         ranges = _resolve(env, cluster, connect, selection)
         stop = stack.enter_context(graceful_stop())
         shown = stack.enter_context(intervals(env, every_s))
@@ -188,7 +194,9 @@ def run_e2e(
     check_topic_name(plan.topic)
     connect = connect_with(env, config)
     with ExitStack() as stack:
-        cluster = stack.enter_context(open_cluster(with_addresses(env, config), connect))
+        cluster = stack.enter_context(
+            open_cluster(with_addresses(env, config), connect, config=config)
+        )
         if not cluster.partitions(plan.topic):
             with make_producer(cluster, connect, config) as producer:
                 make_topic(producer, plan.topic)

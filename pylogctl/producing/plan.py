@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker.client.producer_settings import codec_of, compressed_topics_of
 from broker.config import ProducerConfig
-from broker.errors import ConfigError
 from broker.protocol.compression import Codec
 from broker.protocol.requests import Acks
 from broker.topic import check_topic_name
@@ -23,6 +23,7 @@ from pylogctl.framing import NO_FRAMING, Framing, FramingChoice, Shape, choose_f
 from pylogctl.partition_list import PartitionPattern, parse_partition
 from pylogctl.producing.input_reader import STDIN
 from pylogctl.producing.limits import ANY_COUNT
+from pylogctl.property_use import PRODUCE, client_settings
 from pylogctl.units import Rate, parse_duration_s, parse_rate, parse_size
 
 if TYPE_CHECKING:
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
 
 DEFAULT_BATCH_BYTES = 512 << 10
 DEFAULT_LINGER_S = 0.005
-_CODECS = {"0": Codec.NONE, "1": Codec.GZIP, "2": Codec.SNAPPY} | {
-    codec.name.lower(): codec for codec in Codec
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +151,13 @@ def make_plan(
     Raises:
         UsageError: an option is malformed, or two of them cannot go together.
         InvalidTopicError: there can be no such topic.
+        typer.Exit: `-X dump` asked for the settings alone.
     """
+    config = _config(env, sending, records)
     check_topic_name(topic)
     _check_target(target, given)
     _check_records(env, given, sending, records)
     framing = _framing(given)
-    config = _config(env, sending)
     batch_messages = sending.batch_messages or ANY_COUNT
     batch_bytes = DEFAULT_BATCH_BYTES
     if sending.batch_bytes is not None:
@@ -171,8 +170,8 @@ def make_plan(
         input=given,
         records=records,
         config=config,
-        codec=_CODECS[config.codec],
-        acks=_acks(env, config, records),
+        codec=_codec(config, topic),
+        acks=Acks(int(config.acks)),
         partition=None if target.partition is None else parse_partition(target.partition),
         partition_text=target.partition or "",
         partitioner=target.partitioner or ("hash" if has_key else "sticky"),
@@ -196,6 +195,11 @@ def _audit(choice: AuditChoice, topic: str) -> AuditPlan | None:
     from pylogctl.producing.audited_sink import make_audit_plan  # late: few runs are audited
 
     return make_audit_plan(choice, topic)
+
+
+def _codec(config: ProducerConfig, topic: str) -> Codec:
+    topics = compressed_topics_of(config)
+    return codec_of(config) if not topics or topic in topics else Codec.NONE
 
 
 def _check_target(target: Target, given: Input) -> None:
@@ -260,31 +264,24 @@ def _key_delimiter(target: Target) -> bytes | None:
     return None if target.key_delimiter is None else unescape(target.key_delimiter)
 
 
-def _config(env: Environment, sending: Sending) -> ProducerConfig:
-    """Return the producer's settings: `-X` properties, and the options on top."""
-    properties = dict(env.settings.properties)
-    if sending.codec is not None:
-        properties["compression.codec"] = sending.codec
-    if sending.max_size is not None:
-        properties["max.message.size"] = str(parse_size(sending.max_size))
-    if sending.sync:
-        properties["max.in.flight.requests"] = "1"
-    try:
-        return ProducerConfig.from_properties(properties)
-    except ConfigError as error:
-        raise UsageError(f"-X: {error}", hints=["try: -X list"]) from error
+def _config(env: Environment, sending: Sending, records: Records) -> ProducerConfig:
+    """Return the producer's settings: `-X` properties, and the options on top.
 
-
-def _acks(env: Environment, config: ProducerConfig, records: Records) -> Acks:
-    """Return when brokers acknowledge: when written, as the barrier at the end does the rest.
-
-    A line of a receipt stands for good, so with one they acknowledge what is flushed.
+    Brokers acknowledge what is written, as the barrier at the end does the rest; but a line of a
+    receipt stands for good, so with one they acknowledge what is flushed.
     """
+    options = {
+        "compression.codec": sending.codec,
+        "max.message.size": None if sending.max_size is None else str(parse_size(sending.max_size)),
+        "max.in.flight.requests": "1" if sending.sync else None,
+    }
+    use = PRODUCE
+    if records.receipt is not None:
+        committed = {"request.required.acks": str(Acks.COMMITTED.value)}
+        use = use._replace(defaults=dict(use.defaults) | committed)
+    config = client_settings(env, use, ProducerConfig, options)
     needs_offsets = "--receipt" if records.receipt is not None else ""
     needs_offsets = needs_offsets or ("--verify" if records.verify else "")
-    if "request.required.acks" not in env.settings.properties:
-        return Acks.COMMITTED if records.receipt is not None else Acks.WRITTEN
-    acks = Acks(int(config.acks))
-    if acks is Acks.NONE and needs_offsets:
+    if Acks(int(config.acks)) is Acks.NONE and needs_offsets:
         raise UsageError(f"{needs_offsets} cannot be used with request.required.acks=0")
-    return acks
+    return config

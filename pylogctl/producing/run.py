@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from broker.client.cluster import Cluster, Connect
 from broker.client.partitioner import PARTITIONERS
 from broker.client.producer import Producer
+from broker.client.producer_settings import reconnect_rule_of
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
 from broker.topic import TopicPartition
@@ -311,7 +312,7 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
         connect_timeout_s=config.connect_timeout_ms / 1000,
         send_bytes=config.socket_send_bytes,
     )
-    with open_cluster(env, connect, absence=Absence.TOLD) as cluster:
+    with open_cluster(env, connect, absence=Absence.TOLD, config=config) as cluster:
         producer = Producer(
             cluster,
             connect,
@@ -320,6 +321,8 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
             max_in_flight=config.max_in_flight,
             max_message_bytes=plan.max_message_bytes,
             retries=config.num_retries,
+            backoff_s=config.retry_backoff_ms / 1000,
+            reconnect=reconnect_rule_of(config),
             timeout_s=limit_s,
         )
         try:

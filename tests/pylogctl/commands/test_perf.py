@@ -195,7 +195,7 @@ def test_produce_in_csv_has_the_columns_by_name(perf: Invoke) -> None:
         (["--codec", "lzo"], ExitStatus.USAGE, "--codec"),
         (["--messages", "0"], ExitStatus.USAGE, "--messages"),
         (["--size", "2MB", "--messages", "1"], ExitStatus.USAGE, "the limit is 1000000"),
-        (["-X", "nope=1"], ExitStatus.CONFIG, "nope"),
+        (["-X", "nope=1"], ExitStatus.USAGE, "nope"),
         (["--payload-file", "/no/such"], ExitStatus.NOT_FOUND, "/no/such"),
         (["--save", "/no/such/dir.json"], ExitStatus.NOT_FOUND, "/no/such"),
     ],

@@ -112,7 +112,7 @@ def test_e2e_when_interrupted_tells_what_it_did_until_then(
         (["--size", "15"], ExitStatus.USAGE, "--size must be at least 16"),
         (["--rate", "0"], ExitStatus.USAGE, "a rate must be above zero"),
         (["--rate", "1/s", "--duration", "100ms"], ExitStatus.USAGE, "no message is due"),
-        (["-X", "fetch.size=1"], ExitStatus.CONFIG, "fetch.size"),
+        (["-X", "fetch.size=1"], ExitStatus.USAGE, "fetch.size"),
         (["--save", "/no/such/dir.json"], ExitStatus.NOT_FOUND, "/no/such"),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.client.producer_settings import codec_of
 from broker.protocol.compression import Codec
 from pylogctl.context import Environment, Settings, Streams
 from pylogctl.errors import UsageError
@@ -20,7 +21,8 @@ from pylogctl.perf.options import (
     parse_sizes,
     producer_config,
 )
-from pylogctl.perf.produce import SizeRange, codec_of, make_batches, read_batches
+from pylogctl.perf.produce import SizeRange, make_batches, read_batches
+from pylogctl.property_use import PERF_PRODUCE
 
 
 def _env(**settings: object) -> Environment:
@@ -98,12 +100,14 @@ def test_interval_of_nothing_is_refused() -> None:
 
 def test_options_go_before_properties() -> None:
     env = _env(properties={"compression.codec": "gzip", "request.required.acks": "0"})
-    config = producer_config(env, codec="snappy", acks=None)
+    config = producer_config(env, PERF_PRODUCE, codec="snappy", acks=None)
     assert (codec_of(config), config.acks) == (Codec.SNAPPY, "0")
 
 
 def test_codec_may_be_a_number_as_in_07() -> None:
-    config = producer_config(_env(properties={"compression.codec": "2"}), codec=None, acks=None)
+    config = producer_config(
+        _env(properties={"compression.codec": "2"}), PERF_PRODUCE, codec=None, acks=None
+    )
     assert codec_of(config) is Codec.SNAPPY
 
 
