@@ -130,25 +130,41 @@ class Positions:
         place = bisect_right(starts, found[0]) if found else 0
         return starts[place] if place < len(starts) else None
 
-    def boundary_before(self, partition: TopicPartition, position: int) -> int:
+    def boundary_before(
+        self, partition: TopicPartition, position: int, *, known: int | None = None
+    ) -> int:
         """Return the message boundary at or before a position.
+
+        Args:
+            partition: where to look.
+            position: any position in what can be read.
+            known: a boundary at or before it, from where to read if the broker cannot look up;
+                the start of the segment if None.
 
         Raises:
             OffsetOutOfRangeError: the position is outside what can be read.
         """
         if self._connection(partition).hello() is not None:
             return self._lookup(partition, Lookup.BOUNDARY_BEFORE, position)
-        return self._walk_to(partition, position)[0]
+        return self._walk_to(partition, position, known)[0]
 
-    def boundary_after(self, partition: TopicPartition, position: int) -> int:
+    def boundary_after(
+        self, partition: TopicPartition, position: int, *, known: int | None = None
+    ) -> int:
         """Return the message boundary at or after a position.
+
+        Args:
+            partition: where to look.
+            position: any position in what can be read.
+            known: a boundary at or before it, from where to read if the broker cannot look up;
+                the start of the segment if None.
 
         Raises:
             OffsetOutOfRangeError: the position is outside what can be read.
         """
         if self._connection(partition).hello() is not None:
             return self._lookup(partition, Lookup.BOUNDARY_AFTER, position)
-        return self._walk_to(partition, position)[1]
+        return self._walk_to(partition, position, known)[1]
 
     def message_counts(
         self, partition: TopicPartition, start: int, end: int
@@ -187,14 +203,16 @@ class Positions:
             _, view = next(found)
             return next(iter_entries(view, offset))
 
-    def _walk_to(self, partition: TopicPartition, position: int) -> tuple[int, int]:
-        """Return the boundaries around a position, reading from the start of its segment."""
+    def _walk_to(
+        self, partition: TopicPartition, position: int, known: int | None
+    ) -> tuple[int, int]:
+        """Return the boundaries around a position, reading from one before it."""
         starts = self.segment_starts(partition)
         if not starts[0] <= position <= starts[-1]:
             raise OffsetOutOfRangeError(
                 f"{position} is not within {starts[0]}..{starts[-1]} of {partition}"
             )
-        before = starts[bisect_right(starts, position) - 1]
+        before = starts[bisect_right(starts, position) - 1] if known is None else known
         for offset, view in self._read(partition, before, starts[-1]):
             if before == position:
                 break

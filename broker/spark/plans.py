@@ -116,26 +116,27 @@ def select_partitions(cluster: Cluster, selection: Selection) -> list[TopicParti
     Raises:
         TopicNotFoundError: a topic named, or a partition, does not exist.
     """
+    found = wanted_partitions(cluster, selection)
+    topics = {one.topic for one in found}
+    for topic in selection.topics:
+        if topic not in topics:
+            raise TopicNotFoundError(f"topic '{topic}' not found")
+    missing = sorted((selection.partitions or frozenset()).difference(found))
+    if missing:
+        raise TopicNotFoundError(f"partition {missing[0]} not found")
+    return found
+
+
+def wanted_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
+    """Return the partitions that are wanted, of those that are there."""
     if selection.partitions is not None:
         topics = sorted({one.topic for one in selection.partitions})
     elif selection.topics:
         topics = list(selection.topics)
     else:
         topics = [topic for topic in cluster.topics() if selection.has_topic(topic)]
-    found: list[TopicPartition] = []
-    for topic in topics:
-        partitions = cluster.partitions(topic)
-        if not partitions:
-            raise TopicNotFoundError(f"topic '{topic}' not found")
-        found += [one for one in partitions if selection.has_partition(one)]
-    _check_all_found(selection, found)
-    return found
-
-
-def _check_all_found(selection: Selection, found: Sequence[TopicPartition]) -> None:
-    missing = sorted((selection.partitions or frozenset()).difference(found))
-    if missing:
-        raise TopicNotFoundError(f"partition {missing[0]} not found")
+    found = [one for topic in topics for one in cluster.partitions(topic)]
+    return [one for one in found if selection.has_partition(one)]
 
 
 def plan_read(options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:

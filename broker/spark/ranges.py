@@ -43,6 +43,21 @@ class RowFilter:
         has_topic = self.topics is None or partition.topic in self.topics
         return has_topic and (self.names is None or partition.name in self.names)
 
+    def both(self, other: RowFilter) -> RowFilter:
+        """Return the filter of what passes this one and another."""
+        return RowFilter(
+            topics=_common(self.topics, other.topics),
+            names=_common(self.names, other.names),
+            start=max((one for one in (self.start, other.start) if one is not None), default=None),
+            end=min((one for one in (self.end, other.end) if one is not None), default=None),
+        )
+
+
+def _common(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return one & other
+
 
 ALL_ROWS = RowFilter()
 

@@ -51,6 +51,8 @@ class SessionSettings:
         master: `local[CORES,ATTEMPTS]`, or the address of a cluster.
         app_name: how Spark calls the program.
         driver_memory: heap of the driver's JVM, which on a local master is all there is.
+        java_options: further ones of that JVM, such as `-XX:TieredStopAtLevel=1`, with which short
+            jobs take half the processor time and long ones more.
         conf: further Spark settings; they win over the others.
         log_path: where Spark writes what it has to say; None for a file in the temporary folder
             that is removed unless something fails.
@@ -59,6 +61,7 @@ class SessionSettings:
     master: str = DEFAULT_MASTER
     app_name: str = "pylogctl"
     driver_memory: str = "1g"
+    java_options: str = ""
     conf: Mapping[str, str] = field(default_factory=dict)
     log_path: Path | None = None
 
@@ -171,8 +174,8 @@ def _conf_of(settings: SessionSettings, directory: Path) -> dict[str, str]:
         "spark.master": settings.master,
         "spark.app.name": settings.app_name,
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": (
-            f"-Dlog4j2.configurationFile=file:{log4j} -XX:+UseSerialGC"
+        "spark.driver.extraJavaOptions": " ".join(
+            (f"-Dlog4j2.configurationFile=file:{log4j}", "-XX:+UseSerialGC", settings.java_options)
         ),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.types import StructType
 
-from broker.spark.options import ReadOptions, parse_crc, parse_read_options
+from broker.errors import ConfigError
+from broker.spark.filters import rows_of
+from broker.spark.options import ReadOptions, parse_crc, parse_read_options, parse_write_options
 from broker.spark.plans import plan_read
 from broker.spark.ranges import ALL_ROWS
 from broker.spark.reading import TaskSettings, read_task
@@ -39,7 +49,40 @@ class PylogDataSource(DataSource):
         """Return the reader of a batch, on the driver."""
         options = parse_read_options(self.options, is_stream=False)
         check_schema(schema, options.crc)
-        return BatchReader(options, schema)
+        kind = FilteringReader if options.push_filters else BatchReader
+        return kind(options, settings_of(options, schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader of a stream, on the driver."""
+        from broker.spark.stream import StreamReader
+
+        options = parse_read_options(self.options, is_stream=True)
+        check_schema(schema, options.crc)
+        return StreamReader(options, settings_of(options, schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch, on the driver."""
+        from broker.spark.writers import BatchWriter
+
+        check_appends(overwrite)
+        return BatchWriter(parse_write_options(self.options), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return the writer of a stream, on the driver."""
+        from broker.spark.writers import StreamWriter
+
+        check_appends(overwrite)
+        return StreamWriter(parse_write_options(self.options), schema)
+
+
+def check_appends(overwrite: bool) -> None:
+    """Refuse to overwrite: a log only grows.
+
+    Raises:
+        ConfigError: that was asked for.
+    """
+    if overwrite:
+        raise ConfigError("a topic cannot be overwritten: use mode append")
 
 
 def settings_of(options: ReadOptions, schema: StructType) -> TaskSettings:
@@ -58,12 +101,12 @@ class BatchReader(DataSourceReader):
 
     Args:
         options: of the read.
-        schema: the columns wanted.
+        settings: of its tasks.
     """
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
+    def __init__(self, options: ReadOptions, settings: TaskSettings) -> None:
         self._options = options
-        self._settings = settings_of(options, schema)
+        self._settings = settings
         self._rows = ALL_ROWS
 
     def partitions(self) -> Sequence[InputPartition]:
@@ -79,3 +122,15 @@ class BatchReader(DataSourceReader):
         if partition.value is None:  # Spark's stand-in for no range at all
             return iter(())
         return read_task(partition.value, self._settings)
+
+
+class FilteringReader(BatchReader):
+    """Leaves out ranges that no message of can pass the filters of a query.
+
+    A class of its own: Spark refuses to read with one that can do this, unless it is told to.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Take note of the filters, on the driver, and give all of them back to Spark to apply."""
+        self._rows = rows_of(filters)
+        return filters

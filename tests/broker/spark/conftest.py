@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 REPOSITORY = Path(__file__).parents[3]
+SETTINGS = SessionSettings(
+    master="local[2,4]",
+    java_options="-XX:TieredStopAtLevel=1",
+    conf={"spark.sql.shuffle.partitions": "2"},
+)
 WriteSegments = Callable[..., Path]
 
 
@@ -35,11 +41,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         find_java(minimum_version=MINIMUM_VERSION)
     except ConfigError as error:
         pytest.skip(str(error))
-    settings = SessionSettings(
-        master="local[2,4]",
-        conf={"spark.sql.shuffle.partitions": "2"},
-        log_path=tmp_path_factory.mktemp("spark") / "spark.log",
-    )
+    settings = replace(SETTINGS, log_path=tmp_path_factory.mktemp("spark") / "spark.log")
     path = os.environ.get("PYTHONPATH")
     # workers import the library and the tests' own data sources
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(REPOSITORY), path)))

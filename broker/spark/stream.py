@@ -1,0 +1,238 @@
+"""The stream of topics: micro-batches of byte ranges, the ends of which the checkpoint keeps.
+
+Runs on the driver, in one process for the life of a query. An offset of the stream is a document
+`{"topic": {"0-0": 123}}`. A partition that comes into being is first noted with its log start
+offset and read from the next batch on, so that every range has both its ends in the checkpoint:
+a batch that is run again reads the same bytes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+
+from broker.client.positions import Positions
+from broker.errors import BrokerUnreachableError, RegistryUnreachableError
+from broker.spark.offsets import Offsets, from_document, to_document
+from broker.spark.options import ReadOptions, SegmentPaths
+from broker.spark.planning import clip, cut_ranges, refuse_loss, resolve
+from broker.spark.plans import (
+    BrokerPlaces,
+    OpenCluster,
+    ReadTask,
+    open_cluster,
+    select_partitions,
+    wanted_partitions,
+)
+from broker.spark.ranges import ByteRange, limited_ends
+from broker.spark.reading import TaskSettings, read_task
+from broker.spark.report import Cause, Omission, Report
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+Document = dict[str, Any]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads topics as they grow.
+
+    Args:
+        options: of the read.
+        settings: of its tasks.
+    """
+
+    def __init__(self, options: ReadOptions, settings: TaskSettings) -> None:
+        self._options = options
+        self._settings = settings
+        self._open: OpenCluster | None = None
+        self._resources = ExitStack()
+        self._target: Offsets | None = None
+        self._latest: Document | None = None
+        self._away: set[TopicPartition] = set()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what executors need: settings, and no connections."""
+        return {"_options": self._options, "_settings": self._settings}
+
+    def stop(self) -> None:
+        """Close all connections."""
+        self._open = None
+        self._resources.close()
+
+    def initialOffset(self) -> Document:
+        """Return where a new query starts."""
+        return to_document(self._ask(self._starts))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return the limit that the options set."""
+        limit_bytes = self._options.max_trigger_bytes
+        return ReadAllAvailable() if limit_bytes is None else ReadMaxBytes(limit_bytes)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Read up to what there is now, and no further."""
+        self._target = self._ask(self._ends_now)
+
+    def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
+        """Return where the next batch ends.
+
+        Args:
+            start: where it starts.
+            limit: how much it may read.
+        """
+        limit_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        begun = from_document(start)
+        return to_document(self._ask(lambda opened: self._next_ends(opened, begun, limit_bytes)))
+
+    def reportLatestOffset(self) -> Document | None:
+        """Return what could be read when it was last looked at."""
+        return self._latest
+
+    def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
+        """Return the ranges of a batch."""
+        starts, ends = from_document(start), from_document(end)
+        ranges = [
+            ByteRange(partition, starts[partition], offset)
+            for partition, offset in ends.items()
+            if starts.get(partition, offset) < offset
+        ]
+        return [
+            InputPartition(task) for task in self._ask(lambda opened: self._cut(opened, ranges))
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Give the messages of one range, on an executor."""
+        return read_task(partition.value, self._settings)
+
+    def commit(self, end: Document) -> None:
+        """Do nothing: the checkpoint says where to go on."""
+
+    def _ask(self, question: Callable[[OpenCluster], _T]) -> _T:
+        """Ask the cluster, anew if a broker or the registry has moved or restarted."""
+        try:
+            return question(self._cluster())
+        except (BrokerUnreachableError, RegistryUnreachableError) as error:
+            logger.warning("asking again: %s", error)
+            self.stop()
+            return question(self._cluster())
+
+    def _cluster(self) -> OpenCluster:
+        if self._open is None:
+            where = self._options.where
+            assert not isinstance(where, SegmentPaths)  # parsing refuses that
+            cluster = open_cluster(where, self._options.connection)
+            self._open = self._resources.enter_context(cluster)
+        return self._open
+
+    def _starts(self, opened: OpenCluster) -> Offsets:
+        options = self._options
+        found = [
+            resolve(partition, options.starting, options.ending, opened.positions)
+            for partition in select_partitions(opened.cluster, options.selection)
+        ]
+        self._bear([omission for one in found for omission in one.omissions])
+        return {one.range.partition: one.range.start for one in found}
+
+    def _ends_now(self, opened: OpenCluster) -> Offsets:
+        partitions = wanted_partitions(opened.cluster, self._options.selection)
+        return {partition: opened.positions.latest(partition) for partition in partitions}
+
+    def _next_ends(self, opened: OpenCluster, begun: Offsets, limit_bytes: int | None) -> Offsets:
+        latest = self._ends_now(opened)
+        self._latest = to_document(latest)
+        ends = self._kept(opened, begun, latest)
+        pending: list[ByteRange] = []
+        for partition, last in self._readable(latest).items():
+            first = opened.positions.earliest(partition)
+            start = begun.get(partition, first)
+            if start > latest[partition]:
+                self._bear([_made_anew(partition, start, first, latest[partition])])
+                ends[partition] = first  # read from the next batch on: this one starts behind it
+                continue
+            ends[partition] = start
+            if partition in begun and max(start, first) < last:
+                pending.append(ByteRange(partition, max(start, first), last))
+        return ends | _limited(opened.positions, pending, limit_bytes)
+
+    def _readable(self, latest: Offsets) -> Offsets:
+        """Return how far partitions may be read: no further than was there at the beginning."""
+        target = self._target
+        if target is None:
+            return latest
+        return {key: min(end, target[key]) for key, end in latest.items() if key in target}
+
+    def _kept(self, opened: OpenCluster, begun: Offsets, latest: Offsets) -> Offsets:
+        """Return offsets of partitions that are not there now; they wait for their broker."""
+        missing = {key: offset for key, offset in begun.items() if key not in latest}
+        if not missing:
+            self._away.clear()
+            return {}
+        live = {broker.id for broker in opened.cluster.brokers()}
+        lost = [_vanished(key, offset) for key, offset in missing.items() if key.home in live]
+        self._bear(lost)
+        kept = {key: offset for key, offset in missing.items() if key.home not in live}
+        for partition in sorted(kept.keys() - self._away):
+            logger.warning("%s waits for broker %d, which is away", partition, partition.home)
+        self._away = set(kept)
+        return kept
+
+    def _cut(self, opened: OpenCluster, wanted: Sequence[ByteRange]) -> list[ReadTask]:
+        positions = opened.positions
+        found = [
+            clip(one, positions.earliest(one.partition), positions.latest(one.partition))
+            for one in wanted
+        ]
+        self._bear([omission for one in found for omission in one.omissions])
+        pieces = cut_ranges(
+            [one.range for one in found],
+            positions,
+            max_bytes=self._options.max_partition_bytes,
+            min_count=self._options.min_partitions,
+        )
+        places = BrokerPlaces(opened.cluster, self._options.connection)
+        return [ReadTask(one, places.place(one.partition)) for one in pieces]
+
+    def _bear(self, omissions: Sequence[Omission]) -> None:
+        """Report what is lost, or fail over it."""
+        if self._options.fail_on_data_loss:
+            refuse_loss(omissions)
+        report = Report(self._options.report_path)
+        for omission in omissions:
+            report.add(omission)
+
+
+def _limited(positions: Positions, pending: list[ByteRange], limit_bytes: int | None) -> Offsets:
+    if limit_bytes is None:
+        return {one.partition: one.end for one in pending}
+    starts = {one.partition: one.start for one in pending}
+    return limited_ends(
+        pending,
+        limit_bytes,
+        lambda key, position: positions.boundary_before(key, position, known=starts[key]),
+        lambda key, position: positions.boundary_after(key, position, known=starts[key]),
+    )
+
+
+def _made_anew(partition: TopicPartition, start: int, first: int, last: int) -> Omission:
+    text = (
+        f"offset {start} was reached, and the log ends at {last} now: it was cut or made anew, "
+        f"and is read from its start, {first}"
+    )
+    return Omission(Cause.LOST, partition, first, first, text)
+
+
+def _vanished(partition: TopicPartition, offset: int) -> Omission:
+    text = f"offset {offset} was reached, and broker {partition.home} no longer has the partition"
+    return Omission(Cause.LOST, partition, offset, offset, text)

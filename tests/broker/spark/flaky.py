@@ -1,0 +1,89 @@
+"""Data sources that fail or stall on purpose; importable by Spark's workers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    InputPartition,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from broker.spark.options import parse_read_options, parse_write_options
+from broker.spark.source import BatchReader, PylogDataSource, settings_of
+from broker.spark.stream import StreamReader
+from broker.spark.writers import BatchWriter
+
+FAILED_ATTEMPTS = 2
+STALL_S = 60.0
+
+
+class InjectedError(Exception):
+    """A failure that a test wants."""
+
+
+def fail_after(batches: Iterator[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
+    """Give some batches and fail, in all but the last attempts of a task."""
+    context = TaskContext.get()
+    assert context is not None
+    for place, batch in enumerate(batches):
+        if place == count and context.attemptNumber() < FAILED_ATTEMPTS:
+            raise InjectedError(f"attempt {context.attemptNumber()} of {context.partitionId()}")
+        yield batch
+
+
+class FlakySource(PylogDataSource):
+    """Fails after some batches, reading and writing."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "flaky"
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        options = parse_read_options(self.options, is_stream=False)
+        return FlakyReader(options, settings_of(options, schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return FlakyWriter(parse_write_options(self.options), schema)
+
+
+class FlakyReader(BatchReader):
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return fail_after(super().read(partition), 2)
+
+
+class FlakyWriter(BatchWriter):
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return super().write(fail_after(iterator, 1))
+
+
+class StallingSource(PylogDataSource):
+    """Stalls inside a task for as long as the file `stall` is in the report's directory."""
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        options = parse_read_options(self.options, is_stream=True)
+        return StallingReader(options, settings_of(options, schema))
+
+
+class StallingReader(StreamReader):
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        directory = self._settings.report_path
+        assert directory is not None
+        return stall(super().read(partition), directory)
+
+
+def stall(batches: Iterator[pa.RecordBatch], directory: Path) -> Iterator[pa.RecordBatch]:
+    """Give one batch; then, if asked to, say so and wait to be killed."""
+    for place, batch in enumerate(batches):
+        if place == 1 and (directory / "stall").exists():
+            (directory / "stalled").touch()
+            time.sleep(STALL_S)
+        yield batch
