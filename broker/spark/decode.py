@@ -1,63 +1,54 @@
-"""Message sets to Arrow columns: the one place that knows how the codec hands messages over."""
+"""Message sets to Arrow batches: the one place that knows how the codec hands messages over."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import NamedTuple
 
 import pyarrow as pa
 
 from broker.protocol import codec
-from broker.protocol.checksum import crc32
-from broker.protocol.codec import Fault
+from broker.protocol.codec import Columns, CrcCheck
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
-
-class Columns(NamedTuple):
-    """Messages as columns, up to the first fault.
-
-    `row_count` is the length of each, `arrays` has the columns that were asked for, `valid_bytes`
-    is how far the outer entries were good.
-    """
-
-    row_count: int
-    arrays: dict[str, pa.Array]
-    valid_bytes: int
-    fault: Fault
+MAX_BATCH_BYTES = 32 << 20
+"""The most payload of one batch, or one compressed set: a few bytes can unfold to very many."""
 
 
-def decode_columns(buffer: Buffer, base_offset: int, names: Iterable[str]) -> Columns:
-    """Return the messages of a message set as Arrow arrays, compressed ones unfolded.
+def decode(buffer: Buffer, base_offset: int, *, checks_crc: bool) -> Columns:
+    """Return the messages at the start of a message set as columns, compressed ones unfolded.
 
     Args:
         buffer: starts on an entry; a partial entry at its end is left alone.
         base_offset: the log offset of its first byte.
-        names: which of the columns offset, next_offset, inner_index, value and crc to make.
+        checks_crc: whether to end at a CRC that is wrong.
+
+    Returns:
+        All of them, or as many as a batch may have: then there is no fault, and `valid_bytes` is
+        less than the buffer has.
     """
-    found = codec.decode(buffer, base_offset)
-    offsets, next_offsets, payloads = list(zip(*found.messages, strict=True)) or ((), (), ())
-    make = {
-        "offset": lambda: pa.array(offsets, pa.int64()),
-        "next_offset": lambda: pa.array(next_offsets, pa.int64()),
-        "inner_index": lambda: pa.array(_inner_indexes(offsets), pa.int32()),
-        "value": lambda: pa.array(payloads, pa.binary()),
-        "crc": lambda: pa.array(map(crc32, payloads), pa.int64()),
-    }
-    arrays = {name: make[name]() for name in names if name in make}
-    return Columns(len(offsets), arrays, found.valid_bytes, found.fault)
+    check = CrcCheck.STOP if checks_crc else CrcCheck.OFF
+    return codec.decode_columns(
+        buffer, base_offset, crc_check=check, max_value_bytes=MAX_BATCH_BYTES
+    )
 
 
-def _inner_indexes(offsets: Sequence[int]) -> list[int]:
-    """Number the messages that share an offset, those of one wrapper, from 0."""
-    if len(set(offsets)) == len(offsets):
-        return [0] * len(offsets)
-    indexes = [0]
-    for earlier, later in pairwise(offsets):
-        indexes.append(indexes[-1] + 1 if earlier == later else 0)
-    return indexes[: len(offsets)]
+_ARRAYS: dict[str, Callable[[Columns], pa.Array]] = {
+    "offset": lambda columns: _numbers(pa.int64(), columns, columns.offsets),
+    "next_offset": lambda columns: _numbers(pa.int64(), columns, columns.next_offsets),
+    "inner_index": lambda columns: _numbers(pa.int32(), columns, columns.inners),
+    "crc": lambda columns: _numbers(pa.uint32(), columns, columns.crcs).cast(pa.int64()),
+    "value": lambda columns: pa.Array.from_buffers(
+        pa.binary(),
+        columns.message_count,
+        [None, pa.py_buffer(columns.value_offsets), pa.py_buffer(columns.values)],
+    ),
+}
+
+
+def _numbers(kind: pa.DataType, columns: Columns, data: bytes) -> pa.Array:
+    return pa.Array.from_buffers(kind, columns.message_count, [None, pa.py_buffer(data)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +65,26 @@ class BatchMaker:
 
     def batch(self, columns: Columns) -> pa.RecordBatch:
         """Return good messages as a batch."""
-        return self._batch(columns.row_count, columns.arrays, is_good=True)
+        names = [name for name in self.schema.names if name in _ARRAYS]
+        arrays = {name: _ARRAYS[name](columns) for name in names}
+        return self._batch(columns.message_count, arrays, is_good=True)
 
-    def single(
-        self, offset: int, next_offset: int, value: bytes | None, crc: int | None, *, is_good: bool
+    def damaged(
+        self, offset: int, next_offset: int, value: bytes | None, crc: int | None
     ) -> pa.RecordBatch:
-        """Return a batch with the one row that stands for a message the codec refuses.
+        """Return a batch with the one row that stands for damage.
 
         Args:
             offset: where it starts.
             next_offset: where to read on.
             value: the payload as it is stored; None where nothing can be told from the rest.
             crc: the CRC as it is stored.
-            is_good: whether it passes for a valid message.
         """
         row: dict[str, object] = {"offset": offset, "next_offset": next_offset, "inner_index": 0}
         row |= {"value": value, "crc": crc}
         names = [field for field in self.schema if field.name in row]
         arrays = {field.name: pa.array([row[field.name]], field.type) for field in names}
-        return self._batch(1, arrays, is_good=is_good)
+        return self._batch(1, arrays, is_good=False)
 
     def _batch(self, count: int, arrays: dict[str, pa.Array], *, is_good: bool) -> pa.RecordBatch:
         constants = {

@@ -17,7 +17,7 @@ from broker.protocol.codec import LENGTH_BYTES, Fault
 from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import INT32, Buffer
 from broker.spark.damage import Damage, Spool, spooled
-from broker.spark.decode import BatchMaker, decode_columns
+from broker.spark.decode import BatchMaker, decode
 from broker.spark.options import Crc
 from broker.spark.places import BrokerPlace, Place
 from broker.spark.plans import ReadTask
@@ -102,19 +102,28 @@ class _TaskReader:
     def _good_batches(self, place: Place) -> Batches:
         """Give what is good from the position on, up to the first damage."""
         stream = MessageStream(self._position)
-        names = self._settings.schema.names
         rest: Buffer = b""
         for data in read_bytes(place, self._rest(), self._settings.fetch_bytes):
-            view = stream.add(data.data)
-            found = decode_columns(view, stream.offset, names)
-            rest = view[found.valid_bytes :]
-            stream.take(found.valid_bytes)
-            self._position = stream.offset
-            if found.row_count:
-                yield self._maker.batch(found)
-            if found.fault and not self._needs_more(found.fault, rest):
-                return found.fault
+            rest = stream.add(data.data)
+            fault = yield from self._batches_of(rest)
+            rest = rest[self._position - stream.offset :]
+            stream.take(self._position - stream.offset)
+            if fault and not self._needs_more(fault, rest):
+                return fault
         return Fault.PARTIAL if len(rest) else Fault.NONE
+
+    def _batches_of(self, view: memoryview) -> Batches:
+        """Give the messages of a stretch that starts at the position, and move that on."""
+        checks_crc = self._settings.crc is not Crc.OFF
+        taken = 0
+        while True:
+            found = decode(view[taken:], self._position, checks_crc=checks_crc)
+            taken += found.valid_bytes
+            self._position += found.valid_bytes
+            if found.message_count:
+                yield self._maker.batch(found)
+            if found.fault or taken == len(view):
+                return found.fault
 
     def _needs_more(self, fault: Fault, rest: Buffer) -> bool:
         """Return whether what looks like a fault may only be the end of a piece."""
@@ -126,8 +135,7 @@ class _TaskReader:
         return self._position + LENGTH_BYTES + length <= self._range.end
 
     def _check_bearable(self, fault: Fault) -> None:
-        crc = self._settings.crc
-        if crc is Crc.FAIL or (crc is Crc.OFF and fault is not Fault.CRC):
+        if self._settings.crc in (Crc.FAIL, Crc.OFF):
             partition = self._range.partition
             raise InvalidMessageError(
                 f"{partition}: {describe_fault(fault, self._position)}; "
@@ -137,19 +145,15 @@ class _TaskReader:
     def _all_batches(self, spool: Spool, fault: Fault) -> Iterator[pa.RecordBatch]:
         """Give the rest of the range, damage dealt with as the option `crc` says."""
         while fault:
-            self._check_bearable(fault)
             damage = spool.damage_at(self._position, fault)
             self._position = damage.end
             yield from self._rows_of(damage)
             fault = yield from self._good_batches(spool.place)
 
     def _rows_of(self, damage: Damage) -> Iterator[pa.RecordBatch]:
-        crc = self._settings.crc
-        if crc is Crc.SKIP:
-            text = f"{describe_fault(damage.fault, damage.start)}: left out up to {damage.end}"
-            partition = self._range.partition
-            self._report.add(Omission(Cause.CORRUPT, partition, damage.start, damage.end, text))
-        else:
-            yield self._maker.single(
-                damage.start, damage.end, damage.payload, damage.crc, is_good=crc is Crc.OFF
-            )
+        if self._settings.crc is Crc.MARK:
+            yield self._maker.damaged(damage.start, damage.end, damage.payload, damage.crc)
+            return
+        text = f"{describe_fault(damage.fault, damage.start)}: left out up to {damage.end}"
+        partition = self._range.partition
+        self._report.add(Omission(Cause.CORRUPT, partition, damage.start, damage.end, text))
