@@ -19,7 +19,8 @@ from broker.client.cluster import RegistryCluster
 from broker.client.connection import Connection
 from broker.client.producer import Producer
 from broker.errors import RegistryNodeNotFoundError
-from broker.protocol.codec import encode
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk import paths
@@ -266,11 +267,18 @@ class Cluster:
 
 
 class Load(threading.Thread):
-    """Produces numbered messages to all partitions of a topic, until it is stopped."""
+    """Produces numbered messages to all partitions of a topic, until it is stopped.
 
-    def __init__(self, cluster: Cluster, topic: str) -> None:
+    Args:
+        cluster: whose brokers get them.
+        topic: any.
+        codec: how each send's messages are compressed.
+    """
+
+    def __init__(self, cluster: Cluster, topic: str, codec: Codec = Codec.NONE) -> None:
         super().__init__(name="load")
         self.topic = topic
+        self._codec = codec
         self._cluster = RegistryCluster(cluster.registry)
         self._partitions = cluster.partitions(topic)
         self._counts = dict.fromkeys((one.name for one in self._partitions), 0)
@@ -302,7 +310,7 @@ class Load(threading.Thread):
         first = self._counts[partition.name]
         numbers = range(first, first + count)
         payloads = [f"{partition.name}:{number}".encode() for number in numbers]
-        delivery = producer.send_set(partition, encode(payloads))
+        delivery = producer.send_set(partition, build_set(payloads, self._codec))
         producer.flush()
         delivery.result()
         self._counts[partition.name] = first + count
@@ -320,9 +328,9 @@ def _connect(address: BrokerAddress) -> Connection:
 
 
 @contextmanager
-def running_load(cluster: Cluster, topic: str) -> Iterator[Load]:
+def running_load(cluster: Cluster, topic: str, codec: Codec = Codec.NONE) -> Iterator[Load]:
     """Give a load that has produced something to every partition."""
-    load = Load(cluster, topic)
+    load = Load(cluster, topic, codec)
     load.start()
     try:
         wait_until(lambda: load.error or all(load.counts().values()), "first messages everywhere")

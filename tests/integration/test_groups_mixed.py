@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
+from broker.protocol.compression import Codec
 from tests.bench.broker_process import REPOSITORY
 from tests.conftest import wait_until
 from tests.integration.group_harness import (
@@ -85,6 +86,24 @@ def test_mixed_group_when_a_member_is_killed_then_only_what_it_had_not_committed
     for member in survivors:
         check_order(member, max_jumps=2)  # what it read until all had joined
         member.leave()
+
+
+@pytest.mark.parametrize("victim_kind", KINDS)
+def test_mixed_group_when_sets_are_compressed_then_what_a_killed_member_left_is_read_again(
+    cluster: Cluster, topic: str, victim_kind: str
+) -> None:
+    with running_load(cluster, topic, Codec.GZIP) as load:
+        victim = joiner(cluster, victim_kind)(topic, f"{topic}:1")
+        survivor = joiner(cluster, other(victim_kind))(topic, f"{topic}:1")
+        cluster.settle(topic, topic, 2, "the start of two members")
+        wait_until(lambda: len(victim.delivered()) > 100, "work of the victim")
+        victim.kill()
+        cluster.settle(topic, topic, 1, f"kill -9 of {victim_kind} (session timeout 1.5 s)")
+        load.finish()
+        cluster.await_delivery(load)
+    check_order(survivor, max_jumps=2)
+    wait_until(lambda: cluster.offsets(topic, topic) == cluster.ends(topic), "commit of everything")
+    survivor.leave()
 
 
 @pytest.mark.parametrize("frozen_kind", KINDS)

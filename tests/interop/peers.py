@@ -7,6 +7,7 @@ what it finds as lines to stdout; `fetch` tells how they come to be in a directo
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections import defaultdict
@@ -103,6 +104,14 @@ class PeerProcess:
         """Return the whole lines it has printed so far."""
         text, _, _ = self.output.read_text(errors="replace").rpartition("\n")
         return text.split("\n") if text else []
+
+    def freeze(self) -> None:
+        """Stop it as a long pause of the machine would."""
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        self.process.send_signal(signal.SIGCONT)
 
     def leave(self) -> None:
         """Tell it to stop, and wait until it has."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.protocol.compression import Codec
 from tests.conftest import wait_until
 from tests.integration.group_harness import (
     COMMIT_INTERVAL_MS,
@@ -113,11 +114,12 @@ def test_group_when_jafka_joins_ours_and_leaves_again_then_all_is_delivered(
     ours.leave()
 
 
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
 @pytest.mark.parametrize("victim", ["ours", "theirs"])
 def test_group_when_a_member_is_killed_then_those_of_the_other_make_take_over(
-    cluster: Cluster, topic: str, join: Join, victim: str
+    cluster: Cluster, topic: str, join: Join, victim: str, codec: Codec
 ) -> None:
-    with running_load(cluster, topic) as load:
+    with running_load(cluster, topic, codec) as load:
         theirs = [join(1), join(1)]
         ours = [cluster.join(topic, f"{topic}:1") for _ in range(2)]
         cluster.settle(topic, topic, 4, "the start of two and two")
@@ -127,6 +129,40 @@ def test_group_when_a_member_is_killed_then_those_of_the_other_make_take_over(
         cluster.settle(topic, topic, 3, f"kill -9 of one of {victim}")
         load.finish()
         await_all(load, theirs, ours)
+
+
+@pytest.mark.parametrize("frozen", ["ours", "theirs"])
+def test_group_when_a_member_is_frozen_then_it_comes_back_and_nothing_is_lost(
+    cluster: Cluster, topic: str, join: Join, frozen: str
+) -> None:
+    with running_load(cluster, topic) as load:
+        theirs, ours = join(1), cluster.join(topic, f"{topic}:1")
+        cluster.settle(topic, topic, 2, "the start of two members")
+        zombie = ours if frozen == "ours" else theirs
+        zombie.freeze()
+        cluster.settle(topic, topic, 1, f"SIGSTOP of {frozen}")
+        zombie.thaw()
+        cluster.settle(topic, topic, 2, "SIGCONT")
+        load.finish()
+        await_all(load, [theirs], [ours])
+    theirs.leave()
+    ours.leave()
+
+
+def test_group_when_our_broker_is_killed_and_moves_then_jafkas_members_read_on(
+    cluster: Cluster, topic: str, join: Join
+) -> None:
+    load = Load(cluster, topic)
+    load.produce(20)
+    theirs = join(2)
+    cluster.settle(topic, topic, 2, "Jafka's start")
+    await_all(load, [theirs], [])
+
+    cluster.brokers[1].kill()
+    cluster.start_broker(1)  # at another port
+    load.produce(20)
+    await_all(load, [theirs], [])
+    theirs.leave()
 
 
 def test_group_when_it_is_made_to_rebalance_then_it_is_sound_again(
