@@ -165,8 +165,8 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--include --exclude --topic-map -g --group --streams --producers --queue --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout --log-format --color' ;;
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout --log-format --color' ;;
     'pylogctl mirror plan')
         commands='' words=''
         options='--include --exclude --topic-map --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'

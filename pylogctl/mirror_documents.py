@@ -26,6 +26,9 @@ STATUS = Document(
         Column("lag_bytes", "bytes that are not mirrored yet", Kind.BYTES),
         Column("rate", "bytes mirrored per second, with --interval", Kind.NUMBER),
         Column("mirrors", "running mirrors of the group", Kind.INTEGER),
+        Column("failing", "whether nothing came through since the last error", Kind.BOOLEAN),
+        Column("error_time", "when something went wrong last", Kind.TIME, shown=False),
+        Column("last_error", "what went wrong last"),
     ),
     empty="no topics",
 )
@@ -51,6 +54,8 @@ SUMMARY = Document(
         Column("messages", "messages that the target has acknowledged", Kind.INTEGER),
         Column("bytes", "what they take in a log", Kind.BYTES),
         Column("seconds", "how long it ran", Kind.SECONDS),
+        Column("last_error", "what went wrong last"),
+        Column("error_time", "when that was", Kind.TIME),
     ),
     empty="nothing",
 )

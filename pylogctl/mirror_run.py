@@ -12,21 +12,25 @@ from broker.client.connector import ConsumerConnector
 from broker.client.discovery import LockedCluster
 from broker.client.mirror import Mirror, Route
 from broker.client.producer import Producer
+from broker.client.route_log import RouteLog
 from broker.config import ConsumerConfig
 from pylogctl.cluster_pair import Side, cluster_name, open_side
 from pylogctl.connections import Absence, connector, open_registry
 from pylogctl.context import Environment
 from pylogctl.mirror_documents import SUMMARY
+from pylogctl.mirror_errors import published_errors
+from pylogctl.mirror_metrics import exposition, served_metrics, source_ends
 from pylogctl.mirroring import Selection, check_no_loop
 from pylogctl.producing.sender import count_text
 from pylogctl.render import render
 from pylogctl.service_logging import set_up_logging
 from pylogctl.signals import graceful_stop
-from pylogctl.units import format_duration, format_size
+from pylogctl.units import format_duration, format_size, format_time
 
 _CONNECT_TIMEOUT_S = 2.0
 _PRODUCE_TIMEOUT_S = 30.0
 _DRAIN_S = 10.0
+_SCRAPE_TIMEOUT_S = 2.0
 _MAX_IN_FLIGHT = 8
 _STREAM_TIMEOUT_MS = 200
 _COMMIT_INTERVAL_MS = 1000
@@ -42,6 +46,7 @@ class MirrorPlan:
         stream_count: threads that read.
         producer_count: threads that write.
         queue_size: message sets that wait for each producer.
+        metrics_port: where to serve figures, 0 for any free port; None for nowhere.
         config: the consumer's settings as far as the user has set them.
     """
 
@@ -50,6 +55,7 @@ class MirrorPlan:
     stream_count: int
     producer_count: int
     queue_size: int
+    metrics_port: int | None
     config: ConsumerConfig
 
 
@@ -104,9 +110,16 @@ def run(
         confirm(plan.selection.topics(source))
         set_up_logging(env, None)
         stop = stack.enter_context(graceful_stop())
-        mirror = _make_mirror(source, target, target_env, plan, is_one=is_one)
+        log = RouteLog(env.clock)
+        stack.enter_context(published_errors(registry, plan.group, log.routes))
+        metrics = stack.enter_context(
+            served_metrics(plan.metrics_port, lambda: _figures(source_env, source, log))
+        )
+        mirror = _make_mirror(source, target, target_env, plan, log, is_one=is_one)
         where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
         env.note(f"mirroring from {where} in group '{plan.group}'")
+        if metrics is not None:
+            env.note(f"metrics at {metrics}")
         started_s = time.monotonic()
         try:
             mirror.run(stop.wait)
@@ -119,6 +132,7 @@ def _make_mirror(
     target: Side,
     target_env: Environment,
     plan: MirrorPlan,
+    log: RouteLog,
     *,
     is_one: bool,
 ) -> Mirror:
@@ -145,20 +159,36 @@ def _make_mirror(
         producer_count=plan.producer_count,
         queue_size=plan.queue_size,
         drain_s=_DRAIN_S,
+        log=log,
     )
 
 
+def _figures(source_env: Environment, source: Side, log: RouteLog) -> str:
+    """Return what a scrape gets; brokers of the source are asked over connections of its own."""
+    limited = connector(
+        source_env, timeout_s=_SCRAPE_TIMEOUT_S, connect_timeout_s=_SCRAPE_TIMEOUT_S
+    )
+    routes = log.routes()
+    return exposition(routes, source_ends(source._replace(connect=limited), routes))
+
+
 def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) -> None:
+    failed = [route for route in mirror.log.routes() if route.error_ms is not None]
+    last = max(failed, key=lambda route: route.error_ms or 0, default=None)
     if env.settings.output is None:
         env.note(
             f"{count_text(mirror.message_count)}, {format_size(mirror.size_bytes)} mirrored in "
             f"{format_duration(seconds)}"
         )
+        if last is not None and last.error_ms is not None:
+            env.note(f"last error, of {last.source} at {format_time(last.error_ms)}: {last.error}")
         return
     record = {
         "group": plan.group,
         "messages": mirror.message_count,
         "bytes": mirror.size_bytes,
         "seconds": round(seconds, 3),
+        "last_error": None if last is None else last.error,
+        "error_time": None if last is None else last.error_ms,
     }
     render(env, SUMMARY, [record])

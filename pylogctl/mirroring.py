@@ -6,7 +6,7 @@ Knows options and clusters; moves no messages.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.client.offsets import RegistryOffsets
@@ -20,6 +20,7 @@ from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cluster_pair import Side, are_same
 from pylogctl.errors import UsageError
+from pylogctl.mirror_errors import RouteError
 from pylogctl.render import Record
 
 
@@ -157,13 +158,18 @@ def check_group_exists(session: Session, group: str) -> None:
 
 
 def status_records(
-    samples: Sequence[Sample], mirror_count: int, *, by_partition: bool
+    samples: Sequence[Sample],
+    mirror_count: int,
+    errors: Mapping[TopicPartition, RouteError],
+    *,
+    by_partition: bool,
 ) -> list[Record]:
     """Return rows for the last of one or two samples.
 
     Args:
         samples: of the same topics; the rate comes from the first and the last.
         mirror_count: how many mirrors run.
+        errors: what went wrong last, where anything did.
         by_partition: a row for each partition, not for each topic.
     """
     before = {one.partition: one for one in samples[0].partitions}
@@ -180,9 +186,18 @@ def status_records(
             "lag_bytes": sum(one.lag_bytes for one in found),
             "rate": _rate([before.get(one.partition) for one in found], found, elapsed_s),
             "mirrors": mirror_count,
+            **_error_fields([errors[one.partition] for one in found if one.partition in errors]),
         }
         for found in rows.values()
     ]
+
+
+def _error_fields(errors: Sequence[RouteError]) -> Record:
+    """Return what to tell of several errors: the last one, of those that still hold if any do."""
+    last = max(errors, key=lambda one: (one.is_failing, one.time_ms), default=None)
+    if last is None:
+        return {"failing": False}
+    return {"failing": last.is_failing, "error_time": last.time_ms, "last_error": last.text}
 
 
 def _sum_offsets(found: Sequence[Mirrored]) -> int | None:

@@ -18,7 +18,9 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.placement import counts_like, create_topic, place_by_order
 from broker.client.producer import Producer
 from broker.client.relay import Parcel, Relay
+from broker.client.route_log import RouteLog
 from broker.client.streams import Chunk, ConsumerStream
+from broker.clock import SystemClock
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -135,6 +137,7 @@ class Mirror:
             partition all go through the same.
         queue_size: how many message sets wait for each producer, at most.
         drain_s: how long to wait at the end for a target that does not answer.
+        log: where to note what becomes of each route.
     """
 
     def __init__(
@@ -147,6 +150,7 @@ class Mirror:
         producer_count: int = 1,
         queue_size: int = 16,
         drain_s: float = 10.0,
+        log: RouteLog | None = None,
     ) -> None:
         self._consumer = consumer
         self._route = route
@@ -154,13 +158,11 @@ class Mirror:
         self._drain_s = drain_s
         self._give_up_s = float("inf")
         self._stopping = threading.Event()
-        self._lock = threading.Lock()  # guards _failure, _lanes and the counts
+        self._lock = threading.Lock()  # guards _failure and _lanes
         self._failure: Exception | None = None
         self._lanes: dict[TopicPartition, int] = {}
-        self.message_count = 0
-        """Messages that the target has acknowledged."""
-        self.size_bytes = 0
-        """What they take in a log."""
+        self.log = log or RouteLog(SystemClock())
+        """What became of each route so far."""
         self._queues: list[queue.Queue[Parcel | None]] = [
             queue.Queue(queue_size) for _ in range(producer_count)
         ]
@@ -172,6 +174,16 @@ class Mirror:
             threading.Thread(target=self._send, args=(waiting,), name=f"mirror-producer-{number}")
             for number, waiting in enumerate(self._queues)
         ]
+
+    @property
+    def message_count(self) -> int:
+        """Return how many messages the target has acknowledged."""
+        return sum(route.message_count for route in self.log.routes())
+
+    @property
+    def size_bytes(self) -> int:
+        """Return what they take in a log."""
+        return sum(route.size_bytes for route in self.log.routes())
 
     def run(self, wait: Callable[[float], bool]) -> None:
         """Mirror until told to stop; then send what was read, wait for it, commit and leave.
@@ -219,7 +231,7 @@ class Mirror:
             while not self._stopping.is_set():
                 try:
                     for chunk in stream.chunks():
-                        self._pass_on(chunk)
+                        self._take(chunk)
                         if self._stopping.is_set():
                             return
                     return
@@ -230,6 +242,13 @@ class Mirror:
         except Exception as error:
             logger.exception("failure in stream %s", stream.name)
             self._fail(error)
+
+    def _take(self, chunk: Chunk) -> None:
+        try:
+            self._pass_on(chunk)
+        except BrokerError as error:
+            self.log.failed([chunk.partition], str(error))
+            raise
 
     def _pass_on(self, chunk: Chunk) -> None:
         """Hand the whole entries of a chunk to a producer.
@@ -248,7 +267,7 @@ class Mirror:
 
             def acknowledged(parcel: Parcel, base_offset: int) -> None:
                 chunk.finish(parcel.next_offset)
-                self._count(parcel)
+                self.log.acknowledged(parcel)
 
             self._put(
                 Parcel(
@@ -269,8 +288,11 @@ class Mirror:
         has_told = False
         while True:
             try:
-                return self._route.place(source)
+                target = self._route.place(source)
+                self.log.placed(source, target)
+                return target
             except _PASSING as error:
+                self.log.failed([source], str(error))
                 if not has_told:
                     logger.warning("no place for %s: %s; trying on", source, error)
                 has_told = True
@@ -287,18 +309,16 @@ class Mirror:
             except queue.Full:
                 continue
 
-    def _count(self, parcel: Parcel) -> None:
-        with self._lock:
-            self.message_count += parcel.message_count
-            self.size_bytes += len(parcel.message_set)
-
     def _send(self, waiting: queue.Queue[Parcel | None]) -> None:
-        relay = Relay(self._make_producer, wait=self._wait_for_target)
+        relay = Relay(
+            self._make_producer, wait=lambda seconds: self._wait_for_target(relay, seconds)
+        )
         try:
             while (parcel := _next(waiting, relay)) is not None:
                 relay.send(parcel)
             relay.flush()
         except BrokerError as error:
+            self.log.failed(relay.pending_sources, str(error))
             self._fail(error)
         except Exception as error:
             logger.exception("failure in a producer of the mirror")
@@ -306,8 +326,9 @@ class Mirror:
         finally:
             relay.close()
 
-    def _wait_for_target(self, seconds: float) -> bool:
+    def _wait_for_target(self, relay: Relay, seconds: float) -> bool:
         """Wait before the target is tried again; return whether it is worth while."""
+        self.log.failed(relay.pending_sources, relay.last_error)
         if not self._stopping.wait(seconds):
             return True
         if self._failure is not None or time.monotonic() >= self._give_up_s:

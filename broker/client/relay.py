@@ -89,6 +89,11 @@ class Relay:
         """Return how many parcels are not acknowledged yet."""
         return sum(map(len, self._windows.values()))
 
+    @property
+    def pending_sources(self) -> set[TopicPartition]:
+        """Return the source partitions of parcels that are not acknowledged yet."""
+        return {parcel.source for window in self._windows.values() for _, parcel in window}
+
     def send(self, parcel: Parcel) -> None:
         """Send a parcel, waiting for room in the window only.
 

@@ -16,6 +16,7 @@ from broker.topic import TopicPartition
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONSUMERS = "/consumers"
+MIRRORS = "/mirrors"
 
 DEFAULT_PORT = 2181
 
@@ -68,6 +69,14 @@ def offsets(group_name: str, topic_name: str) -> str:
 def offset(group_name: str, partition: TopicPartition) -> str:
     """Return the path of a group's next offset in a partition (persistent)."""
     return f"{offsets(group_name, partition.topic)}/{partition.name}"
+
+
+def mirror_error(group_name: str, partition: TopicPartition) -> str:
+    """Return the path of what went wrong last on a mirror's route (persistent).
+
+    Kafka 0.7 has no such node; it lies outside of the trees its tools look at.
+    """
+    return f"{MIRRORS}/{group_name}/errors/{partition.topic}/{partition.name}"
 
 
 class ConnectString(NamedTuple):

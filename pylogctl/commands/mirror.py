@@ -96,7 +96,7 @@ MirrorGroup = Annotated[
     *TIMEOUT,
     *CONFIRM,
     *DRY_RUN,
-    exits=(*READS, ExitStatus.DECLINED, ExitStatus.CORRUPT),
+    exits=(*READS, ExitStatus.CONFLICT, ExitStatus.DECLINED, ExitStatus.CORRUPT),
     examples=(
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --yes",
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-broker b2:9092 --include 'app\\..*' "
@@ -139,6 +139,18 @@ def run(
             rich_help_panel="Limits",
         ),
     ] = 16,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Serve figures of each route in Prometheus' format on this port of 127.0.0.1; "
+            "0 picks a free one.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
     from_zookeeper: FromZookeeper = None,
     to_zookeeper: ToZookeeper = None,
     to_broker: ToBroker = None,
@@ -176,7 +188,7 @@ def run(
         env,
         source_env,
         target_env,
-        MirrorPlan(selection, group, streams, producers, queue, config),
+        MirrorPlan(selection, group, streams, producers, queue, metrics, config),
         ask,
     )
 
@@ -254,7 +266,10 @@ def status(
     whitelist: Hidden = None,
     blacklist: Hidden = None,
 ) -> None:
-    """Show how far topics are mirrored, by what is committed in the source."""
+    """Show how far topics are mirrored, by what is committed in the source.
+
+    What went wrong last is told as well, also of a mirror that has ended.
+    """
     from pylogctl.mirror_documents import STATUS
     from pylogctl.render import render
     from pylogctl.units import format_size, parse_duration_s, parse_size
@@ -291,6 +306,7 @@ def _status_records(
     from pylogctl import mirroring
     from pylogctl.cluster_pair import Side
     from pylogctl.connections import connector, open_registry
+    from pylogctl.mirror_errors import load_errors
 
     with open_registry(source_env) as registry:
         source = Side(RegistryCluster(registry), connector(source_env))
@@ -300,8 +316,12 @@ def _status_records(
         if interval_s is not None:
             time.sleep(interval_s)
             samples.append(mirroring.take_sample(registry, group, source, topics))
+        partitions = [one.partition for one in samples[-1].partitions]
         return mirroring.status_records(
-            samples, mirroring.count_mirrors(registry, group), by_partition=by_partition
+            samples,
+            mirroring.count_mirrors(registry, group),
+            load_errors(registry, group, partitions),
+            by_partition=by_partition,
         )
 
 

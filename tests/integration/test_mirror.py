@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
+import urllib.request
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -27,9 +29,11 @@ pytestmark = pytest.mark.zookeeper
 class Mirror:
     """A `pylogctl mirror run` process."""
 
-    def __init__(self, source: str, target: str, group: str, topic: str, log: Path) -> None:
+    def __init__(
+        self, source: str, target: str, group: str, topic: str, log: Path, *more: str
+    ) -> None:
         self.log = log
-        words = ["mirror", "run", "--from-zookeeper", source, "--to-zookeeper", target, "-v"]
+        words = ["mirror", "run", "--from-zookeeper", source, "--to-zookeeper", target, "-v", *more]
         options = ["--group", group, "--include", topic, "--yes", "--streams", "2"]
         properties = ["-X", "zk.sessiontimeout.ms=1500", "-X", "autocommit.interval.ms=100"]
         with log.open("wb") as output:
@@ -64,7 +68,7 @@ def target(
     cluster.stop()
 
 
-StartMirror = Callable[[], Mirror]
+StartMirror = Callable[..., Mirror]
 
 
 @pytest.fixture
@@ -74,9 +78,9 @@ def start_mirror(
     """Start mirrors of the test's topic, in a group of its name."""
     started: list[Mirror] = []
 
-    def start() -> Mirror:
+    def start(*more: str) -> Mirror:
         log = work_dir / f"mirror-{len(started)}.log"
-        started.append(Mirror(cluster.zookeeper, target.zookeeper, topic, topic, log))
+        started.append(Mirror(cluster.zookeeper, target.zookeeper, topic, topic, log, *more))
         return started[-1]
 
     yield start
@@ -204,6 +208,50 @@ def test_mirror_when_brokers_of_both_sides_go_away_then_goes_on_when_they_are_ba
     mirror.stop()
 
     check_complete_and_ordered(target, load)
+
+
+def figures(mirror: Mirror) -> dict[str, float]:
+    """Return the sum over all routes of each of the figures that a mirror serves."""
+    (address,) = re.findall(r"metrics at (http://\S+)", mirror.log.read_text())
+    with urllib.request.urlopen(address, timeout=20) as answer:
+        text = answer.read().decode()
+    sums: dict[str, float] = defaultdict(float)
+    for name, value in re.findall(r"^(\w+)\{.*\} (\S+)$", text, re.MULTILINE):
+        sums[name.removeprefix("pylogctl_mirror_")] += float(value)
+    return sums
+
+
+def test_mirror_when_the_target_is_away_then_status_and_metrics_tell_why(
+    cluster: Cluster, target: Cluster, topic: str, start_mirror: StartMirror
+) -> None:
+    def status() -> dict[str, object]:
+        return run_mirror(
+            "status", "--from-zookeeper", cluster.zookeeper, "--include", topic, "--group", topic
+        )
+
+    load = Load(cluster, topic)
+    load.produce(20)
+    mirror = start_mirror("--metrics", "0")
+    await_mirrored(target, load)
+    wait_until(lambda: figures(mirror)["lag_bytes"] == 0, "the acknowledgement of everything")
+    fine = figures(mirror)
+    assert (fine["messages_total"], fine["errors_total"]) == (8 * 20, 0)
+    assert (status()["failing"], status()["last_error"]) == (False, None)
+
+    target.brokers[0].kill()
+    load.produce(5)
+    wait_until(lambda: status()["failing"], "the failure in the status", deadline_s=40)
+    assert "broker 0" in str(status()["last_error"])
+    broken = figures(mirror)
+    assert broken["failing"] >= 1
+    assert broken["lag_bytes"] > 0
+
+    target.start_broker(0)
+    await_mirrored(target, load)
+    wait_until(lambda: not status()["failing"], "the recovery in the status", deadline_s=40)
+    mirror.stop()
+    assert "broker 0" in str(status()["last_error"])  # it is told still
+    assert "last error, of " in mirror.log.read_text()
 
 
 def test_mirrors_when_two_share_a_group_then_order_and_messages_are_kept(

@@ -177,6 +177,7 @@ def test_mirror_when_the_target_is_away_then_finishes_nothing_until_it_is_back(
     broker.stop()
     group.fill(0, second)
     wait_until(lambda: not group.streams[0].is_full, "the second set taken")
+    wait_until(lambda: running.mirror.log.routes()[0].is_failing, "the failure being noted")
     assert group.owned[0].finished == len(first)
 
     again = start_broker(port=broker.port)
@@ -184,6 +185,9 @@ def test_mirror_when_the_target_is_away_then_finishes_nothing_until_it_is_back(
     running.stop()
 
     assert running.error is None
+    (route,) = running.mirror.log.routes()
+    assert (route.is_failing, route.next_offset) == (False, len(first) + len(second))
+    assert route.error_count
     assert list(dict.fromkeys(payloads(again, "m.t", 0))) == numbers(0, 20)
     assert group.owned[0].finished == len(first) + len(second)
 
@@ -223,6 +227,8 @@ def test_mirror_when_a_message_is_corrupt_then_mirrors_all_before_it_and_ends(
     assert str(running.error).startswith(f"t[3-0]: the message at {len(good)} is invalid")
     assert payloads(running_broker, "m.t", 0) == numbers(0, 10)
     assert group.owned[0].finished == len(good)
+    (route,) = running.mirror.log.routes()
+    assert (route.next_offset, route.error) == (len(good), str(running.error))
 
 
 def test_route_when_the_topic_is_missing_then_creates_as_many_partitions(

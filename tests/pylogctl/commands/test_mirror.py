@@ -13,6 +13,7 @@ from broker import Broker, Codec, Connection, Producer, StaticCluster, TopicPart
 from broker.client.connection import parse_broker_list
 from broker.protocol.message_set import build_set
 from pylogctl.exit_status import ExitStatus
+from pylogctl.mirror_errors import RouteError
 from pylogctl.mirroring import Mirrored, Sample, make_selection, status_records
 from tests.pylogctl.conftest import Invoke, Result
 
@@ -213,8 +214,8 @@ def test_status_when_looked_at_twice_then_tells_lag_and_rate() -> None:
     before = Sample(10.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 50, 90, None)])
     after = Sample(12.0, [Mirrored(one, 0, 120, 100), Mirrored(two, 50, 90, None)])
 
-    (topic,) = status_records([before, after], 1, by_partition=False)
-    partitions = status_records([after], 1, by_partition=True)
+    (topic,) = status_records([before, after], 1, {}, by_partition=False)
+    partitions = status_records([after], 1, {}, by_partition=True)
 
     assert (topic["end"], topic["mirrored"], topic["lag_bytes"], topic["rate"]) == (
         210,
@@ -225,4 +226,19 @@ def test_status_when_looked_at_twice_then_tells_lag_and_rate() -> None:
     assert [(p["partition"], p["mirrored"], p["lag_bytes"], p["rate"]) for p in partitions] == [
         ("0-0", 100, 20, None),
         ("0-1", None, 40, None),
+    ]
+
+
+def test_status_when_something_went_wrong_then_tells_the_last_error_that_still_holds() -> None:
+    one, two = TopicPartition("t", 0, 0), TopicPartition("t", 0, 1)
+    sample = Sample(0.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 0, 90, 90)])
+    errors = {one: RouteError("holds", 5, True), two: RouteError("is over", 9, False)}
+
+    (topic,) = status_records([sample], 1, errors, by_partition=False)
+    partitions = status_records([sample], 1, errors, by_partition=True)
+
+    assert (topic["failing"], topic["error_time"], topic["last_error"]) == (True, 5, "holds")
+    assert [(p["failing"], p["last_error"]) for p in partitions] == [
+        (True, "holds"),
+        (False, "is over"),
     ]
