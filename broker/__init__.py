@@ -10,12 +10,21 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from broker.client.audit import (
+        AuditCounter,
+        AuditedProducer,
+        AuditEvent,
+        Auditor,
+        audited,
+        json_time,
+    )
     from broker.client.callbacks import Event, ProducerCallbacks
     from broker.client.cluster import RegistryCluster, StaticCluster
     from broker.client.connection import Connection
     from broker.client.connector import ConsumerConnector
     from broker.client.delivery import Delivery, Report
     from broker.client.handling import RetryingHandler
+    from broker.client.mirror import Mirror, Route
     from broker.client.offsets_file import FileOffsets
     from broker.client.offsets_sqlite import SqliteOffsets
     from broker.client.producer import Producer
@@ -23,8 +32,9 @@ if TYPE_CHECKING:
     from broker.client.simple_consumer import SimpleConsumer
     from broker.client.streams import ConsumerStream
     from broker.client.subscription import Blacklist, Whitelist
+    from broker.client.topic_map import TopicMap
     from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
-    from broker.errors import BrokerError
+    from broker.errors import BrokerError, ConsumerTimeoutError, DeliveryFailedError
     from broker.protocol.compression import Codec
     from broker.protocol.requests import Acks
     from broker.server.lifecycle import Broker
@@ -33,6 +43,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Acks",
+    "AuditCounter",
+    "AuditEvent",
+    "AuditedProducer",
+    "Auditor",
     "Blacklist",
     "Broker",
     "BrokerConfig",
@@ -42,9 +56,12 @@ __all__ = [
     "ConsumerConfig",
     "ConsumerConnector",
     "ConsumerStream",
+    "ConsumerTimeoutError",
     "Delivery",
+    "DeliveryFailedError",
     "Event",
     "FileOffsets",
+    "Mirror",
     "Producer",
     "ProducerCallbacks",
     "ProducerConfig",
@@ -55,15 +72,23 @@ __all__ = [
     "RetryPolicy",
     "RetryStore",
     "RetryingHandler",
+    "Route",
     "SimpleConsumer",
     "SqliteOffsets",
     "StaticCluster",
+    "TopicMap",
     "TopicPartition",
     "Whitelist",
+    "audited",
+    "json_time",
 ]
 
 _MODULE_OF = {
     "Acks": "broker.protocol.requests",
+    "AuditCounter": "broker.client.audit",
+    "AuditEvent": "broker.client.audit",
+    "AuditedProducer": "broker.client.audit",
+    "Auditor": "broker.client.audit",
     "Blacklist": "broker.client.subscription",
     "Broker": "broker.server.lifecycle",
     "BrokerConfig": "broker.config",
@@ -73,9 +98,12 @@ _MODULE_OF = {
     "ConsumerConfig": "broker.config",
     "ConsumerConnector": "broker.client.connector",
     "ConsumerStream": "broker.client.streams",
+    "ConsumerTimeoutError": "broker.errors",
     "Delivery": "broker.client.delivery",
+    "DeliveryFailedError": "broker.errors",
     "Event": "broker.client.callbacks",
     "FileOffsets": "broker.client.offsets_file",
+    "Mirror": "broker.client.mirror",
     "Producer": "broker.client.producer",
     "ProducerCallbacks": "broker.client.callbacks",
     "ProducerConfig": "broker.config",
@@ -86,11 +114,15 @@ _MODULE_OF = {
     "RetryPolicy": "broker.client.retry_store",
     "RetryStore": "broker.client.retry_store",
     "RetryingHandler": "broker.client.handling",
+    "Route": "broker.client.mirror",
     "SimpleConsumer": "broker.client.simple_consumer",
     "SqliteOffsets": "broker.client.offsets_sqlite",
     "StaticCluster": "broker.client.cluster",
+    "TopicMap": "broker.client.topic_map",
     "TopicPartition": "broker.topic",
     "Whitelist": "broker.client.subscription",
+    "audited": "broker.client.audit",
+    "json_time": "broker.client.audit",
 }
 
 

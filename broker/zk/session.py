@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
@@ -94,7 +94,7 @@ class Session:
         self._client.add_listener(self._on_state)
         self._note_granted_timeout()
 
-    def __enter__(self) -> Session:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -1,0 +1,50 @@
+"""Mirror topics into another cluster until SIGTERM or SIGINT.
+
+    python examples/mirror.py zk1:2181 zk2:2181 'orders|payments' 's/^/dc1./'
+
+The arguments are the registries of both clusters, which topics, and what they are called there.
+Offsets are committed in the source once the target has acknowledged: start it again, or several of
+them, and they go on where the others are. `pylogctl mirror run` is this with options.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+
+from broker import (
+    Connection,
+    ConsumerConfig,
+    ConsumerConnector,
+    Mirror,
+    Producer,
+    Registry,
+    RegistryCluster,
+    Route,
+    TopicMap,
+    Whitelist,
+)
+
+
+def main() -> None:
+    """Mirror what the arguments say."""
+    source, target, topics, *renames = sys.argv[1:]
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stopped.set())
+    # streams that time out let the mirror look up whether it is to stop
+    config = ConsumerConfig(group="mirror", zookeeper=source, consumer_timeout_ms=200)
+
+    with Registry(source) as here, Registry(target) as there:
+        brokers = RegistryCluster(there)
+        route = Route(RegistryCluster(here), brokers, Connection, TopicMap(renames))
+        consumer = ConsumerConnector(config)
+        streams = consumer.create_message_streams_by_filter(Whitelist(topics), 1)
+        mirror = Mirror(consumer, streams, route, lambda: Producer(brokers, Connection, retries=0))
+        mirror.run(stopped.wait)
+    print(f"{mirror.message_count} messages mirrored")
+
+
+if __name__ == "__main__":
+    main()
