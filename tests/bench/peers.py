@@ -50,10 +50,10 @@ class Peer(NamedTuple):
 
 
 PEERS = {
-    "kafka": Peer("kafka/kafka_2.1*.jar", 0.3),
+    "kafka": Peer("kafka/kafka_2.1*.jar", 0.2),
     "rabbitmq": Peer("rabbitmq-server", 0.2),
     "rabbitmq-stream": Peer("rabbitmq-server", 1.0),
-    "activemq": Peer("activemq", 0.2),
+    "activemq": Peer("activemq", 0.1),
     "nats": Peer("nats-server", 1.0),
     "nats-new": Peer("venv/bin/nats-server", 1.0),
     "redis": Peer("redis-server", 1.0),
