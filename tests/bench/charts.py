@@ -55,7 +55,8 @@ class Chart:
 
     def markdown(self) -> str:
         """Return the chart's figures as a table."""
-        head = [self.title.rpartition(" over ")[2], *(name or self.unit for name in self.series)]
+        first = "" if self.is_of_names else self.title.rpartition(" over ")[2]
+        head = [first, *(name or self.unit for name in self.series)]
         rows = [
             [_x_text(x), *(_y_text(points.get(x)) for points in self.series.values())]
             for x in self.xs

@@ -8,9 +8,11 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from broker.protocol import codec
+
 
 def facts(repository: Path) -> dict[str, Any]:
-    """Return processor, cores, memory, load, system, Python and the commit measured."""
+    """Return processor, cores, memory, load, system, Python, codec and the commit measured."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),
@@ -18,6 +20,7 @@ def facts(repository: Path) -> dict[str, Any]:
         "load": [round(load, 2) for load in os.getloadavg()],
         "system": f"{platform.system()} {platform.release()}",
         "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "codec": codec.describe(),
         "commit": _commit(repository),
     }
 

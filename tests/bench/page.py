@@ -51,7 +51,8 @@ def fill(text: str, charts: Mapping[str, Chart], machine: Mapping[str, Any], fol
             return match[0]
         chart = charts[title]
         image = f"![{chart.title}]({folder}/{chart.slug}.svg)\n\n" if chart.is_drawable else ""
-        return f"{begin}\n{chart.title}, in {chart.unit}:\n\n{chart.markdown()}\n\n{image}{end}"
+        unit = "" if chart.unit == "x" else f", in {chart.unit}"
+        return f"{begin}\n{chart.title}{unit}:\n\n{chart.markdown()}\n\n{image}{end}"
 
     return _BLOCK.sub(block, text)
 
