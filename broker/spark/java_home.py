@@ -18,12 +18,16 @@ MINIMUM_VERSION = 17
 
 _MODULE = "jdk.incubator.vector"
 _TIMEOUT_S = 20
-_SCRIPT = """\
+_PLAIN = """\
+#!/bin/sh
+exec {java} "$@"
+"""
+_WITHOUT_MODULE = """\
 #!/bin/sh
 for argument do
     shift
     case $argument in
-        {unwanted}) ;;
+        --add-modules=jdk.incubator.vector) ;;
         *) set -- "$@" "$argument" ;;
     esac
 done
@@ -44,13 +48,10 @@ def make_java_home(java: Java, directory: Path) -> Path:
     Raises:
         ConfigError: the runtime cannot say which modules it has.
     """
-    unwanted = "" if _has_module(java) else f"--add-modules={_MODULE}"
+    script = _PLAIN if _has_module(java) else _WITHOUT_MODULE
     program = directory / "bin" / "java"
     program.parent.mkdir(parents=True)
-    script = _SCRIPT.format(
-        unwanted=shlex.quote(unwanted), java=shlex.quote(str(java.executable.absolute()))
-    )
-    program.write_text(script)
+    program.write_text(script.format(java=shlex.quote(str(java.executable.absolute()))))
     program.chmod(0o755)
     return directory
 

@@ -11,10 +11,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.client.cluster import Cluster, Connect, RegistryCluster, StaticCluster
+from broker.client.cluster import (
+    Cluster,
+    Connect,
+    OnAbsent,
+    RegistryCluster,
+    StaticCluster,
+    log_absent,
+)
 from broker.client.connection import Connection
 from broker.client.positions import Positions
-from broker.errors import TopicNotFoundError
+from broker.errors import BrokerError, BrokerUnreachableError, TopicNotFoundError
 from broker.protocol.responses import BrokerAddress
 from broker.spark.options import (
     BrokerList,
@@ -82,16 +89,24 @@ def connector_of(options: ConnectionOptions) -> Connect:
 
 @contextmanager
 def open_cluster(
-    where: BrokerList | RegistryAddress, options: ConnectionOptions
+    where: BrokerList | RegistryAddress,
+    options: ConnectionOptions,
+    *,
+    on_absent: OnAbsent = log_absent,
 ) -> Iterator[OpenCluster]:
     """Open the way to brokers and topics.
+
+    Args:
+        where: which brokers, or which registry.
+        options: how to talk to them.
+        on_absent: told of brokers that are listed and do not answer.
 
     Raises:
         RegistryUnreachableError: ZooKeeper does not answer.
     """
     connect = connector_of(options)
     if isinstance(where, BrokerList):
-        static = StaticCluster(where.addresses, connect)
+        static = StaticCluster(where.addresses, connect, on_absent=on_absent)
         try:
             with Positions(static, connect) as positions:
                 yield OpenCluster(static, positions)
@@ -156,9 +171,17 @@ def plan_read(options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
         logs = FileLogs(options.where.paths)
         partitions = [one for one in logs.partitions() if options.selection.has_partition(one)]
         return _FilePlanner(options, rows, logs).plan(partitions)
-    with open_cluster(options.where, options.connection) as (cluster, positions):
+    on_absent = _refuse_absent if options.fail_on_data_loss else log_absent
+    opened = open_cluster(options.where, options.connection, on_absent=on_absent)
+    with opened as (cluster, positions):
         partitions = select_partitions(cluster, options.selection)
         return _BrokerPlanner(options, rows, positions, cluster).plan(partitions)
+
+
+def _refuse_absent(error: BrokerError) -> None:
+    raise BrokerUnreachableError(
+        f"{error}; failOnDataLoss=false reads what the other brokers have"
+    ) from error
 
 
 class _Planner(ABC):

@@ -169,6 +169,30 @@ def test_broker_when_gone_after_planning_then_the_task_names_what_it_could_not_r
 
 
 @pytest.fixture
+def one_of_two(start_broker: Callable[..., Broker], tmp_path: Path) -> dict[str, str]:
+    """Options that list two brokers with messages, of which one is away."""
+    first = start_broker(broker_id=1, data_dir=tmp_path / "first")
+    second = start_broker(broker_id=2, data_dir=tmp_path / "second")
+    publish(first, "events", numbered(0, 10))
+    publish(second, "events", numbered(10, 20))
+    second.stop()
+    brokers = f"127.0.0.1:{first.port},127.0.0.1:{second.port}"
+    return {"brokers": brokers, "subscribe": "events", "connectTimeoutMs": "100"}
+
+
+def test_broker_when_listed_and_away_then_the_read_fails(one_of_two: dict[str, str]) -> None:
+    with pytest.raises(BrokerUnreachableError, match="failOnDataLoss=false reads what the other"):
+        read(**one_of_two)
+
+
+def test_broker_when_away_and_that_is_borne_then_the_others_are_read(
+    one_of_two: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert values(read(**one_of_two, failOnDataLoss="false")) == numbered(0, 10)
+    assert "going on without it" in caplog.text
+
+
+@pytest.fixture
 def short_log(start_broker: Callable[..., Broker]) -> Broker:
     """A broker with 300 messages in segments of 100, of which retention keeps the last 100."""
     broker = start_broker(segment_bytes=100 * SIZE, retention_bytes=100 * SIZE)
