@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
     from broker.errors import BrokerError, ConsumerTimeoutError, DeliveryFailedError
     from broker.protocol.compression import Codec
+    from broker.protocol.payload_filter import PayloadFilter
     from broker.protocol.requests import Acks
     from broker.server.lifecycle import Broker
     from broker.topic import TopicPartition
@@ -62,6 +63,7 @@ __all__ = [
     "Event",
     "FileOffsets",
     "Mirror",
+    "PayloadFilter",
     "Producer",
     "ProducerCallbacks",
     "ProducerConfig",
@@ -104,6 +106,7 @@ _MODULE_OF = {
     "Event": "broker.client.callbacks",
     "FileOffsets": "broker.client.offsets_file",
     "Mirror": "broker.client.mirror",
+    "PayloadFilter": "broker.protocol.payload_filter",
     "Producer": "broker.client.producer",
     "ProducerCallbacks": "broker.client.callbacks",
     "ProducerConfig": "broker.config",

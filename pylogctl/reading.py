@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.fetcher import Fetcher, MessageStream, Piece
-from broker.errors import NO_ERROR, BrokerError, OffsetOutOfRangeError, error_for_code
+from broker.client.fetcher import Fetcher
+from broker.client.pieces import MessageStream, Piece
+from broker.errors import NO_ERROR, BrokerError, OffsetOutOfRangeError
 from broker.protocol.codec import LENGTH_BYTES
 from broker.protocol.primitives import INT32
 from broker.topic import TopicPartition
@@ -262,7 +263,7 @@ class Reading:
                 code="OFFSET_OUT_OF_RANGE",
             )
         if piece.error != NO_ERROR:
-            raise error_for_code(piece.error, f"cannot read {piece.partition} at {piece.offset}")
+            raise piece.failure()
         return self.cursors[piece.partition].add(piece)
 
 

@@ -168,6 +168,18 @@ class Connection:
             self._is_asked = True
         return self._hello
 
+    def understands(self, kind: type[ExtensionRequest]) -> bool:
+        """Return whether the broker knows a request, in its version.
+
+        Raises:
+            BrokerUnreachableError, ProtocolError, RequestTimeoutError: see `hello`.
+        """
+        hello = self.hello()
+        if hello is None or kind.TYPE not in hello.versions:
+            return False
+        least, greatest = hello.versions[kind.TYPE]
+        return least <= kind.VERSION <= greatest
+
     def _say_hello(self) -> HelloResponse | None:
         """Return the answer to a hello, None if the connection was closed over it.
 

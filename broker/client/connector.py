@@ -28,6 +28,7 @@ from broker.client.subscription import (
 from broker.clock import SystemClock
 from broker.config import ConsumerConfig
 from broker.errors import BrokerError, ConfigError, CoordinationError
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
@@ -49,9 +50,12 @@ class ConsumerConnector:
         offsets: where offsets are kept; in the registry by default.
         registry: a started registry to use, which is left running; one is made by default.
         connect: makes connections to brokers; by default as `config` says.
+        payload_filter: which messages are wanted; all by default. Brokers leave out the others, if
+            they can, so that they do not cross the network; they count as finished.
 
     Raises:
         ConfigError: the group has no name, or one that cannot be; or there is no registry.
+        InvalidPatternError: the filter's pattern is none.
         RegistryUnreachableError: the registry does not answer.
 
     Source: Kafka 0.7 `ZookeeperConsumerConnector`.
@@ -64,11 +68,14 @@ class ConsumerConnector:
         offsets: OffsetStore | None = None,
         registry: Registry | None = None,
         connect: Connect | None = None,
+        payload_filter: PayloadFilter | None = None,
     ) -> None:
         check_group_name(config.group)
         if config.consumer_name:
             check_group_name(config.consumer_name)
         self._config = config
+        self._filter = payload_filter
+        self._is_wanted = None if payload_filter is None else payload_filter.compile()
         self._connect = connect or self._default_connect
         self._owns_registry = registry is None
         self._registry = registry or _start_registry(config)
@@ -257,6 +264,7 @@ class ConsumerConnector:
             config.max_wait_ms,
             config.fetch_backoff_ms / 1000,
             config.offset_reset,
+            self._filter,
         )
         pool = FetcherPool(
             lambda broker_id: BrokerFetcher(broker_id, cluster, self._connect, fetch_settings)
@@ -302,6 +310,7 @@ class ConsumerConnector:
             timeout_s=None if timeout_ms < 0 else timeout_ms / 1000,
             on_room=self._wake_fetchers,
             on_restart=self._offsets.restart,
+            is_wanted=self._is_wanted,
         )
         self._streams.append(stream)
         return stream

@@ -9,23 +9,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from broker.client.connection import Connection
+from broker.client.local_filter import LocalFilter
+from broker.client.pieces import Piece
 from broker.errors import (
     NO_ERROR,
     BrokerUnreachableError,
     ProtocolError,
     RequestTimeoutError,
 )
-from broker.protocol.primitives import Buffer
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.requests import (
     FetchRequest,
+    FilteredReadRequest,
     MultiFetchRequest,
     PartitionPosition,
     ReadRequest,
 )
-from broker.protocol.responses import ReadPart, decode_multifetch_response, decode_read_response
+from broker.protocol.responses import (
+    FilteredPart,
+    ReadPart,
+    decode_filtered_read_response,
+    decode_multifetch_response,
+    decode_read_response,
+)
 from broker.topic import TopicPartition
 
 DEFAULT_FETCH_BYTES = 1 << 20
@@ -34,21 +42,6 @@ MAX_ANSWER_BYTES = 64 << 20
 _RECONNECT_WAIT_S = 0.2
 _EMPTY_FETCH_WAIT_S = 0.1
 _PAUSED_MAX_WAIT_MS = 20
-
-
-class Piece(NamedTuple):
-    """What came of one partition: bytes from `offset` on, or an error code.
-
-    After an error the partition is no longer read, until `seek` says from where to go on.
-    `high_watermark` is -1 where the broker does not tell it, as 0.7 ones do not.
-    """
-
-    partition: TopicPartition
-    offset: int
-    data: Buffer
-    error: int
-    high_watermark: int
-    log_start_offset: int
 
 
 class Fetcher:
@@ -61,6 +54,13 @@ class Fetcher:
         max_wait_ms: how long the broker may wait for new data before it answers.
         retry_s: how long a lost broker is tried again before that is an error.
         ends: where to stop in some partitions; none of their bytes from there on are asked for.
+            Not for use with a filter.
+        payload_filter: leave out messages that it does not want. The broker does that, if it can;
+            else it is done here, with the same result. Compressed sets come whole, and everything
+            that is damaged.
+
+    Raises:
+        InvalidPatternError: the filter's pattern is none.
     """
 
     def __init__(
@@ -72,6 +72,7 @@ class Fetcher:
         max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
         retry_s: float = 10.0,
         ends: Mapping[TopicPartition, int] | None = None,
+        payload_filter: PayloadFilter | None = None,
     ) -> None:
         self._connection = connection
         self._positions = dict(positions)
@@ -79,6 +80,10 @@ class Fetcher:
         self._max_wait_ms = max_wait_ms
         self._retry_s = retry_s
         self._ends = dict(ends or {})
+        self._filter = payload_filter
+        self._local_filter = (
+            None if payload_filter is None else LocalFilter(payload_filter.compile())
+        )
         self._paused: set[TopicPartition] = set()
         self._asked: dict[TopicPartition, int] | None = None
         self._correlation_id = 0
@@ -95,11 +100,13 @@ class Fetcher:
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Read a partition from an offset on, whether or not it was being read."""
         self._positions[partition] = offset
+        self._drop_partial(partition)
 
     def forget(self, partition: TopicPartition) -> None:
         """Read a partition no longer."""
         self._positions.pop(partition, None)
         self._paused.discard(partition)
+        self._drop_partial(partition)
 
     def pause(self, partition: TopicPartition) -> None:
         """Ask for no more of a partition for now; what was asked for before still comes.
@@ -122,12 +129,14 @@ class Fetcher:
 
         Returns:
             Pieces of partitions that have something new, or an error; from brokers that tell a
-            high watermark also empty ones of those that have nothing new.
+            high watermark also empty ones of those that have nothing new. With a filter there may
+            be several pieces of a partition, in order.
 
         Raises:
             BrokerUnreachableError, RequestTimeoutError: the broker could not be had back within
                 `retry_s`.
             ProtocolError: it does not answer as a broker does.
+            InvalidPatternError: the broker does not take the filter's pattern.
         """
         if self._asked is None and not self._wanted():
             return []
@@ -142,7 +151,17 @@ class Fetcher:
                     raise
                 time.sleep(_RECONNECT_WAIT_S)
                 continue
-            return self._advance(pieces)
+            current = self._advance(pieces)
+            if self._local_filter is None or self._asks_for_filtering():
+                return current
+            return [one for piece in current for one in self._local_filter.apply(piece)]
+
+    def _asks_for_filtering(self) -> bool:
+        return self._filter is not None and self._connection.understands(FilteredReadRequest)
+
+    def _drop_partial(self, partition: TopicPartition) -> None:
+        if self._local_filter is not None:
+            self._local_filter.forget(partition)
 
     def _wanted(self) -> dict[TopicPartition, int]:
         return {
@@ -164,6 +183,9 @@ class Fetcher:
         if self._connection.hello() is None:
             return self._receive_07(asked)
         body = self._connection.receive_extension(self._correlation_id)
+        if self._asks_for_filtering():
+            parts = decode_filtered_read_response(body)
+            return [piece for part in parts for piece in _filtered_pieces(part, asked)]
         return [_piece(part, asked) for part in decode_read_response(body)]
 
     def _receive_07(self, asked: dict[TopicPartition, int]) -> list[Piece]:
@@ -172,7 +194,7 @@ class Fetcher:
             # a 0.7 broker cannot wait for us, so we wait for it
             time.sleep(min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000))
         return [
-            Piece(partition, offset, data, code, -1, -1)
+            Piece(partition, offset, data, offset + len(data), code, -1, -1)
             for (partition, offset), (code, data) in zip(asked.items(), parts, strict=True)
         ]
 
@@ -187,9 +209,8 @@ class Fetcher:
             max_wait_ms = self._max_wait_ms
             if len(positions) < len(self._positions):
                 max_wait_ms = min(max_wait_ms, _PAUSED_MAX_WAIT_MS)
-            self._correlation_id = self._connection.send_extension(
-                ReadRequest(max_wait_ms, 1, MAX_ANSWER_BYTES, positions)
-            )
+            read = ReadRequest(max_wait_ms, 1, MAX_ANSWER_BYTES, positions)
+            self._correlation_id = self._connection.send_extension(self._filtered(read))
         else:
             fetches = tuple(
                 FetchRequest(
@@ -198,6 +219,11 @@ class Fetcher:
                 for partition, offset in self._asked.items()
             )
             self._connection.send_request(MultiFetchRequest(fetches))
+
+    def _filtered(self, read: ReadRequest) -> ReadRequest | FilteredReadRequest:
+        if self._filter is None or not self._asks_for_filtering():
+            return read
+        return FilteredReadRequest(read, self._filter)
 
     def _advance(self, pieces: list[Piece]) -> list[Piece]:
         """Move the positions on, ask for what comes next, and leave out what is outdated."""
@@ -208,11 +234,11 @@ class Fetcher:
             if piece.error != NO_ERROR:
                 del self._positions[piece.partition]
                 current.append(piece)
-            elif len(piece.data):
+            elif piece.next_offset > piece.offset:
                 # to the end of the line: where answers are full before all have had their turn,
                 # the others are the first next time
                 del self._positions[piece.partition]
-                self._positions[piece.partition] = piece.offset + len(piece.data)
+                self._positions[piece.partition] = piece.next_offset
                 current.append(piece)
             elif piece.high_watermark >= 0:
                 current.append(piece)
@@ -230,40 +256,38 @@ class Fetcher:
 
 
 def _piece(part: ReadPart, asked: Mapping[TopicPartition, int]) -> Piece:
-    if part.partition not in asked:
-        raise ProtocolError(f"an answer came for {part.partition}, which was not asked for")
-    return Piece(
-        part.partition,
-        asked[part.partition],
-        part.message_set,
-        part.error,
-        part.high_watermark,
-        part.log_start_offset,
+    partition, error, high_watermark, log_start_offset, data = part
+    offset = _asked_offset(partition, asked)
+    next_offset = offset + len(data)
+    return Piece(partition, offset, data, next_offset, error, high_watermark, log_start_offset)
+
+
+def _filtered_pieces(part: FilteredPart, asked: Mapping[TopicPartition, int]) -> list[Piece]:
+    """Return what a broker left of a partition; one empty piece if it has not got on."""
+    offset = _asked_offset(part.partition, asked)
+    nothing = Piece(
+        part.partition, offset, b"", offset, NO_ERROR, part.high_watermark, part.log_start_offset
     )
+    _check_order(part, offset)
+    pieces = list(nothing.filtered(part.runs, part.next_offset))
+    if part.error != NO_ERROR:
+        end = part.next_offset
+        pieces.append(
+            nothing._replace(offset=end, next_offset=end, error=part.error, text=part.text)
+        )
+    return pieces or [nothing]
 
 
-class MessageStream:
-    """The pieces of one partition put together again.
+def _asked_offset(partition: TopicPartition, asked: Mapping[TopicPartition, int]) -> int:
+    if partition not in asked:
+        raise ProtocolError(f"an answer came for {partition}, which was not asked for")
+    return asked[partition]
 
-    Args:
-        offset: where the first piece will start.
-    """
 
-    def __init__(self, offset: int) -> None:
-        self.offset = offset
-        """The offset of the first byte not taken yet: a message boundary."""
-        self._rest: Buffer = b""
-
-    def add(self, data: Buffer) -> memoryview:
-        """Put a piece behind what is left, and return all of it."""
-        self._rest = memoryview(b"".join((self._rest, data)) if len(self._rest) else data)
-        return self._rest
-
-    def take(self, valid_bytes: int) -> None:
-        """Drop bytes from the front that have been decoded.
-
-        Args:
-            valid_bytes: the length of whole entries.
-        """
-        self.offset += valid_bytes
-        self._rest = bytes(memoryview(self._rest)[valid_bytes:])
+def _check_order(part: FilteredPart, offset: int) -> None:
+    for start, entries in part.runs:
+        if start < offset or not len(entries):
+            raise ProtocolError(f"an answer for {part.partition} goes back to {start}")
+        offset = start + len(entries)
+    if part.next_offset < offset:
+        raise ProtocolError(f"an answer for {part.partition} goes back to {part.next_offset}")

@@ -13,17 +13,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.fetcher import Fetcher, Piece
+from broker.client.fetcher import Fetcher
 from broker.client.owned import OwnedPartition
+from broker.client.pieces import Piece
 from broker.client.positions import Positions
 from broker.client.streams import Arrival, ConsumerStream
 from broker.errors import (
     NO_ERROR,
     BrokerError,
     BrokerUnreachableError,
+    InvalidPatternError,
     OffsetOutOfRangeError,
-    error_for_code,
+    PatternTooSlowError,
 )
+from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -43,13 +46,14 @@ class FetchSettings(NamedTuple):
     """How to read.
 
     `reset` is what to do about an offset that is missing or out of range: `smallest`, `largest`,
-    or `fail` to hand the error to the application.
+    or `fail` to hand the error to the application; `payload_filter` says which messages are wanted.
     """
 
     fetch_bytes: int
     max_wait_ms: int
     max_backoff_s: float
     reset: str
+    payload_filter: PayloadFilter | None = None
 
 
 class BrokerFetcher:
@@ -111,6 +115,8 @@ class BrokerFetcher:
         while not self._is_stopped:
             try:
                 self._step()
+            except InvalidPatternError as error:
+                self._block_all(error)
             except BrokerError as error:
                 self._note_failure(error)
             except Exception:
@@ -153,6 +159,7 @@ class BrokerFetcher:
             fetch_bytes=self._settings.fetch_bytes,
             max_wait_ms=self._settings.max_wait_ms,
             retry_s=0,
+            payload_filter=self._settings.payload_filter,
         )
         hello = connection.hello()
         if hello is not None and hello.broker_id != self._broker_id:
@@ -221,14 +228,17 @@ class BrokerFetcher:
             return  # it was asked for before the partition was released and claimed again
         if piece.error == OffsetOutOfRangeError.code:
             self._reset(fetcher, feed, piece)
+        elif piece.error == PatternTooSlowError.code:
+            self._block(owned, stream, piece.failure())
         elif piece.error != NO_ERROR:
-            error = error_for_code(piece.error, f"cannot read {owned.partition} at {piece.offset}")
+            error = piece.failure()
             logger.warning("%s (%s); trying again", error, type(error).__name__)
             del self._reading[owned.partition]
             self._retry_at_s[owned.partition] = time.monotonic() + self._settings.max_backoff_s
-        elif len(piece.data):
-            owned.fetch_offset = piece.offset + len(piece.data)
-            stream.put(Arrival(owned, piece.offset, piece.data))
+        elif piece.next_offset > piece.offset:
+            owned.fetch_offset = piece.next_offset
+            skip_to = piece.next_offset if piece.is_skip else None
+            stream.put(Arrival(owned, piece.offset, piece.data, skip_to=skip_to))
             self._pause_or_resume(fetcher, owned, stream)
 
     def _reset(self, fetcher: Fetcher, feed: Feed, piece: Piece) -> None:
@@ -243,6 +253,11 @@ class BrokerFetcher:
         logger.warning("%s: going on at the %s, %d", what, self._settings.reset, offset)
         fetcher.seek(owned.partition, offset)
         self._jump(owned, stream, offset)
+
+    def _block_all(self, error: BrokerError) -> None:
+        for owned, stream in self._feeds.values():
+            if not owned.is_blocked:
+                self._block(owned, stream, error)
 
     def _block(self, owned: OwnedPartition, stream: ConsumerStream, error: BrokerError) -> None:
         owned.is_blocked = True

@@ -6,8 +6,8 @@ finishes messages, and whoever commits looks at what is finished.
 
 from __future__ import annotations
 
-from broker.client.fetcher import MessageStream
 from broker.client.offsets import Position
+from broker.client.pieces import MessageStream
 from broker.topic import TopicPartition
 
 
@@ -90,6 +90,24 @@ class OwnedPartition:
         if offset != self.arrived.offset + len(rest):
             return None
         return self.arrived.add(data)
+
+    def skip_to(self, offset: int, next_offset: int) -> bool:
+        """Go on behind messages that a filter has left out.
+
+        Args:
+            offset: where they start.
+            next_offset: where the next one is that was not left out, or may be.
+
+        Returns:
+            False if this is no continuation of what arrived before.
+
+        Raises:
+            InvalidMessageError: what arrived before ends inside a message.
+        """
+        if offset != self.arrived.offset + len(self.arrived.add(b"")):
+            return False
+        self.arrived.skip_to(next_offset)
+        return True
 
     def restart_at(self, offset: int) -> None:
         """Go on at an offset with nothing in between: everything before it counts as finished."""

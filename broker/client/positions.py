@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.client.fetcher import Fetcher, MessageStream
+from broker.client.fetcher import Fetcher
+from broker.client.pieces import MessageStream
 from broker.errors import (
     NO_ERROR,
     InvalidMessageError,
@@ -242,9 +243,7 @@ class Positions:
                     )
                 for piece in pieces:
                     if piece.error != NO_ERROR:
-                        raise error_for_code(
-                            piece.error, f"cannot read {partition} at {piece.offset}"
-                        )
+                        raise piece.failure()
                     view = stream.add(piece.data)
                     found = scan(view)
                     if found.valid_bytes:

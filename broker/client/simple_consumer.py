@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from broker.client.connection import (
     DEFAULT_CONNECT_TIMEOUT_S,
@@ -12,19 +12,27 @@ from broker.client.connection import (
 from broker.errors import NO_ERROR, ProtocolError, error_for_code
 from broker.protocol.codec import Fault, decode
 from broker.protocol.message_set import raise_fault
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import (
     BaseRequest,
     FetchRequest,
+    FilteredReadRequest,
     MultiFetchRequest,
     OffsetsRequest,
+    PartitionPosition,
+    ReadRequest,
 )
 from broker.protocol.responses import (
     BrokerAddress,
+    Run,
     decode_fetch_response,
+    decode_filtered_read_response,
     decode_multifetch_response,
     decode_offsets_response,
 )
+from broker.protocol.selecting import select
+from broker.topic import TopicPartition
 
 Message = tuple[int, int, bytes]
 """A message as (offset, next offset, payload); offsets are byte positions in the partition."""
@@ -64,6 +72,48 @@ class FetchedSet:
 
     def __len__(self) -> int:
         return len(self._decoded.messages)
+
+
+class FilteredSet:
+    """The wanted messages of one fetch with a filter.
+
+    Iterating gives (offset, next offset, payload) of each.
+
+    Args:
+        offset: what was fetched from.
+        runs: entries with wanted messages, and damage.
+        next_offset: where to fetch next; everything before it is wanted and here, or unwanted.
+        is_wanted: says so of a payload; compressed sets hold others as well.
+    """
+
+    def __init__(
+        self,
+        offset: int,
+        runs: Sequence[Run],
+        next_offset: int,
+        is_wanted: Callable[[Buffer], object],
+    ) -> None:
+        self.offset = offset
+        self.next_offset = next_offset
+        self._decoded: list[tuple[list[Message], int, Fault]] = []
+        for run_offset, entries in runs:
+            messages, valid_bytes, fault = decode(entries, run_offset)
+            wanted = [message for message in messages if is_wanted(message[2])]
+            self._decoded.append((wanted, run_offset + valid_bytes, fault))
+
+    def __iter__(self) -> Iterator[Message]:
+        """Give the messages.
+
+        Raises:
+            InvalidMessageError: at a corrupt message, after the good ones before it.
+            InvalidFetchSizeError: the first message is larger than the fetch.
+        """
+        for messages, end, fault in self._decoded:
+            yield from messages
+            raise_fault(fault, end)
+
+    def __len__(self) -> int:
+        return sum(len(messages) for messages, _, _ in self._decoded)
 
 
 class SimpleConsumer:
@@ -129,6 +179,51 @@ class SimpleConsumer:
         code, data = decode_fetch_response(self._ask(request))
         return _fetched(request, code, data)
 
+    def fetch_filtered(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        max_bytes: int,
+        payload_filter: PayloadFilter,
+    ) -> FilteredSet:
+        """Return wanted messages from an offset on, and where to look for more.
+
+        The broker leaves out the others, if it can, so that they do not cross the network; else
+        that is done here.
+
+        Args:
+            topic: the topic.
+            partition: the partition's index on this broker.
+            offset: a message boundary between the log start offset and the end.
+            max_bytes: how much to return; the message that reaches it is the last. It should be at
+                least the length of the largest message, wanted or not.
+            payload_filter: which messages are wanted.
+
+        Returns:
+            A set that may be empty, though its `next_offset` is farther on than `offset`: at the
+            end of the log it is not.
+
+        Raises:
+            InvalidPatternError: the filter's pattern is none.
+            PatternTooSlowError: the broker takes too long over the next messages with it.
+            UnknownTopicError: the broker has no such topic.
+            OffsetOutOfRangeError, WrongPartitionError, StorageError: as for `fetch`.
+            BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
+        """
+        is_wanted = payload_filter.compile()
+        connection = self._connection
+        if not connection.repeat_if_lost(lambda: connection.understands(FilteredReadRequest)):
+            fetched = self.fetch(topic, partition, offset, max_bytes)
+            return _selected(fetched, is_wanted)
+        position = PartitionPosition(TopicPartition(topic, -1, partition), offset, max_bytes)
+        request = FilteredReadRequest(ReadRequest(0, 0, max_bytes, (position,)), payload_filter)
+        body = connection.repeat_if_lost(lambda: connection.call(request))
+        (part,) = decode_filtered_read_response(body)
+        if part.error != NO_ERROR and not part.runs:
+            raise error_for_code(part.error, part.text)
+        return FilteredSet(offset, part.runs, part.next_offset, is_wanted)
+
     def multifetch(self, fetches: Sequence[FetchRequest]) -> list[FetchedSet]:
         """Return the sets of several fetches, in their order.
 
@@ -166,6 +261,15 @@ class SimpleConsumer:
 
     def _ask(self, request: BaseRequest) -> memoryview:
         return self._connection.repeat_if_lost(lambda: self._connection.ask(request))
+
+
+def _selected(fetched: FetchedSet, is_wanted: Callable[[Buffer], object]) -> FilteredSet:
+    """Filter what came of a fetch; a message that did not come whole is for another one."""
+    view = memoryview(fetched.data)
+    found = select(view, is_wanted, max(len(view), 1))
+    spans = found.spans if found.end or not len(view) else [(0, len(view))]
+    runs = [Run(fetched.offset + start, view[start:end]) for start, end in spans]
+    return FilteredSet(fetched.offset, runs, fetched.offset + found.end, is_wanted)
 
 
 def _fetched(request: FetchRequest, code: int, data: memoryview) -> FetchedSet:

@@ -28,12 +28,16 @@ _NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
 
 
 class Arrival(NamedTuple):
-    """What a fetcher puts into a stream: bytes, a jump to another offset, or an error."""
+    """What a fetcher puts into a stream: bytes, a jump to another offset, or an error.
+
+    `skip_to` is where to go on behind messages from `offset` on that a filter has left out.
+    """
 
     owned: OwnedPartition
     offset: int
     data: Buffer = b""
     is_jump: bool = False
+    skip_to: int | None = None
     error: BrokerError | None = None
 
 
@@ -43,7 +47,9 @@ class Chunk:
     Attributes:
         partition: where they are from.
         offset: the offset of the first byte, where an entry starts.
-        data: a message set, usually with a partial entry at its end.
+        data: a message set, usually with a partial entry at its end. With a filter it holds what
+            the filter keeps whole: compressed sets with a wanted message in them, and damage. It
+            is empty where the filter has left out everything since the chunk before.
     """
 
     __slots__ = ("_owned", "data", "offset", "partition")
@@ -92,6 +98,8 @@ class ConsumerStream:
         timeout_s: how long to wait for something before that is an error; None for ever.
         on_room: called when fetchers that were told to pause can go on.
         on_restart: called with a partition and an offset before the partition goes on there.
+        is_wanted: says of a payload whether the application gets it; it gets all by default. Not
+            for chunks, which come as they were fetched.
     """
 
     def __init__(
@@ -103,6 +111,7 @@ class ConsumerStream:
         timeout_s: float | None,
         on_room: Callable[[], None],
         on_restart: Callable[[TopicPartition, int], None],
+        is_wanted: Callable[[bytes], object] | None = None,
     ) -> None:
         self.name = name
         self._lease = lease
@@ -110,6 +119,7 @@ class ConsumerStream:
         self._timeout_s = timeout_s
         self._on_room = on_room
         self._on_restart = on_restart
+        self._is_wanted = is_wanted
         self._changed = threading.Condition()  # guards _arrivals, _owned_partitions, _is_ended
         self._arrivals: deque[Arrival] = deque()
         self._owned_partitions: dict[TopicPartition, OwnedPartition] = {}
@@ -128,6 +138,8 @@ class ConsumerStream:
             InvalidMessageError: the next message of a partition is corrupt. Its partition stands
                 still until `skip_corrupt`; iterating again goes on with the others.
             OffsetOutOfRangeError: a partition's offset is not there and no reset is configured.
+            PatternTooSlowError, InvalidPatternError: a broker cannot filter a partition with the
+                pattern of the connector's filter. The partition stands still until `seek`.
             ConsumerTimeoutError: nothing came within the timeout.
         """
         self._close_iterator()
@@ -165,7 +177,7 @@ class ConsumerStream:
             arrival = self._take_arrival(deadline_s)
             if arrival is None:
                 return
-            data = arrival.owned.add(arrival.offset, arrival.data)
+            data = self._add(arrival)
             if data is not None and not arrival.owned.is_released:
                 yield Chunk(arrival.owned, data)
 
@@ -282,7 +294,7 @@ class ConsumerStream:
         """Give messages one by one; everything in the inner loop is paid for each message."""
         if self._in_hand is not None:
             self._finish(self._in_hand)
-        lease, now_s = self._lease, time.monotonic
+        lease, now_s, is_wanted = self._lease, time.monotonic, self._is_wanted
         while (owned := self._await_messages()) is not None:
             partition, messages = owned.partition, self._messages
             topic, inner = partition.topic, owned.next_inner
@@ -291,11 +303,12 @@ class ConsumerStream:
                 if next_offset == offset or inner:
                     message = InnerMessage(message, inner)
                     inner = owned.next_inner = inner + 1 if next_offset == offset else 0
-                try:
-                    yield message
-                except GeneratorExit:
-                    self._in_hand = message
-                    raise
+                if is_wanted is None or is_wanted(payload):
+                    try:
+                        yield message
+                    except GeneratorExit:
+                        self._in_hand = message
+                        raise
                 if inner:
                     owned.finish_inner(Position(offset, inner))
                 else:
@@ -335,6 +348,8 @@ class ConsumerStream:
             if arrival is None:
                 break
             self._decode(arrival)
+            if arrival.skip_to is not None and deadline_s and time.monotonic() > deadline_s:
+                raise self._timeout()
         return None
 
     def _decode(self, arrival: Arrival) -> None:
@@ -342,7 +357,7 @@ class ConsumerStream:
         owned = arrival.owned
         if owned.is_blocked:
             return
-        data = owned.add(arrival.offset, arrival.data)
+        data = self._add(arrival)
         if data is None:
             return
         whole = data.obj
@@ -359,6 +374,17 @@ class ConsumerStream:
         self._current, self._messages = owned, iter(messages)
         if not messages:
             owned.finished = max(owned.finished, owned.arrived.offset)
+
+    def _add(self, arrival: Arrival) -> memoryview | None:
+        """Return all bytes of a partition that are not taken; None for what is no continuation."""
+        owned = arrival.owned
+        if arrival.skip_to is None:
+            return owned.add(arrival.offset, arrival.data)
+        try:
+            return memoryview(b"") if owned.skip_to(arrival.offset, arrival.skip_to) else None
+        except InvalidMessageError as error:
+            owned.is_blocked = True
+            raise InvalidMessageError(f"{owned.partition}: {error}") from error
 
     def _raise_fault(self) -> None:
         fault, self._fault = self._fault, None

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from broker.client.connection import Connection
-from broker.client.fetcher import Fetcher, Piece
+from broker.client.fetcher import Fetcher
+from broker.client.pieces import Piece
 from broker.errors import (
     NO_ERROR,
     BrokerUnreachableError,

@@ -14,8 +14,9 @@ from typing import NamedTuple
 
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.client.fetcher import Fetcher, MessageStream
+from broker.client.fetcher import Fetcher
 from broker.client.partitioner import sticky_partitioner
+from broker.client.pieces import MessageStream
 from broker.client.producer import Producer
 from broker.protocol import codec
 from broker.protocol.requests import Acks, Lookup

@@ -16,11 +16,22 @@ from broker.client.producer import Producer
 from broker.client.streams import ConsumerStream
 from broker.client.subscription import Whitelist
 from broker.config import ConsumerConfig
-from broker.errors import ConsumerTimeoutError, InvalidMessageError, OffsetOutOfRangeError
+from broker.errors import (
+    ConsumerTimeoutError,
+    InvalidMessageError,
+    InvalidPatternError,
+    OffsetOutOfRangeError,
+    PatternTooSlowError,
+)
 from broker.protocol.codec import decode_delimited, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.requests import RequestType
 from broker.protocol.responses import BrokerAddress
+from broker.server import lifecycle, pattern_filter
+from broker.server.extension import supported_versions
+from broker.server.filtered_read import FilteredReadHandler
 from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition
 from broker.zk.session import Session
@@ -52,7 +63,7 @@ def join(broker: Broker, zookeeper: str) -> Iterator[Join]:
     """Make connectors of group g; shut down at the end."""
     connectors: list[ConsumerConnector] = []
 
-    def make(**settings: object) -> ConsumerConnector:
+    def make(payload_filter: PayloadFilter | None = None, **settings: object) -> ConsumerConnector:
         defaults: dict[str, object] = {
             "zookeeper": zookeeper,
             "group": "g",
@@ -61,7 +72,7 @@ def join(broker: Broker, zookeeper: str) -> Iterator[Join]:
             "consumer_timeout_ms": 10_000,
         }
         config = ConsumerConfig(**(defaults | settings))  # type: ignore[arg-type]  # settings by name
-        connectors.append(ConsumerConnector(config))
+        connectors.append(ConsumerConnector(config, payload_filter=payload_filter))
         return connectors[-1]
 
     yield make
@@ -313,3 +324,80 @@ def test_group_when_shut_down_then_no_thread_is_left_and_streams_end(
     assert list(stream) == []
     names = [thread.name for thread in threading.enumerate()]
     assert not [name for name in names if name.startswith("group-")]
+
+
+def stored_offset(session: Session) -> int:
+    path = "/consumers/g/offsets/t/0-0"
+    return int(session.get(path)[0]) if session.exists(path) is not None else -1
+
+
+@pytest.fixture(params=["by the broker", "here"])
+def filtering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers that filter what is read, and brokers that cannot."""
+    if request.param == "here":
+        versions = supported_versions() | {int(RequestType.READ): (0, 0)}
+        monkeypatch.setattr(lifecycle, "supported_versions", lambda: versions)
+
+
+def test_group_when_messages_are_filtered_then_commits_behind_those_left_out(
+    filtering: None, broker: Broker, producer: Producer, join: Join, session: Session
+) -> None:
+    send(producer, b"no", b"yes 1", b"no", codec=Codec.GZIP)
+    send(producer, *[b"no"] * 500, b"yes 2", *[b"no"] * 500)
+    stream = only_stream(join(PayloadFilter(b"yes"), auto_commit_interval_ms=20))
+    end = broker.metrics()["logs.t-0"]["CurrentOffset"]
+    waiting = threading.Thread(target=lambda: take(stream, 1))
+
+    assert take(stream, 2) == [b"yes 1", b"yes 2"]
+    assert stored_offset(session) < end
+    waiting.start()  # it asks for a third one, and so finishes the second
+    wait_until(lambda: stored_offset(session) == end, "the commit of what was left out")
+    send(producer, b"yes 3")
+    waiting.join()
+
+
+def test_group_when_it_goes_on_without_the_filter_then_starts_behind_what_was_left_out(
+    filtering: None, producer: Producer, join: Join
+) -> None:
+    send(producer, b"yes", b"no", b"no")
+    connector = join(PayloadFilter(b"yes"), consumer_timeout_ms=3000)
+    stream = only_stream(connector)
+    assert take(stream, 1) == [b"yes"]
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+    connector.shutdown()
+
+    send(producer, b"no more")
+
+    assert take(only_stream(join()), 1) == [b"no more"]
+
+
+def test_group_when_the_pattern_is_too_slow_then_says_so_and_goes_on_where_it_is_sent(
+    producer: Producer, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pattern_filter, "LIMIT_S", 0.3)
+    send(producer, b"a" * 60 + b"!", b"aaa")
+    stream = only_stream(join(PayloadFilter(b"(a+)+$")))
+
+    with pytest.raises(PatternTooSlowError, match=r"is too slow: t\[0-0\] from offset 0 on"):
+        next(stream)
+    assert stream.seek(PARTITION, 71)
+    assert take(stream, 1) == [b"aaa"]
+
+
+def test_group_when_a_broker_does_not_take_the_pattern_then_says_so(
+    producer: Producer, join: Join, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise InvalidPatternError("not with us")
+
+    monkeypatch.setattr(FilteredReadHandler, "read", refuse)
+    send(producer, b"a")
+
+    with pytest.raises(InvalidPatternError, match="not with us"):
+        next(only_stream(join(PayloadFilter(b"a"))))
+
+
+def test_group_when_the_pattern_is_none_then_cannot_be_joined(join: Join) -> None:
+    with pytest.raises(InvalidPatternError, match="at position 0"):
+        join(PayloadFilter(b"("))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from broker.protocol.framing import FrameDecoder, encode_frame
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import FIRST_EXTENSION_TYPE
-from broker.protocol.responses import BrokerAddress
+from broker.protocol.responses import BrokerAddress, HelloResponse, encode_extension_response
 
 Serve = Callable[[socket.socket], object]
 
@@ -82,6 +82,25 @@ def say(data: bytes) -> Serve:
     def serve(sock: socket.socket) -> None:
         sock.recv(1)
         sock.sendall(data)
+        stay_silent(sock)
+
+    return serve
+
+
+def answer_each(*answers: bytes, versions: dict[int, tuple[int, int]] | None = None) -> Serve:
+    """Return what answers a hello, and then each request with the next of these frames.
+
+    Args:
+        answers: to the requests with correlation ids from 2 on.
+        versions: of the requests that it says it understands.
+    """
+    response = HelloResponse(0, "", "", 1, 1, versions or {})
+    hello = encode_extension_response(1, response.encode())
+
+    def serve(sock: socket.socket) -> None:
+        for answer in (hello, *answers):
+            sock.recv(1 << 16)
+            sock.sendall(answer)
         stay_silent(sock)
 
     return serve

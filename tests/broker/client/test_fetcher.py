@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import random
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from broker.client.fetcher import Fetcher, MessageStream, Piece
+from broker.client.fetcher import Fetcher
+from broker.client.pieces import MessageStream, Piece
 from broker.errors import (
     BrokerUnreachableError,
     OffsetOutOfRangeError,
@@ -20,7 +20,6 @@ from broker.errors import (
 from broker.protocol.codec import Fault, decode, encode
 from broker.protocol.primitives import INT32
 from broker.protocol.responses import (
-    HelloResponse,
     ReadPart,
     encode_extension_error,
     encode_extension_response,
@@ -34,7 +33,7 @@ from tests.broker.client.conftest import (
     ServerFactory,
     address_of,
 )
-from tests.broker.client.peers import Serve, Server, stay_silent
+from tests.broker.client.peers import Server, answer_each
 from tests.broker.server.peer import Peer
 from tests.conftest import wait_until
 
@@ -301,19 +300,6 @@ def test_poll_when_broker_stays_away_then_raises_after_the_time_to_retry(
 
     with pytest.raises(BrokerUnreachableError, match="connection refused"):
         poll_until_it_raises()
-
-
-def answer_each(*answers: bytes) -> Serve:
-    """Return what answers a hello, and then each request with the next of these frames."""
-    hello = encode_extension_response(1, HelloResponse(0, "", "", 1, 1, {}).encode())
-
-    def serve(sock: socket.socket) -> None:
-        for answer in (hello, *answers):
-            sock.recv(1 << 16)
-            sock.sendall(answer)
-        stay_silent(sock)
-
-    return serve
 
 
 def read_answer(correlation_id: int, partition: TopicPartition) -> bytes:

@@ -37,7 +37,11 @@ def stream(lease: Lease) -> ConsumerStream:
 
 
 def make_stream(
-    lease: Lease, *, timeout_s: float | None = 0.05, on_room: Callable[[], None] = lambda: None
+    lease: Lease,
+    *,
+    timeout_s: float | None = 0.05,
+    on_room: Callable[[], None] = lambda: None,
+    is_wanted: Callable[[bytes], object] | None = None,
 ) -> ConsumerStream:
     return ConsumerStream(
         "t-0",
@@ -46,6 +50,7 @@ def make_stream(
         timeout_s=timeout_s,
         on_room=on_room,
         on_restart=lambda _partition, _offset: None,
+        is_wanted=is_wanted,
     )
 
 
@@ -403,6 +408,119 @@ def test_chunk_when_its_partition_was_released_then_cannot_be_finished(
 
     assert not chunk.finish(33)
     assert owned.position == Position(0)
+
+
+def test_stream_when_messages_were_left_out_then_they_are_finished_after_those_before_them(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+    stream.put(Arrival(owned, 33, skip_to=500))
+    stream.put(Arrival(owned, 500, encode([b"d"])))
+
+    assert take(stream, 3) == [b"a", b"b", b"c"]
+    assert owned.position == Position(22)
+    assert next(stream)[2:] == (500, 511, b"d")
+    assert owned.position == Position(500)
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+    assert owned.position == Position(511)
+
+
+def test_stream_when_all_is_left_out_then_times_out_and_has_got_on(stream: ConsumerStream) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, skip_to=500))
+    stream.put(Arrival(owned, 500, skip_to=900))
+
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+
+    assert owned.position == Position(900)
+
+
+def test_stream_when_no_end_of_what_is_left_out_comes_then_times_out_nevertheless(
+    lease: Lease,
+) -> None:
+    stream = make_stream(lease, timeout_s=0.01)
+    owned = own(stream)
+    offset = 0
+    with pytest.raises(ConsumerTimeoutError):
+        while offset < 10**9:
+            for _ in range(5000):
+                stream.put(Arrival(owned, offset, skip_to=offset + 1))
+                offset += 1
+            next(stream)
+
+    assert owned.finished <= offset
+
+
+def test_stream_when_what_was_left_out_is_no_continuation_then_is_dropped(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 70, skip_to=500))
+    stream.put(Arrival(owned, 0, THREE))
+
+    assert take(stream, 1) == [b"a"]
+
+
+def test_stream_when_a_message_does_not_end_before_what_was_left_out_then_says_where(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE[:15]))
+    stream.put(Arrival(owned, 15, skip_to=500))
+
+    assert take(stream, 1) == [b"a"]
+    with pytest.raises(InvalidMessageError, match=r"t\[0-0\]: the message at 11 is invalid"):
+        next(stream)
+    assert owned.position == Position(11)
+    assert owned.is_blocked
+
+
+def test_stream_when_some_messages_are_wanted_then_others_are_finished_without_being_given(
+    lease: Lease,
+) -> None:
+    stream = make_stream(lease, is_wanted=lambda payload: payload in b"bd")
+    wrapper = build_set([b"a", b"b", b"c", b"d", b"e"], Codec.GZIP)
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, wrapper))
+
+    assert take(stream, 1) == [b"b"]
+    assert owned.position == Position(0, 1)
+    assert take(stream, 1) == [b"d"]
+    assert owned.position == Position(0, 3)
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+    assert owned.position == Position(len(wrapper))
+
+
+def test_stream_when_it_starts_inside_a_set_then_those_finished_before_count_wanted_or_not(
+    lease: Lease,
+) -> None:
+    stream = make_stream(lease, is_wanted=lambda payload: payload in b"bd")
+    owned = own(stream, at=Position(0, 2))
+    stream.put(Arrival(owned, 0, build_set([b"a", b"b", b"c", b"d"], Codec.GZIP)))
+
+    assert take(stream, 1) == [b"d"]
+
+
+def test_chunks_when_messages_were_left_out_then_an_empty_one_tells_how_far(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE))
+    stream.put(Arrival(owned, 33, skip_to=500))
+    chunks = stream.chunks()
+
+    first = next(chunks)
+    first.take(33)
+    second = next(chunks)
+    assert owned.position == Position(0)
+    assert first.finish(33)
+    assert (second.offset, bytes(second.data)) == (500, b"")
+    assert second.finish(500)
+    assert owned.position == Position(500)
 
 
 def test_position_when_nothing_is_known_yet_then_is_none(stream: ConsumerStream) -> None:

@@ -21,10 +21,19 @@ def pattern_processes(broker_pid: int) -> list[int]:
     return found
 
 
+def is_busy(pid: int) -> bool:
+    """Return whether a process is computing something."""
+    return _state_of(pid) == "R"
+
+
 def is_running(pid: int) -> bool:
     """Return whether there is such a process that has not ended."""
+    return _state_of(pid) not in ("", "Z")
+
+
+def _state_of(pid: int) -> str:
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return stat.rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return stat.rpartition(")")[2].split()[0]

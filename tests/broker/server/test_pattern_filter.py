@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ from broker.protocol.responses import FilteredPart, decode_filtered_read_respons
 from broker.server import filtered_read, pattern_filter
 from broker.server.lifecycle import Broker
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
-from tests.broker.server.pattern_processes import is_running, pattern_processes
+from tests.broker.server.pattern_processes import is_busy, is_running, pattern_processes
 from tests.broker.server.peer import Peer, filtered_request
 from tests.conftest import wait_until
 
@@ -39,12 +38,6 @@ def the_process() -> int:
     """The one process of the broker in this process."""
     (pid,) = pattern_processes(os.getpid())
     return pid
-
-
-def is_busy(pid: int) -> bool:
-    """Return whether a process is computing something."""
-    stat = Path(f"/proc/{pid}/stat").read_text()
-    return stat.rpartition(")")[2].split()[0] == "R"
 
 
 def receive(peer: Peer) -> FilteredPart:

@@ -1,0 +1,96 @@
+"""What a fetcher gives of a partition, piece by piece, and how messages are made of that again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from broker.errors import InvalidMessageError, ServerError, error_for_code
+from broker.protocol.primitives import Buffer
+from broker.protocol.responses import Run
+from broker.topic import TopicPartition
+
+
+class Piece(NamedTuple):
+    """What came of one partition: bytes from `offset` on, or an error code.
+
+    The next piece of the partition starts at `next_offset`. That is behind the bytes, unless a
+    filter has left out what lies in between: then there are no bytes, and this is a skip.
+    After an error, which `text` may explain, the partition is no longer read, until `seek` says
+    from where to go on. `high_watermark` is -1 where the broker does not tell it, as 0.7 ones do
+    not.
+    """
+
+    partition: TopicPartition
+    offset: int
+    data: Buffer
+    next_offset: int
+    error: int
+    high_watermark: int
+    log_start_offset: int
+    text: str = ""
+
+    @property
+    def is_skip(self) -> bool:
+        """Return whether messages were left out that have been here."""
+        return not len(self.data) and self.next_offset > self.offset
+
+    def failure(self) -> ServerError:
+        """Return what to raise for the error."""
+        text = self.text or f"cannot read {self.partition} at {self.offset}"
+        return error_for_code(self.error, text)
+
+    def filtered(self, runs: Sequence[Run], next_offset: int) -> Iterator[Piece]:
+        """Give what a filter left of this piece as pieces, with skips for all else.
+
+        Args:
+            runs: in order, from the piece's offset on.
+            next_offset: where the last of the pieces ends.
+        """
+        offset = self.offset
+        for start, entries in runs:
+            if start > offset:
+                yield self._replace(offset=offset, data=b"", next_offset=start)
+            offset = start + len(entries)
+            yield self._replace(offset=start, data=entries, next_offset=offset)
+        if next_offset > offset:
+            yield self._replace(offset=offset, data=b"", next_offset=next_offset)
+
+
+class MessageStream:
+    """The pieces of one partition put together again.
+
+    Args:
+        offset: where the first piece will start.
+    """
+
+    def __init__(self, offset: int) -> None:
+        self.offset = offset
+        """The offset of the first byte not taken yet: a message boundary."""
+        self._rest: Buffer = b""
+
+    def add(self, data: Buffer) -> memoryview:
+        """Put a piece behind what is left, and return all of it."""
+        self._rest = memoryview(b"".join((self._rest, data)) if len(self._rest) else data)
+        return self._rest
+
+    def take(self, valid_bytes: int) -> None:
+        """Drop bytes from the front that have been decoded.
+
+        Args:
+            valid_bytes: the length of whole entries.
+        """
+        self.offset += valid_bytes
+        self._rest = bytes(memoryview(self._rest)[valid_bytes:])
+
+    def skip_to(self, offset: int) -> None:
+        """Go on at a later offset, as what lies before it was left out by a filter.
+
+        Raises:
+            InvalidMessageError: the start of a message is here, the rest of which will not come.
+        """
+        if len(self._rest):
+            raise InvalidMessageError(
+                f"the message at {self.offset} is invalid: its length is impossible"
+            )
+        self.offset = offset
