@@ -33,8 +33,8 @@ __pylogctl_tables() {
         valued='-D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning -g --group --default-offset --commit --commit-interval --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--include --exclude -p --partition -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning -g --group --default-offset --commit --commit-interval --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude -p --partition -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
         options='-o --offset -n --max-messages --keep-partition --rate --verify --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -326,6 +326,7 @@ __pylogctl_values() {
     'pylogctl consume -L' | 'pylogctl consume --length-prefixed') words='u32be u32le u64be varint' ;;
     'pylogctl consume --payload-encoding') words='auto utf8 base64 hex' ;;
     'pylogctl consume --to-dir') words='@dir' ;;
+    'pylogctl consume --grep-at') words='consumer broker' ;;
     'pylogctl consume --retry-dir') words='@dir' ;;
     'pylogctl consume --retry-backoff') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --order') words='arrival partition' ;;

@@ -37,6 +37,7 @@ from pylogctl.offset_spec import (
 from pylogctl.units import parse_duration_s
 
 if TYPE_CHECKING:
+    from broker.protocol.payload_filter import PayloadFilter
     from broker.topic import TopicPartition
 
 NO_TOPIC = "missing TOPIC (or --include RE; with --group all topics are consumed)"
@@ -65,6 +66,7 @@ class Chosen:
     grep: str | None = None
     ignore_case: bool = False
     invert: bool = False
+    grep_at: str = "consumer"
     where: Sequence[str] = ()
     sample: str | None = None
     skip: int = 0
@@ -101,6 +103,7 @@ def make_plan(
         idle_timeout_s=None if idle_timeout is None else parse_duration_s(idle_timeout),
         timeout_s=env.settings.timeout_s,
         group=group,
+        payload_filter=_payload_filter(chosen),
     )
 
 
@@ -165,6 +168,23 @@ def _filters(chosen: Chosen) -> list[Filter]:
         take, of = parse_sample(chosen.sample or "1/1")
         filters.append(Sample(skip=chosen.skip, take=take, of=of))
     return filters
+
+
+def _payload_filter(chosen: Chosen) -> PayloadFilter | None:
+    """Return what brokers are to match, None for nothing."""
+    if chosen.grep_at != "broker":
+        return None
+    from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
+
+    if chosen.grep is None:
+        raise UsageError("--grep-at says where --grep is matched, which is not given")
+    pattern = compile_grep(chosen.grep, ignore_case=chosen.ignore_case).pattern
+    if len(pattern) > MAX_PATTERN_BYTES:
+        raise UsageError(
+            f"a broker takes a pattern of {MAX_PATTERN_BYTES} bytes, and --grep has {len(pattern)}",
+            hints=["--grep-at consumer takes any"],
+        )
+    return PayloadFilter(pattern, ignore_case=chosen.ignore_case, invert=chosen.invert)
 
 
 def check_exec(shown: Shown, others: Mapping[str, bool]) -> None:

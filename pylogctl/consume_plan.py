@@ -14,6 +14,7 @@ from pylogctl.filters import Filter
 from pylogctl.message_format import Render
 
 if TYPE_CHECKING:
+    from broker.protocol.payload_filter import PayloadFilter
     from pylogctl.executing import Executor
 
 
@@ -42,6 +43,7 @@ class Plan:
         timeout_s: end after so long.
         group: the consumer group's name, for formats that show it; empty for none.
         executor: gets each message instead of standard output.
+        payload_filter: which messages brokers leave out; `filters` leave them out as well.
     """
 
     render: Render
@@ -56,6 +58,7 @@ class Plan:
     timeout_s: float | None = None
     group: str = ""
     executor: Executor | None = None
+    payload_filter: PayloadFilter | None = None
 
     @property
     def is_plain(self) -> bool:

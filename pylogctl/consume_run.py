@@ -118,6 +118,7 @@ def _run_alone(
             group,
             fetch_bytes=request.config.fetch_bytes,
             max_wait_ms=request.config.max_wait_ms,
+            payload_filter=request.plan.payload_filter,
         ) as reading:
             status = consumption.run(reading)
         if status or consumption.has_enough():

@@ -60,7 +60,9 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.InvalidTopicError: _Rule(ExitStatus.USAGE, "INVALID_TOPIC"),
     library.UnsupportedVersionError: _Rule(ExitStatus.UNSUPPORTED, "UNSUPPORTED_VERSION"),
     library.InvalidPatternError: _Rule(ExitStatus.USAGE, "INVALID_PATTERN"),
-    library.PatternTooSlowError: _Rule(ExitStatus.REMOTE, "PATTERN_TOO_SLOW"),
+    library.PatternTooSlowError: _Rule(
+        ExitStatus.REMOTE, "PATTERN_TOO_SLOW", "--grep-at consumer has no limit of time"
+    ),
     library.TopicExistsError: _Rule(ExitStatus.CONFLICT, "TOPIC_EXISTS"),
     library.UnknownTopicError: _Rule(
         ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "try: pylogctl topic list"

@@ -74,7 +74,11 @@ def run_in_group(
             ends = {partition: positions.latest(partition) for partition in everything}
         connector = stack.enter_context(
             ConsumerConnector(
-                _group_config(request, group), offsets=offsets, registry=registry, connect=connect
+                _group_config(request, group),
+                offsets=offsets,
+                registry=registry,
+                connect=connect,
+                payload_filter=request.plan.payload_filter,
             )
         )
         if request.topics:

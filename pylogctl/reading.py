@@ -14,8 +14,9 @@ from typing import NamedTuple, Protocol
 from broker.client.cluster import Cluster, Connect
 from broker.client.fetcher import Fetcher
 from broker.client.pieces import MessageStream, Piece
-from broker.errors import NO_ERROR, BrokerError, OffsetOutOfRangeError
+from broker.errors import NO_ERROR, BrokerError, InvalidMessageError, OffsetOutOfRangeError
 from broker.protocol.codec import LENGTH_BYTES
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32
 from broker.topic import TopicPartition
 from pylogctl.errors import CliError
@@ -30,7 +31,8 @@ class Stretch(NamedTuple):
     """Bytes of one partition that start on a message and may end inside one.
 
     `view` does not reach past the end that was asked for, unless that lies inside a compressed
-    set. `skip` is how many messages of the first entry come before the start that was asked for.
+    set; it is empty where a filter has left out what was there. `skip` is how many messages of the
+    first entry come before the start that was asked for.
     """
 
     cursor: Place
@@ -110,10 +112,18 @@ class Cursor:
         return self.offset > self.end.offset - (not self.end.inner)
 
     def add(self, piece: Piece) -> Stretch | None:
-        """Put new bytes behind those left; None if they do not reach past the end of a message."""
+        """Put new bytes behind those left; None if they do not reach past the end of a message.
+
+        Raises:
+            InvalidMessageError: the bytes left are the start of a message that does not go on.
+        """
         self._high_watermark = max(self._high_watermark, piece.high_watermark)
-        if not len(piece.data) or self.is_done:
+        if self.is_done or piece.next_offset == piece.offset:
             return None
+        if piece.is_skip:
+            self._stream.skip_to(piece.next_offset)
+            self._skip = 0
+            return Stretch(self, self.offset, memoryview(b""), 0)
         view = self._stream.add(piece.data)
         if self.end is not None and not self.end.inner:
             view = view[: self.end.offset - self.offset]
@@ -146,6 +156,8 @@ class Reading:
         ranges: what to read of each partition.
         fetch_bytes: per partition and request.
         max_wait_ms: how long a broker may wait for new messages.
+        payload_filter: leave out messages that it does not want, but not those in a compressed
+            set with others that it wants.
     """
 
     def __init__(
@@ -156,6 +168,7 @@ class Reading:
         *,
         fetch_bytes: int,
         max_wait_ms: int,
+        payload_filter: PayloadFilter | None = None,
     ) -> None:
         self.cursors = {one: Cursor(one, wanted) for one, wanted in ranges.items()}
         self._max_wait_ms = max_wait_ms
@@ -167,6 +180,7 @@ class Reading:
                     positions,
                     fetch_bytes=fetch_bytes,
                     max_wait_ms=max_wait_ms,
+                    payload_filter=payload_filter,
                 )
             )
         self._queue: queue.Queue[list[Piece] | Exception] = queue.Queue(_QUEUED_POLLS)
@@ -210,8 +224,9 @@ class Reading:
             CliError: retention was faster than we are.
         """
         while not self.is_done:
-            stretches = [self._stretch(piece) for piece in self._next_pieces()]
-            yield [one for one in stretches if one is not None]
+            for pieces in _waves(self._next_pieces()):
+                stretches = [self._stretch(piece) for piece in pieces]
+                yield [one for one in stretches if one is not None]
             for fetcher in self._fetchers:
                 for partition in fetcher.partitions:
                     if self.cursors[partition].is_done:
@@ -264,7 +279,24 @@ class Reading:
             )
         if piece.error != NO_ERROR:
             raise piece.failure()
-        return self.cursors[piece.partition].add(piece)
+        try:
+            return self.cursors[piece.partition].add(piece)
+        except InvalidMessageError as error:
+            raise InvalidMessageError(f"{piece.partition}: {error}") from error
+
+
+def _waves(pieces: Sequence[Piece]) -> Iterator[list[Piece]]:
+    """Give pieces in groups: what came of a partition is dealt with before more of it is added."""
+    wave: list[Piece] = []
+    filled: set[TopicPartition] = set()
+    for piece in pieces:
+        if piece.partition in filled:
+            yield wave
+            wave, filled = [], set()
+        wave.append(piece)
+        if len(piece.data):
+            filled.add(piece.partition)
+    yield wave
 
 
 def _by_home(cursors: Mapping[TopicPartition, Cursor]) -> Sequence[dict[TopicPartition, int]]:

@@ -53,6 +53,7 @@ _WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
     examples=(
         "pylogctl consume syslog --from-beginning",
         "pylogctl consume syslog -o @-10m:end --grep 'oom|segfault' -F '%t[%p] %o %s\\n'",
+        "pylogctl consume syslog --from-beginning --grep oom --grep-at broker",
         "pylogctl consume --group g --from-beginning",
         "pylogctl consume bin --from-beginning -e -L | pylogctl produce bin-copy -L",
         "pylogctl consume t --from-beginning -e --jsonl | jq -r .payload | sort | uniq -c",
@@ -269,6 +270,15 @@ def consume(  # the signature is the option table
             "--invert", help="Only messages --grep does not match.", rich_help_panel="Selection"
         ),
     ] = False,
+    grep_at: Annotated[
+        Literal["consumer", "broker"],
+        typer.Option(
+            "--grep-at",
+            help="Where --grep is matched. Broker: what does not match stays off the network; a "
+            "broker that cannot match leaves it to the consumer.",
+            rich_help_panel="Selection",
+        ),
+    ] = "consumer",
     where: Annotated[
         list[str] | None,
         typer.Option(
@@ -396,6 +406,7 @@ def consume(  # the signature is the option table
             grep=grep,
             ignore_case=ignore_case,
             invert=invert,
+            grep_at=grep_at,
             where=where or (),
             sample=sample,
             skip=skip,
