@@ -139,6 +139,8 @@ class Consumption:
         return self._stop.is_set or (plan.timeout_s is not None and elapsed_s >= plan.timeout_s)
 
     def _handle(self, stretch: Stretch) -> None:
+        if not len(stretch.view):
+            return  # a filter has left out everything
         plan = self._plan
         end = stretch.cursor.end
         if plan.delimiter is None or not plan.is_plain or stretch.skip or (end and end.inner):
