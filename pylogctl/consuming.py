@@ -7,19 +7,19 @@ Everything else is looked at message by message.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from broker.errors import InvalidMessageError
+from broker.errors import BrokerError, InvalidMessageError
 from broker.protocol.codec import Fault, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
+from broker.topic import TopicPartition
 from pylogctl.consume_plan import OnCorrupt, Plan
 from pylogctl.context import Environment
 from pylogctl.envelope import MessageFacts, facts_of
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.message_format import Received
-from pylogctl.reading import Source, Stretch
+from pylogctl.reading import Place, Source, Stretch
 from pylogctl.signals import StopRequest
 
 if TYPE_CHECKING:
@@ -169,32 +169,100 @@ class Consumption:
 
     def _handle_each(self, stretch: Stretch) -> None:
         """Write the messages of a stretch one by one, and deal with what is corrupt in it."""
+        place = stretch.cursor
         consumed = 0
         for entry in iter_entries(stretch.view, stretch.offset):
             skip = stretch.skip if entry.offset == stretch.offset else 0
-            for message in self._messages(entry, stretch):
+            next_offset = entry.next_offset
+            try:
+                messages = [facts_of(place.partition, one) for one in messages_of(entry)]
+            except InvalidMessageError as error:
+                next_offset = self._pass_over(place, entry.offset, str(error), next_offset)
+                messages = self._raw(entry, place.partition)
+            for message in messages:
                 if message.inner >= skip and self._is_before_end(message, stretch):
                     self._write_message(message)
                 if self.has_enough() or self._is_cut_short():
                     is_last = message.next_offset == entry.next_offset
                     done = entry.next_offset if is_last else entry.offset
-                    stretch.cursor.take(done - stretch.offset)
+                    place.take(done - stretch.offset)
                     return
+            if next_offset != entry.next_offset:
+                self._skip_to(place, entry.offset, next_offset)
+                return
             consumed = entry.next_offset - stretch.offset
             if self._plan.executor is not None and not self._finish(entry, self._plan.executor):
-                stretch.cursor.take(consumed)
+                place.take(consumed)
                 return
-        stretch.cursor.take(consumed)
-        rest = stretch.view[consumed:]
-        fault = scan(rest).fault
-        is_damage = fault not in (Fault.NONE, Fault.PARTIAL)
-        if is_damage or (fault and stretch.cursor.is_cut_for_good(rest)):
-            raise CliError(
-                ExitStatus.CORRUPT,
-                f"{stretch.cursor.partition}: the message at {stretch.cursor.offset} has an "
-                "impossible length or magic byte; what follows cannot be read",
-                hints=["try: pylogctl log verify on the broker's segment files"],
-            )
+        place.take(consumed)
+        fault = scan(stretch.view[consumed:]).fault
+        if fault and (fault is not Fault.PARTIAL or place.is_cut_for_good()):
+            problem = f"the message at {place.offset} has an impossible length or magic byte"
+            next_offset = self._pass_over(place, place.offset, problem, None)
+            self._skip_to(place, place.offset, next_offset)
+
+    def _pass_over(self, place: Place, offset: int, problem: str, next_offset: int | None) -> int:
+        """Decide about a corrupt message, and return where to go on.
+
+        Args:
+            place: how far the messages before it are dealt with.
+            offset: where it starts.
+            problem: what is wrong with it.
+            next_offset: where it ends by its own length, None if it has none.
+
+        Raises:
+            CliError: it is not to be skipped, or nobody knows where the next good one is.
+        """
+        partition = place.partition
+        behind = self._find_behind(partition, offset)
+        next_offset = next_offset if behind is None else behind
+        problem = f"{partition}: {problem}"
+        if self._plan.on_corrupt is not OnCorrupt.STOP and next_offset is not None:
+            self.corrupt_count += 1
+            self._env.warn(f"{problem}; going on at {next_offset}")
+            return next_offset
+        place.take(offset - place.offset)
+        self._settle()
+        hints = [] if next_offset is None else [f"--on-corrupt skip goes on at {next_offset}"]
+        raise CliError(
+            ExitStatus.CORRUPT,
+            problem,
+            hints=[*hints, "try: pylogctl log verify on the broker's segment files"],
+            code="INVALID_MESSAGE",
+            details={"topic": partition.topic, "partition": partition.name, "offset": offset},
+        )
+
+    def _skip_to(self, place: Place, offset: int, next_offset: int) -> None:
+        """Go on at an offset that is not where the message at another one ends."""
+        place.take(offset - place.offset)
+        self._settle()
+        if self._source is not None:
+            self._source.skip_to(place.partition, next_offset)
+
+    def _raw(self, entry: Entry, partition: TopicPartition) -> list[MessageFacts]:
+        """Return what is to be written of a corrupt message."""
+        if self._plan.on_corrupt is not OnCorrupt.RAW:
+            return []
+        codec = entry.codec.name.lower() if entry.codec is not None else "unknown"
+        raw = MessageFacts(
+            partition,
+            entry.offset,
+            entry.next_offset,
+            0,
+            entry.crc,
+            codec,
+            entry.magic,
+            bytes(entry.payload),
+        )
+        return [raw]
+
+    def _find_behind(self, partition: TopicPartition, offset: int) -> int | None:
+        """Return where the next good message is; no failure to find it hides the damage."""
+        try:
+            return None if self._source is None else self._source.find_behind(partition, offset)
+        except BrokerError as error:
+            self._env.trace(1, f"cannot look behind the damage: {error}")
+            return None
 
     def _finish(self, entry: Entry, executor: Executor) -> bool:
         """Note that an entry is dealt with; return False if what follows it is for others."""
@@ -206,48 +274,6 @@ class Consumption:
     def _is_before_end(self, message: MessageFacts, stretch: Stretch) -> bool:
         end = stretch.cursor.end
         return end is None or (message.offset, message.inner) < (end.offset, end.inner)
-
-    def _messages(self, entry: Entry, stretch: Stretch) -> Iterator[MessageFacts]:
-        partition = stretch.cursor.partition
-        try:
-            messages = list(messages_of(entry))
-        except InvalidMessageError as error:
-            yield from self._corrupt(entry, stretch, error)
-            return
-        for one in messages:
-            yield facts_of(partition, one)
-
-    def _corrupt(
-        self, entry: Entry, stretch: Stretch, error: InvalidMessageError
-    ) -> Iterator[MessageFacts]:
-        partition = stretch.cursor.partition
-        if self._plan.on_corrupt is OnCorrupt.STOP:
-            stretch.cursor.take(entry.offset - stretch.offset)
-            self._settle()
-            raise CliError(
-                ExitStatus.CORRUPT,
-                f"{partition}: {error}",
-                hints=[
-                    f"--on-corrupt skip goes on at {entry.next_offset}",
-                    "try: pylogctl log verify on the broker's segment files",
-                ],
-                details={"partition": partition.name, "offset": entry.offset},
-            )
-        self.corrupt_count += 1
-        self._env.warn(f"{partition}: {error}")
-        if self._plan.on_corrupt is OnCorrupt.RAW:
-            codec = entry.codec.name.lower() if entry.codec is not None else "unknown"
-            payload = bytes(entry.payload)
-            yield MessageFacts(
-                partition,
-                entry.offset,
-                entry.next_offset,
-                0,
-                entry.crc,
-                codec,
-                entry.magic,
-                payload,
-            )
 
     def _write_message(self, message: MessageFacts) -> None:
         if not all(passes(message) for passes in self._plan.filters):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from broker.client.connector import ConsumerConnector
 from broker.client.offsets import OffsetStore, Position
+from broker.client.positions import Positions
 from broker.client.streams import Chunk, ConsumerStream
 from broker.errors import ConsumerTimeoutError
 from broker.topic import TopicPartition
@@ -85,9 +86,9 @@ class _ChunkPlace:
         """Note that entries of so many more bytes have been dealt with."""
         self.taken_bytes += valid_bytes
 
-    def is_cut_for_good(self, rest: memoryview) -> bool:
-        """Say no: a chunk does not tell how far its partition goes."""
-        return False
+    def is_cut_for_good(self) -> bool:
+        """Say whether the next entry claims to go on past all there is."""
+        return self._chunk.is_cut_for_good(self.taken_bytes)
 
 
 class GroupReading:
@@ -97,6 +98,7 @@ class GroupReading:
         connector: has joined; its stream times out, so that ends and signals are looked at.
         stream: of the connector, the only one.
         ends: where to stop in each partition; None for never.
+        positions: looks up where messages start.
     """
 
     def __init__(
@@ -104,10 +106,12 @@ class GroupReading:
         connector: ConsumerConnector,
         stream: ConsumerStream,
         ends: Mapping[TopicPartition, int] | None,
+        positions: Positions,
     ) -> None:
         self._connector = connector
         self._stream = stream
         self._ends = ends
+        self._positions = positions
         self._open: tuple[Chunk, _ChunkPlace] | None = None
 
     @property
@@ -152,6 +156,14 @@ class GroupReading:
             False if the partition was given up meanwhile, and another member reads on.
         """
         return self._open is not None and self._open[0].finish(next_offset)
+
+    def find_behind(self, partition: TopicPartition, offset: int) -> int | None:
+        """Return where the next good message starts behind a damaged one, None if unknown."""
+        return self._positions.behind_damage(partition, offset)
+
+    def skip_to(self, partition: TopicPartition, offset: int) -> None:
+        """Go on in a partition, if it still is ours, at another offset; all before is finished."""
+        self._stream.seek(partition, offset)
 
     def _is_done(self) -> bool:
         """Say whether this member has its share, and all of that is read to its end."""

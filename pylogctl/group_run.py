@@ -86,10 +86,9 @@ def run_in_group(
         else:
             chosen = Whitelist(group.pattern)
             (stream,) = connector.create_message_streams_by_filter(chosen, 1)
-        status = consumption.run(GroupReading(connector, stream, ends))
         if group.commit == "exit":
-            connector.commit_offsets()
-    return status
+            stack.callback(connector.commit_offsets)
+        return consumption.run(GroupReading(connector, stream, ends, positions))
 
 
 def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.fetcher import Fetcher
 from broker.client.pieces import MessageStream, Piece
+from broker.client.positions import Positions
 from broker.errors import NO_ERROR, BrokerError, InvalidMessageError, OffsetOutOfRangeError
-from broker.protocol.codec import LENGTH_BYTES
 from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.primitives import INT32
 from broker.topic import TopicPartition
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
@@ -59,8 +60,8 @@ class Place(Protocol):
     def take(self, valid_bytes: int) -> None:
         """Note that entries of so many more bytes have been dealt with."""
 
-    def is_cut_for_good(self, rest: memoryview) -> bool:
-        """Say whether an entry that seems to go on cannot."""
+    def is_cut_for_good(self) -> bool:
+        """Say whether the next entry, which seems to go on, cannot."""
 
 
 class Source(Protocol):
@@ -83,6 +84,12 @@ class Source(Protocol):
             False if what follows is for another process to deal with.
         """
 
+    def find_behind(self, partition: TopicPartition, offset: int) -> int | None:
+        """Return where the next good message starts behind a damaged one, None if unknown."""
+
+    def skip_to(self, partition: TopicPartition, offset: int) -> None:
+        """Go on in a partition at another offset; all before it is settled."""
+
 
 class Cursor:
     """How far one partition has been read.
@@ -97,7 +104,6 @@ class Cursor:
         self.end = wanted.end
         self._skip = wanted.start.inner
         self._stream = MessageStream(wanted.start.offset)
-        self._high_watermark = -1
 
     @property
     def offset(self) -> int:
@@ -117,14 +123,14 @@ class Cursor:
         Raises:
             InvalidMessageError: the bytes left are the start of a message that does not go on.
         """
-        self._high_watermark = max(self._high_watermark, piece.high_watermark)
-        if self.is_done or piece.next_offset == piece.offset:
+        is_next = piece.offset == self.offset + len(self._stream.add(b""))
+        if self.is_done or piece.next_offset == piece.offset or not is_next:
             return None
         if piece.is_skip:
             self._stream.skip_to(piece.next_offset)
             self._skip = 0
             return Stretch(self, self.offset, memoryview(b""), 0)
-        view = self._stream.add(piece.data)
+        view = self._stream.add(piece.data, piece.high_watermark)
         if self.end is not None and not self.end.inner:
             view = view[: self.end.offset - self.offset]
         return Stretch(self, self.offset, view, self._skip)
@@ -135,16 +141,14 @@ class Cursor:
         if valid_bytes:
             self._skip = 0
 
-    def is_cut_for_good(self, rest: memoryview) -> bool:
-        """Say whether an entry that seems to go on cannot: its end is past all there is.
+    def is_cut_for_good(self) -> bool:
+        """Say whether the next entry claims to go on past all there is."""
+        return self._stream.is_cut_for_good()
 
-        A broker shows whole messages only, so such a length is damage and not a message under way.
-        """
-        if len(rest) < LENGTH_BYTES or self._high_watermark < 0:
-            return False
-        (length,) = INT32.unpack_from(rest)
-        end = self.offset + LENGTH_BYTES + length
-        return self.offset + len(rest) >= self._high_watermark and end > self._high_watermark
+    def restart_at(self, offset: int) -> None:
+        """Go on at another offset, where a message starts."""
+        self._stream = MessageStream(offset)
+        self._skip = 0
 
 
 class Reading:
@@ -170,6 +174,8 @@ class Reading:
         max_wait_ms: int,
         payload_filter: PayloadFilter | None = None,
     ) -> None:
+        self._cluster = cluster
+        self._connect = connect
         self.cursors = {one: Cursor(one, wanted) for one, wanted in ranges.items()}
         self._max_wait_ms = max_wait_ms
         self._fetchers = []
@@ -183,6 +189,9 @@ class Reading:
                     payload_filter=payload_filter,
                 )
             )
+        self._orders: dict[Fetcher, deque[Callable[[], None]]] = {
+            fetcher: deque() for fetcher in self._fetchers
+        }
         self._queue: queue.Queue[list[Piece] | Exception] = queue.Queue(_QUEUED_POLLS)
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
@@ -209,6 +218,18 @@ class Reading:
         """Return True: nobody else takes over what is read here."""
         return True
 
+    def find_behind(self, partition: TopicPartition, offset: int) -> int | None:
+        """Return where the next good message starts behind a damaged one, None if unknown."""
+        with Positions(self._cluster, self._connect) as positions:
+            return positions.behind_damage(partition, offset)
+
+    def skip_to(self, partition: TopicPartition, offset: int) -> None:
+        """Go on in a partition at another offset."""
+        self.cursors[partition].restart_at(offset)
+        for fetcher in self._fetchers:
+            if partition in fetcher.partitions:
+                self._tell(fetcher, partial(fetcher.seek, partition, offset))
+
     @property
     def is_done(self) -> bool:
         """Say whether every partition has reached its end."""
@@ -230,7 +251,14 @@ class Reading:
             for fetcher in self._fetchers:
                 for partition in fetcher.partitions:
                     if self.cursors[partition].is_done:
-                        fetcher.forget(partition)
+                        self._tell(fetcher, partial(fetcher.forget, partition))
+
+    def _tell(self, fetcher: Fetcher, order: Callable[[], None]) -> None:
+        """Have something done to a fetcher in the thread that polls it."""
+        if self._threads:
+            self._orders[fetcher].append(order)
+        else:
+            order()
 
     def _next_pieces(self) -> list[Piece]:
         if len(self._fetchers) == 1:
@@ -254,7 +282,10 @@ class Reading:
             self._threads.append(thread)
 
     def _fetch(self, fetcher: Fetcher) -> None:
+        orders = self._orders[fetcher]
         while not self._stopped.is_set() and fetcher.partitions:
+            while orders:
+                orders.popleft()()
             try:
                 found: list[Piece] | Exception = fetcher.poll()
             except BrokerError as error:

@@ -53,9 +53,8 @@ def take_whole(stretch: Stretch, valid_bytes: int, fault: Fault) -> None:
     Raises:
         CliError: a message is corrupt, or seems to go on behind the end of all there is.
     """
-    rest = stretch.view[valid_bytes:]
     stretch.cursor.take(valid_bytes)
-    if fault is not Fault.PARTIAL or stretch.cursor.is_cut_for_good(rest):
+    if fault is not Fault.PARTIAL or stretch.cursor.is_cut_for_good():
         with damage_of(stretch.cursor.partition):
             raise_fault(fault, stretch.offset + valid_bytes)
 

@@ -17,6 +17,7 @@ from broker.client.group_fetcher import BrokerFetcher, FetcherPool, FetchSetting
 from broker.client.lease import Lease, LeaseKeeper
 from broker.client.membership import GroupView, Membership, Ownership
 from broker.client.offsets import OffsetStore, Position, RegistryOffsets
+from broker.client.positions import Positions
 from broker.client.streams import ConsumerStream
 from broker.client.subscription import (
     TopicFilter,
@@ -311,9 +312,14 @@ class ConsumerConnector:
             on_room=self._wake_fetchers,
             on_restart=self._offsets.restart,
             is_wanted=self._is_wanted,
+            find_behind=self._find_behind,
         )
         self._streams.append(stream)
         return stream
+
+    def _find_behind(self, partition: TopicPartition, offset: int) -> int | None:
+        with Positions(RegistryCluster(self._registry), self._connect) as positions:
+            return positions.behind_damage(partition, offset)
 
     def _wake_fetchers(self) -> None:
         if self._member is not None:

@@ -194,7 +194,15 @@ class Fetcher:
             # a 0.7 broker cannot wait for us, so we wait for it
             time.sleep(min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000))
         return [
-            Piece(partition, offset, data, offset + len(data), code, -1, -1)
+            Piece(
+                partition,
+                offset,
+                data,
+                offset + len(data),
+                code,
+                offset + len(data) if 0 < len(data) < self._room(partition, offset) else -1,
+                -1,
+            )
             for (partition, offset), (code, data) in zip(asked.items(), parts, strict=True)
         ]
 

@@ -238,7 +238,9 @@ class BrokerFetcher:
         elif piece.next_offset > piece.offset:
             owned.fetch_offset = piece.next_offset
             skip_to = piece.next_offset if piece.is_skip else None
-            stream.put(Arrival(owned, piece.offset, piece.data, skip_to=skip_to))
+            stream.put(
+                Arrival(owned, piece.offset, piece.data, piece.high_watermark, skip_to=skip_to)
+            )
             self._pause_or_resume(fetcher, owned, stream)
 
     def _reset(self, fetcher: Fetcher, feed: Feed, piece: Piece) -> None:

@@ -258,6 +258,7 @@ class Mirror:
             BrokerError: there is no place for them in the target.
         """
         found = scan(chunk.data)
+        is_torn = found.fault is Fault.PARTIAL and chunk.is_cut_for_good(found.valid_bytes)
         chunk.take(found.valid_bytes)
         if found.valid_bytes:
             target = self._place(chunk.partition)
@@ -279,8 +280,9 @@ class Mirror:
                     acknowledged,
                 )
             )
-        if found.fault not in (Fault.NONE, Fault.PARTIAL):
-            text = describe_fault(found.fault, chunk.offset + found.valid_bytes)
+        if is_torn or found.fault not in (Fault.NONE, Fault.PARTIAL):
+            fault = Fault.SIZE if is_torn else found.fault
+            text = describe_fault(fault, chunk.offset + found.valid_bytes)
             raise InvalidMessageError(f"{chunk.partition}: {text}")
 
     def _place(self, source: TopicPartition) -> TopicPartition | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from broker.client.offsets import Position
 from broker.client.pieces import MessageStream
+from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
 
@@ -78,18 +79,19 @@ class OwnedPartition:
             return inner
         return None if self.committed is None and finished < 0 else Position(finished)
 
-    def add(self, offset: int, data: bytes | bytearray | memoryview) -> memoryview | None:
+    def add(self, offset: int, data: Buffer, high_watermark: int = -1) -> memoryview | None:
         """Put bytes behind those that arrived before, and return all that are not taken.
 
         Args:
             offset: of the first byte; None is returned for bytes that are no continuation, which
                 were on their way when the application went elsewhere.
             data: what came.
+            high_watermark: as the broker told it with them, -1 if it did not.
         """
         rest = self.arrived.add(b"")
         if offset != self.arrived.offset + len(rest):
             return None
-        return self.arrived.add(data)
+        return self.arrived.add(data, high_watermark)
 
     def skip_to(self, offset: int, next_offset: int) -> bool:
         """Go on behind messages that a filter has left out.

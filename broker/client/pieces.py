@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from broker.errors import InvalidMessageError, ServerError, error_for_code
-from broker.protocol.primitives import Buffer
+from broker.protocol.codec import LENGTH_BYTES
+from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.responses import Run
 from broker.topic import TopicPartition
 
@@ -17,8 +18,9 @@ class Piece(NamedTuple):
     The next piece of the partition starts at `next_offset`. That is behind the bytes, unless a
     filter has left out what lies in between: then there are no bytes, and this is a skip.
     After an error, which `text` may explain, the partition is no longer read, until `seek` says
-    from where to go on. `high_watermark` is -1 where the broker does not tell it, as 0.7 ones do
-    not.
+    from where to go on. `high_watermark` is -1 where the broker does not tell it. A 0.7 one does so
+    in its way: an answer that is shorter than what was asked for ends at a boundary, if only of a
+    segment.
     """
 
     partition: TopicPartition
@@ -68,11 +70,32 @@ class MessageStream:
         self.offset = offset
         """The offset of the first byte not taken yet: a message boundary."""
         self._rest: Buffer = b""
+        self._high_watermark = -1
 
-    def add(self, data: Buffer) -> memoryview:
-        """Put a piece behind what is left, and return all of it."""
+    def add(self, data: Buffer, high_watermark: int = -1) -> memoryview:
+        """Put a piece behind what is left, and return all of it.
+
+        Args:
+            data: of the piece.
+            high_watermark: what the piece says of it.
+        """
         self._rest = memoryview(b"".join((self._rest, data)) if len(self._rest) else data)
+        self._high_watermark = max(self._high_watermark, high_watermark)
         return self._rest
+
+    def is_cut_for_good(self, after_bytes: int = 0) -> bool:
+        """Say whether an entry that seems to go on cannot: its end is past all there is.
+
+        A broker shows whole messages only, so such a length is damage and not a message under way.
+
+        Args:
+            after_bytes: how much of what is left lies before the entry.
+        """
+        if len(self._rest) < after_bytes + LENGTH_BYTES:
+            return False
+        (length,) = INT32.unpack_from(self._rest, after_bytes)
+        end = self.offset + after_bytes + LENGTH_BYTES + length
+        return bool(0 <= self._high_watermark < end)
 
     def take(self, valid_bytes: int) -> None:
         """Drop bytes from the front that have been decoded.

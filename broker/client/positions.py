@@ -167,6 +167,20 @@ class Positions:
             return self._lookup(partition, Lookup.BOUNDARY_AFTER, position)
         return self._walk_to(partition, position, known)[1]
 
+    def behind_damage(self, partition: TopicPartition, offset: int) -> int | None:
+        """Return where the next good message starts behind a damaged one.
+
+        Args:
+            partition: where it is.
+            offset: where the damaged one starts.
+
+        Returns:
+            None if the broker cannot tell, as 0.7 ones cannot.
+        """
+        if not self.has_lookup(partition):
+            return None
+        return self.boundary_after(partition, offset + 1)
+
     def message_counts(
         self, partition: TopicPartition, start: int, end: int
     ) -> list[tuple[int, int]]:

@@ -20,7 +20,7 @@ from broker.client.offsets import Position, position_after
 from broker.client.owned import OwnedPartition
 from broker.errors import BrokerError, ConsumerTimeoutError, InvalidMessageError
 from broker.protocol.codec import LENGTH_BYTES, MAGIC0_HEADER_BYTES, Fault, decode
-from broker.protocol.message_set import raise_fault
+from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import INT32, Buffer
 from broker.topic import TopicPartition
 
@@ -36,6 +36,7 @@ class Arrival(NamedTuple):
     owned: OwnedPartition
     offset: int
     data: Buffer = b""
+    high_watermark: int = -1
     is_jump: bool = False
     skip_to: int | None = None
     error: BrokerError | None = None
@@ -67,6 +68,14 @@ class Chunk:
         the next chunk is asked for.
         """
         self._owned.arrived.take(valid_bytes)
+
+    def is_cut_for_good(self, valid_bytes: int) -> bool:
+        """Say whether the partial entry at the end is damage: it claims to go past all there is.
+
+        Args:
+            valid_bytes: where in the chunk it starts; before `take`.
+        """
+        return self._owned.arrived.is_cut_for_good(valid_bytes)
 
     def finish(self, next_offset: int) -> bool:
         """Say that everything before an offset is done with, so that it may be committed.
@@ -100,6 +109,8 @@ class ConsumerStream:
         on_restart: called with a partition and an offset before the partition goes on there.
         is_wanted: says of a payload whether the application gets it; it gets all by default. Not
             for chunks, which come as they were fetched.
+        find_behind: returns where the next good message is behind a damaged one at an offset of a
+            partition; None if nobody knows.
     """
 
     def __init__(
@@ -111,6 +122,7 @@ class ConsumerStream:
         timeout_s: float | None,
         on_room: Callable[[], None],
         on_restart: Callable[[TopicPartition, int], None],
+        find_behind: Callable[[TopicPartition, int], int | None],
         is_wanted: Callable[[bytes], object] | None = None,
     ) -> None:
         self.name = name
@@ -120,6 +132,7 @@ class ConsumerStream:
         self._on_room = on_room
         self._on_restart = on_restart
         self._is_wanted = is_wanted
+        self._find_behind = find_behind
         self._changed = threading.Condition()  # guards _arrivals, _owned_partitions, _is_ended
         self._arrivals: deque[Arrival] = deque()
         self._owned_partitions: dict[TopicPartition, OwnedPartition] = {}
@@ -191,19 +204,24 @@ class ConsumerStream:
             The offset at which the partition goes on.
 
         Raises:
-            InvalidMessageError: the message's length cannot be read, so where the next one starts
-                is not known; `seek` there.
+            InvalidMessageError: a 0.7 broker cannot tell where the next one starts, and the
+                message's length is damaged too; `seek` there.
+            BrokerError: the broker could not be asked.
         """
         owned = self._owned(partition)
         if owned is None:
             return -1
-        rest = owned.arrived.add(b"")
-        length = INT32.unpack_from(rest)[0] if len(rest) >= LENGTH_BYTES else 0
-        if length < MAGIC0_HEADER_BYTES:
-            raise InvalidMessageError(
-                f"the message of {partition} at {owned.arrived.offset} has no length to skip by"
-            )
-        next_offset = owned.arrived.offset + LENGTH_BYTES + length
+        offset = owned.arrived.offset
+        next_offset = self._find_behind(partition, offset)
+        if next_offset is None:
+            rest = owned.arrived.add(b"")
+            length = INT32.unpack_from(rest)[0] if len(rest) >= LENGTH_BYTES else 0
+            if length < MAGIC0_HEADER_BYTES or owned.arrived.is_cut_for_good():
+                raise InvalidMessageError(
+                    f"{partition}: the message at {offset} has no length to skip by; seek to where "
+                    "the next one starts (pylogctl log verify finds it)"
+                )
+            next_offset = offset + LENGTH_BYTES + length
         self.seek(partition, next_offset)
         return next_offset
 
@@ -367,9 +385,12 @@ class ConsumerStream:
         owned.arrived.take(decoded.valid_bytes)
         messages = decoded.messages
         owned.drop_finished(messages)
-        if decoded.fault not in (Fault.NONE, Fault.PARTIAL):
+        fault = decoded.fault
+        if fault is Fault.PARTIAL:
+            fault = Fault.SIZE if owned.arrived.is_cut_for_good() else Fault.NONE
+        if fault:
             owned.is_blocked = True
-            self._fault = (owned, decoded.fault)
+            self._fault = (owned, fault)
         owned.current_messages = messages
         self._current, self._messages = owned, iter(messages)
         if not messages:
@@ -379,7 +400,7 @@ class ConsumerStream:
         """Return all bytes of a partition that are not taken; None for what is no continuation."""
         owned = arrival.owned
         if arrival.skip_to is None:
-            return owned.add(arrival.offset, arrival.data)
+            return owned.add(arrival.offset, arrival.data, arrival.high_watermark)
         try:
             return memoryview(b"") if owned.skip_to(arrival.offset, arrival.skip_to) else None
         except InvalidMessageError as error:
@@ -390,10 +411,10 @@ class ConsumerStream:
         fault, self._fault = self._fault, None
         if fault is not None and not fault[0].is_released:
             owned, kind = fault
-            try:
-                raise_fault(kind, owned.arrived.offset)
-            except BrokerError as error:
-                raise InvalidMessageError(f"{owned.partition}: {error}") from error
+            raise InvalidMessageError(
+                f"{owned.partition}: {describe_fault(kind, owned.arrived.offset)}; the partition "
+                "stands still there until skip_corrupt or seek"
+            )
 
     def _take_arrival(self, deadline_s: float | None) -> Arrival | None:
         """Return the next bytes; None at the end of the stream."""

@@ -283,14 +283,13 @@ class Log:
         )
 
     def boundary_at_or_before(self, position: int) -> int:
-        """Return the last offset at or before a position where an entry starts.
+        """Return the last offset at or before a position where an entry starts, good or damaged.
 
         Args:
             position: from the log start offset to the high watermark.
 
         Raises:
             OffsetOutOfRangeError: the position is outside.
-            LogCorruptError: the segment is damaged there.
             StorageError: the segment cannot be read.
         """
         return self._boundaries_around(position).before
@@ -298,12 +297,13 @@ class Log:
     def boundary_at_or_after(self, position: int) -> int:
         """Return the first offset at or after a position where an entry starts, or the end.
 
+        Behind a damaged entry that is the next good one.
+
         Args:
             position: from the log start offset to the high watermark.
 
         Raises:
             OffsetOutOfRangeError: the position is outside.
-            LogCorruptError: the segment is damaged there.
             StorageError: the segment cannot be read.
         """
         return self._boundaries_around(position).after

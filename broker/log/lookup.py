@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from broker.errors import LogCorruptError
 from broker.log.boundary_index import SPACING_BYTES
+from broker.log.resync import find_entry, has_good_crc
 from broker.log.segment import Segment, SegmentFile
 from broker.protocol.codec import LENGTH_BYTES, MAGIC0_HEADER_BYTES, boundaries
 
@@ -51,7 +52,21 @@ def offsets_before(
     return newest_first[: max(0, max_offsets)]
 
 
-def boundaries_around(file: SegmentFile, target: int, end: int) -> tuple[int, int]:
+class ChainBrokenError(LogCorruptError):
+    """An entry has a length that cannot be, so where the next one starts is not known.
+
+    Args:
+        position: where in the file the entry starts.
+    """
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"the message at position {position} has an impossible length")
+        self.position = position
+
+
+def boundaries_around(
+    file: SegmentFile, target: int, end: int, *, start: int | None = None
+) -> tuple[int, int]:
     """Return the entry starts at or before, and at or after, a position of a segment file.
 
     Walks from the nearest boundary the file's index knows, and teaches it what it passes.
@@ -60,15 +75,16 @@ def boundaries_around(file: SegmentFile, target: int, end: int) -> tuple[int, in
         file: the open segment file.
         target: a position in it, from 0 to below `end`.
         end: a boundary: the segment's size, or its visible part.
+        start: a boundary to walk from instead, at most `target`.
 
     Returns:
         Two positions, equal when the target is itself a boundary.
 
     Raises:
-        LogCorruptError: the chain of lengths breaks before the target.
+        ChainBrokenError: the chain of lengths breaks before the target.
         OSError: the file cannot be read.
     """
-    position = file.boundaries.floor(target)
+    position = file.boundaries.floor(target) if start is None else start
     while True:
         block = os.pread(file.fd, min(SPACING_BYTES, end - position), position)
         starts = boundaries(block)
@@ -82,11 +98,41 @@ def boundaries_around(file: SegmentFile, target: int, end: int) -> tuple[int, in
         file.boundaries.insert(position)
 
 
+def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple[int, int]:
+    """Return the same where entries may be damaged, so that readers can go on behind them.
+
+    A damaged entry reaches up to the next good one. Lengths alone are not trusted: an entry that
+    the target lies inside of is checked, and so is the one behind it.
+
+    Args:
+        file: the open segment file.
+        target: a position in it, from 0 to below `end`.
+        end: a boundary: the segment's size, or its visible part.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    start = None
+    while True:
+        try:
+            before, after = boundaries_around(file, target, end, start=start)
+        except ChainBrokenError as error:
+            before = error.position
+        else:
+            if after in (target, end) or any(
+                has_good_crc(file.fd, at, end) for at in (before, after)
+            ):
+                return before, after
+        start = find_entry(file.fd, before + 1, end) or end
+        if start > target:
+            return before, start
+
+
 def _entry_length(block: bytes, position: int, end: int) -> int:
     """Return the length of an entry that is larger than the block it starts in."""
     length = int.from_bytes(block[:LENGTH_BYTES], "big", signed=True)
     if length < MAGIC0_HEADER_BYTES or position + LENGTH_BYTES + length > end:
-        raise LogCorruptError(f"the message at position {position} has an impossible length")
+        raise ChainBrokenError(position)
     return LENGTH_BYTES + length
 
 

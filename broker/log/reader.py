@@ -9,8 +9,8 @@ from bisect import bisect_right
 from operator import attrgetter
 from typing import NamedTuple
 
-from broker.errors import LogCorruptError, OffsetOutOfRangeError, StorageError
-from broker.log.lookup import boundaries_around
+from broker.errors import OffsetOutOfRangeError, StorageError
+from broker.log.lookup import boundaries_despite_damage
 from broker.log.segment import FileSlice, Segment, SegmentFile, SegmentFiles
 from broker.topic import TopicPartition
 
@@ -63,9 +63,7 @@ class LogReader:
         base = segment.base_offset
         end = min(segment.end_offset, visible_end) - base
         try:
-            before, after = boundaries_around(self._open(segment), position - base, end)
-        except LogCorruptError as error:
-            raise LogCorruptError(f"{self._partition}: {segment.path}: {error}") from error
+            before, after = boundaries_despite_damage(self._open(segment), position - base, end)
         except OSError as error:
             raise self._unreadable(segment, error) from error
         return Boundaries(base + before, base + after)

@@ -107,6 +107,20 @@ def _is_good_entry(fd: int, position: int, end: int) -> bool:
     if header is None or header.end == header.payload_position:
         # Without a payload there is no CRC to tell an entry from a few stray zero bytes.
         return False
+    return has_good_crc(fd, position, end)
+
+
+def has_good_crc(fd: int, position: int, end: int) -> bool:
+    """Return whether a whole entry starts here, judging by its header and CRC.
+
+    Args:
+        fd: the file.
+        position: where the entry would start.
+        end: the end of the file.
+    """
+    header = read_header(fd, position)
+    if header is None or not _is_sane(header) or header.end > end:
+        return False
     return crc_of_range(fd, header.payload_position, header.end) == header.crc
 
 

@@ -12,11 +12,9 @@ from typing import Any, NamedTuple, Protocol
 from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
-    BrokerError,
     RequestTimedOutError,
     ServerError,
     ShuttingDownError,
-    UnknownServerError,
     UnknownTopicError,
     WrongPartitionError,
 )
@@ -227,9 +225,6 @@ class ExtensionHandler:
             offset = _offset_for(log, lookup.kind, lookup.argument)
         except ServerError as error:
             return LookedUp(partition, error.code, -1, -1, -1)
-        except BrokerError as error:  # a damaged segment has no wire code of its own
-            logger.error("a lookup failed: %s", error)
-            return LookedUp(partition, UnknownServerError.code, -1, -1, -1)
         return LookedUp(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:

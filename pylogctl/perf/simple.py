@@ -71,7 +71,7 @@ class _Place:
         if valid_bytes:
             self.skip = 0
 
-    def is_cut_for_good(self, rest: memoryview) -> bool:
+    def is_cut_for_good(self) -> bool:
         """Say whether the next answer would end inside the same entry: it is above the limit."""
         return self._is_stuck
 

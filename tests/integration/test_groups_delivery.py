@@ -157,14 +157,19 @@ def test_group_when_it_has_no_offset_and_told_to_fail_then_raises(
         next(only_stream(join(offset_reset="fail")))
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(ENTRY_BYTES, b"!"), (0, b"\x7f"), (3, b"\x08"), (4, b"\x07")],
+    ids=["payload", "length too long", "length within the log", "magic byte"],
+)
 def test_group_when_a_message_is_corrupt_then_stays_there_until_told_to_skip_it(
-    producer: Producer, join: Join, broker: Broker, tmp_path: Path
+    producer: Producer, join: Join, broker: Broker, tmp_path: Path, place: int, value: bytes
 ) -> None:
     send(producer, b"a", b"b", b"c")
     (segment,) = (tmp_path / "data").rglob("*.pylog")
     with segment.open("r+b") as file:
-        file.seek(2 * (ENTRY_BYTES + 1) - 1)
-        file.write(b"!")
+        file.seek(ENTRY_BYTES + 1 + place)
+        file.write(value)
     connector = join()
     stream = only_stream(connector)
 

@@ -26,7 +26,7 @@ class FakePlace:
     def take(self, valid_bytes: int) -> None:
         self.offset += valid_bytes
 
-    def is_cut_for_good(self, rest: memoryview) -> bool:
+    def is_cut_for_good(self) -> bool:
         return False
 
 
@@ -50,6 +50,12 @@ class FakeSource:
     def finish(self, next_offset: int) -> bool:
         self.finished.append(next_offset)
         return len(self.finished) < self._lost_after
+
+    def find_behind(self, partition: TopicPartition, offset: int) -> int | None:
+        return None
+
+    def skip_to(self, partition: TopicPartition, offset: int) -> None:
+        """Nothing to do."""
 
 
 class FakeExecutor:

@@ -53,6 +53,7 @@ class Member:
             timeout_s=0,
             on_room=lambda: None,
             on_restart=store.restart,
+            find_behind=lambda _partition, _offset: None,
         )
         self._owned: OwnedPartition | None = None
 

@@ -368,6 +368,28 @@ def test_message_stream_when_messages_are_larger_than_a_piece_then_put_together(
     assert found == payloads
 
 
+@pytest.mark.parametrize(
+    ("high_watermark", "after_bytes", "expected"),
+    [(-1, 0, False), (1013, 0, False), (1012, 0, True), (1013, 13, True), (9999, 13, False)],
+)
+def test_message_stream_when_an_entry_ends_past_all_there_is_then_it_is_cut_for_good(
+    high_watermark: int, after_bytes: int, expected: bool
+) -> None:
+    stream = MessageStream(1000)
+    stream.add((ONE + ONE)[:20], high_watermark)
+
+    assert stream.is_cut_for_good(after_bytes) is expected
+
+
+def test_poll_when_broker_of_0_7_answers_with_less_than_asked_then_it_ends_on_a_boundary(
+    peer: Peer, old_broker: Server, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE * 3)
+    fetcher = open_fetcher(old_broker, fetch_bytes=30)
+
+    assert [piece.high_watermark for _ in range(2) for piece in fetcher.poll()] == [-1, 39]
+
+
 def test_message_stream_when_started_inside_a_log_then_offsets_go_on_from_there() -> None:
     stream = MessageStream(1000)
     whole = ONE * 3

@@ -230,6 +230,7 @@ def stream_of(data: bytes, *, timeout_s: float = 5) -> tuple[ConsumerStream, Own
         timeout_s=timeout_s,
         on_room=lambda: None,
         on_restart=lambda _partition, _offset: None,
+        find_behind=lambda _partition, _offset: None,
     )
     owned = OwnedPartition(PARTITION, "thread", Position(0))
     stream.adopt(owned)

@@ -53,6 +53,7 @@ class Group:
                 timeout_s=0.05,
                 on_room=lambda: None,
                 on_restart=lambda partition, offset: None,
+                find_behind=lambda _partition, _offset: None,
             )
             for n in range(stream_count)
         ]
@@ -72,7 +73,8 @@ class Group:
     def fill(self, place: int, data: bytes, piece_bytes: int = 1 << 20) -> None:
         for start in range(0, len(data), piece_bytes):
             piece = data[start : start + piece_bytes]
-            self.streams[place].put(Arrival(self.owned[place], self._ends[place], piece))
+            end = self._ends[place] + len(data) - start
+            self.streams[place].put(Arrival(self.owned[place], self._ends[place], piece, end))
             self._ends[place] += len(piece)
 
 
@@ -212,12 +214,13 @@ def test_mirror_when_stopped_while_the_target_is_away_then_gives_up_and_says_why
     assert group.is_shut_down
 
 
+@pytest.mark.parametrize(("place", "bits"), [(-1, 1), (0, 0x70)], ids=["payload", "length"])
 def test_mirror_when_a_message_is_corrupt_then_mirrors_all_before_it_and_ends(
-    running_broker: Broker, start_mirror: StartMirror
+    running_broker: Broker, start_mirror: StartMirror, place: int, bits: int
 ) -> None:
     group = Group(1)
     good, bad = build_set(numbers(0, 10)), bytearray(build_set([b"bad"]))
-    bad[-1] ^= 1
+    bad[place] ^= bits
     running = start_mirror(group, running_broker)
 
     group.fill(0, good + bytes(bad))

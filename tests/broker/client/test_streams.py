@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable
@@ -42,6 +43,7 @@ def make_stream(
     timeout_s: float | None = 0.05,
     on_room: Callable[[], None] = lambda: None,
     is_wanted: Callable[[bytes], object] | None = None,
+    behind: int | None = None,
 ) -> ConsumerStream:
     return ConsumerStream(
         "t-0",
@@ -51,6 +53,7 @@ def make_stream(
         on_room=on_room,
         on_restart=lambda _partition, _offset: None,
         is_wanted=is_wanted,
+        find_behind=lambda _partition, _offset: behind,
     )
 
 
@@ -260,6 +263,63 @@ def test_skip_corrupt_when_called_then_the_partition_goes_on_behind_the_message(
     stream.put(Arrival(owned, 22, THREE[22:]))
 
     assert take(stream, 1) == [b"c"]
+
+
+@pytest.mark.parametrize("damage", [b"\x7f", b"\xff"], ids=["too long", "negative"])
+def test_stream_when_a_length_is_damaged_then_says_so_at_once_and_goes_on_with_others(
+    lease: Lease, damage: bytes
+) -> None:
+    stream = make_stream(lease, behind=22)
+    owned, other = own(stream), own(stream, OTHER)
+    damaged = THREE[:11] + damage + THREE[12:]
+    stream.put(Arrival(owned, 0, damaged, high_watermark=33))
+    stream.put(Arrival(other, 0, encode([b"x"]), high_watermark=11))
+
+    assert take(stream, 1) == [b"a"]
+    with pytest.raises(InvalidMessageError, match=r"t\[0-0\]: the message at 11 .*length.*skip"):
+        next(stream)
+    assert take(stream, 1) == [b"x"]
+    assert owned.position == Position(11)
+
+    assert stream.skip_corrupt(PARTITION) == 22
+    stream.put(Arrival(owned, 22, THREE[22:], high_watermark=33))
+    assert take(stream, 1) == [b"c"]
+
+
+def test_stream_when_a_message_is_larger_than_what_came_then_waits_for_the_rest(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE[:5], high_watermark=11))
+    with pytest.raises(ConsumerTimeoutError):
+        next(stream)
+    stream.put(Arrival(owned, 5, THREE[5:], high_watermark=33))
+
+    assert take(stream, 3) == [b"a", b"b", b"c"]
+
+
+def test_skip_corrupt_when_nobody_knows_where_the_next_message_is_then_says_how_to_find_it(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, b"\x7f" + THREE[1:], high_watermark=33))
+    with pytest.raises(InvalidMessageError):
+        next(stream)
+
+    with pytest.raises(InvalidMessageError, match=r"t\[0-0\]: the message at 0 .*log verify"):
+        stream.skip_corrupt(PARTITION)
+
+
+def test_chunk_when_its_last_entry_goes_on_past_all_there_is_then_says_so(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(Arrival(owned, 0, THREE[:20], high_watermark=33))
+    stream.put(Arrival(owned, 20, THREE[20:22] + b"\x7f" + THREE[23:], high_watermark=33))
+    first, second = itertools.islice(stream.chunks(), 2)
+
+    assert not first.is_cut_for_good(11)
+    assert second.is_cut_for_good(22)
 
 
 def test_seek_when_called_in_a_loop_then_the_loop_goes_on_there(stream: ConsumerStream) -> None:

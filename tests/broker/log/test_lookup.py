@@ -134,9 +134,63 @@ def test_boundary_when_outside_then_out_of_range(kafka_example: Log, position: i
         kafka_example.boundary_at_or_before(position)
 
 
-def test_boundary_when_segment_is_damaged_then_error_names_file(kafka_example: Log) -> None:
+def test_boundary_when_a_segment_is_all_damaged_then_next_is_its_end(kafka_example: Log) -> None:
     path = kafka_example.segments[0].path
     os.truncate(path, 0)
     os.truncate(path, 108)
-    with pytest.raises(LogCorruptError, match=path.name):
-        kafka_example.boundary_at_or_after(50)
+    assert kafka_example.boundary_at_or_before(50) == 0
+    assert kafka_example.boundary_at_or_after(50) == 108
+
+
+ENTRIES = [encode([b"one"]), encode([b"two"]), encode([b"x"]), encode([b"four"])]
+"""They start at 0, 13, 26 and 37, and end at 51."""
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (13, b"\x7f"),  # a length past all there is
+        (13, b"\xff"),  # a negative one
+        (16, b"\x12"),  # one that ends inside another entry
+        (16, b"\x01"),  # one too small for a header
+        (17, b"\x07"),  # an unknown magic byte
+        (25, b"?"),  # a payload that is not that of the CRC
+    ],
+)
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [(0, (0, 0)), (13, (13, 13)), (14, (13, 26)), (25, (13, 26)), (26, (26, 26)), (30, (26, 37))],
+)
+def test_boundaries_despite_damage_when_an_entry_is_bad_then_it_reaches_up_to_the_next_good_one(
+    tmp_path: Path, place: int, value: bytes, target: int, expected: tuple[int, int]
+) -> None:
+    data = bytearray(b"".join(ENTRIES))
+    data[place : place + 1] = value
+    path = tmp_path / "segment"
+    path.write_bytes(data)
+
+    assert lookup.boundaries_despite_damage(SegmentFile(path), target, len(data)) == expected
+
+
+def test_boundaries_despite_damage_when_nothing_good_follows_then_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(ENTRIES[0] + b"\x7f" + bytes(30))
+
+    assert lookup.boundaries_despite_damage(SegmentFile(path), 20, 44) == (13, 44)
+
+
+@given(
+    sizes=st.lists(st.sampled_from([0, 1, 30, 200]), min_size=2, max_size=12),
+    data=st.data(),
+)
+def test_boundaries_despite_damage_when_nothing_is_damaged_then_the_nearest_entry_starts(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int], data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("walk") / "segment"
+    path.write_bytes(encode([bytes(size) for size in sizes]))
+    file, end = SegmentFile(path), path.stat().st_size
+    target = data.draw(st.integers(0, end - 1))
+
+    assert lookup.boundaries_despite_damage(file, target, end) == lookup.boundaries_around(
+        file, target, end
+    )

@@ -8,10 +8,8 @@ import pytest
 
 from broker.errors import (
     InvalidTopicError,
-    LogCorruptError,
     OffsetOutOfRangeError,
     TopicExistsError,
-    UnknownServerError,
     UnknownTopicError,
     UnsupportedVersionError,
     WrongPartitionError,
@@ -203,16 +201,18 @@ def test_lookup_when_refused_then_each_has_its_own_error(peer: Peer) -> None:
     ]
 
 
-def test_lookup_when_the_log_is_damaged_there_then_error_and_broker_goes_on(
-    peer: Peer, monkeypatch: pytest.MonkeyPatch
+def test_lookup_when_the_log_is_damaged_there_then_tells_where_the_next_good_message_is(
+    peer: Peer, running_broker: Broker
 ) -> None:
-    def damaged(log: Log, position: int) -> int:
-        raise LogCorruptError("no boundary there")
+    peer.publish("events", ONE * 3)
+    path = running_broker.config.data_dir / "events_0" / "00000000000000000000.pylog"
+    with path.open("r+b") as file:
+        file.seek(len(ONE))
+        file.write(b"\x7f")
 
-    monkeypatch.setattr(Log, "boundary_at_or_before", damaged)
-    peer.publish("events", ONE)
-    assert find(peer, Lookup.BOUNDARY_BEFORE, 3) == (UnknownServerError.code, -1)
-    assert find(peer, Lookup.LATEST) == (0, len(ONE))
+    inside = len(ONE) + 1
+    assert find(peer, Lookup.BOUNDARY_BEFORE, inside) == (0, len(ONE))
+    assert find(peer, Lookup.BOUNDARY_AFTER, inside) == (0, 2 * len(ONE))
 
 
 def test_lookup_when_it_fails_by_a_bug_then_costs_the_connection_only(

@@ -300,11 +300,11 @@ def test_consume_when_on_a_terminal_shows_control_bytes_as_escapes(
     assert invoke(*arguments, "--raw", tty=True).stdout.endswith(b"\xc3\xa9\x1b")
 
 
-def damage(broker: Broker, position: int) -> None:
-    """Flip a bit of the first segment of topic t, under the broker's feet."""
+def damage(broker: Broker, position: int, bits: int = 1) -> None:
+    """Flip bits of a byte of the first segment of topic t, under the broker's feet."""
     path = broker.config.data_dir / "t_0" / "00000000000000000000.pylog"
     data = bytearray(path.read_bytes())
-    data[position] ^= 1
+    data[position] ^= bits
     path.write_bytes(bytes(data))
 
 
@@ -328,14 +328,49 @@ def test_consume_when_corrupt_messages_are_skipped_ends_as_partial(
     assert consume("t", "--on-corrupt", "raw").stdout == b"one\nuwo\nthree\n"
 
 
-def test_consume_when_a_length_is_corrupt_says_so_and_does_not_hang(
-    running_broker: Broker, consume: Invoke
+@pytest.mark.parametrize("position", [13, 17])
+def test_consume_when_a_length_or_magic_byte_is_corrupt_says_so_and_where_the_next_message_is(
+    running_broker: Broker, consume: Invoke, position: int
 ) -> None:
     fill(running_broker, "t", [b"one", b"two", b"three"])
-    damage(running_broker, 13)
-    result = consume("t", "--on-corrupt", "skip")
+    damage(running_broker, position, 0x70)
+    result = consume("t")
     assert (result.status, result.stdout) == (8, b"one\n")
-    assert "the message at 13 has an impossible length" in result.stderr
+    assert "t[0-0]: the message at 13 has an impossible length or magic byte" in result.stderr
+    assert "--on-corrupt skip goes on at 26" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("position", "bits"), [(13, 0x70), (16, 0x18), (17, 0x70)], ids=["long", "short", "magic"]
+)
+@pytest.mark.parametrize("how", [("--fetch-size", "8"), ("-p", "0-0"), ("--hex",)])
+def test_consume_when_damage_that_hides_what_follows_is_skipped_goes_on_at_the_next_message(
+    running_broker: Broker, consume: Invoke, position: int, bits: int, how: tuple[str, ...]
+) -> None:
+    fill(running_broker, "t", [b"one", b"two", b"three", b"four"])
+    damage(running_broker, position, bits)
+    result = consume("t", "--on-corrupt", "skip", *how)
+    lines = [
+        line.hex().encode() if "--hex" in how else line for line in (b"one", b"three", b"four")
+    ]
+    assert (result.status, result.stdout.split()) == (6, lines)
+    assert "1 corrupt" in result.stderr
+
+
+def test_consume_when_damage_is_skipped_on_one_of_several_brokers_reads_all_else(
+    start_broker: Callable[..., Broker], tmp_path: Path, invoke: Invoke
+) -> None:
+    brokers = [start_broker(broker_id=n, data_dir=tmp_path / str(n)) for n in range(2)]
+    for number, broker in enumerate(brokers):
+        fill(broker, "t", [b"%d-%d" % (number, place) for place in range(5)])
+        damage(broker, 13, 0x70)
+    addresses = ",".join(map(at, brokers))
+    result = invoke(
+        *("consume", "t", "-b", addresses, "--from-beginning", "-e"),
+        *("--on-corrupt", "skip", "--fetch-size", "20"),
+    )
+    wanted = [b"%d-%d" % (number, place) for number in range(2) for place in (0, 2, 3, 4)]
+    assert (result.status, sorted(result.stdout.split())) == (6, wanted)
 
 
 def test_consume_when_nothing_comes_for_the_idle_time_ends(

@@ -182,6 +182,67 @@ def test_consume_when_a_message_is_corrupt_commits_up_to_it(
     assert consume("t", "--on-corrupt", "skip").stdout == b"three\n"
 
 
+DAMAGES = {"length": (13, 0x7F), "magic byte": (17, 7), "payload": (13 + 10, ord("?"))}
+
+
+@pytest.mark.parametrize(("position", "value"), DAMAGES.values(), ids=DAMAGES.keys())
+@pytest.mark.parametrize("commit", ["auto", "exit"])
+def test_consume_when_a_message_is_damaged_stays_there_and_keeps_what_else_was_read(
+    broker: Broker,
+    publish: Callable[..., None],
+    zookeeper: str,
+    run_process: Invoke,
+    session: Session,
+    group: str,
+    position: int,
+    value: int,
+    commit: str,
+) -> None:
+    publish("t", [b"one", b"two", b"three"])
+    publish("t", [b"other"], index=1)
+    path = broker.config.data_dir / "t_0" / "00000000000000000000.pylog"
+    with path.open("r+b") as file:
+        file.seek(position)
+        file.write(bytes((value,)))
+    options = ("-Z", zookeeper, "-g", group, "--default-offset", "start", "--commit", commit)
+
+    result = run_process("consume", "t", "-e", *options)
+
+    assert result.status == 8
+    assert "t[0-0]: the message at 13 " in result.stderr
+    assert "--on-corrupt skip goes on at 26" in result.stderr
+    committed = stored(session, group, "t")
+    assert committed["0-0"] == 13
+    assert committed.get("0-1", 0) == (15 if b"other" in result.stdout else 0)
+
+    rest = run_process("consume", "t", "-e", *options, "--on-corrupt", "skip")
+
+    assert rest.status == 6
+    assert sorted((result.stdout + rest.stdout).split()) == [b"one", b"other", b"three"]
+    assert stored(session, group, "t") == {"0-0": 41, "0-1": 15}
+
+
+def test_consume_when_a_group_was_moved_behind_damage_goes_on_there(
+    broker: Broker, publish: Callable[..., None], zookeeper: str, invoke: Invoke, group: str
+) -> None:
+    publish("t", [b"one", b"two", b"three"])
+    path = broker.config.data_dir / "t_0" / "00000000000000000000.pylog"
+    with path.open("r+b") as file:
+        file.seek(13)
+        file.write(b"\x7f")
+    read = ("consume", "t", "-Z", zookeeper, "-g", group, "-e", "--default-offset", "start")
+    assert invoke(*read).status == 8
+    moved = invoke(
+        *("group", "reset", group, "-Z", zookeeper, "-t", "t", "-p", "0-0", "--to", "26"),
+        *("--execute", "-y"),
+    )
+    assert moved.status == 0, moved.stderr
+
+    result = invoke(*read)
+
+    assert (result.status, result.stdout) == (0, b"three\n")
+
+
 def test_consume_when_two_members_share_a_topic_each_message_comes_once(
     publish: Callable[..., None], zookeeper: str, group: str, spawn: Spawn, session: Session
 ) -> None:
