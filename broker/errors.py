@@ -84,6 +84,10 @@ class RetryStoreBusyError(RetryStoreError):
     """A store of messages to be handled again is in use by another process."""
 
 
+class OutputConflictError(BrokerError):
+    """An output directory is in use, or holds something else than what is to be put there."""
+
+
 class TopicNotFoundError(BrokerError):
     """A topic that was asked for exists on no broker."""
 

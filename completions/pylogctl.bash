@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy topic group retry log mirror audit perf zk doctor completion man help version' words=''
+        commands='broker produce consume copy topic group retry log mirror audit pipeline perf zk doctor completion man help version' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -191,6 +191,14 @@ __pylogctl_tables() {
         commands='' words='@topic'
         options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset --include --exclude --tier --reference --time-field --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+    'pylogctl pipeline')
+        commands='load' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl pipeline load')
+        commands='' words='@topic'
+        options='--to --format --group --include --path --from --until --allow-data-loss --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --format --group --include --path --from --until --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume simple e2e compare report' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -538,6 +546,23 @@ __pylogctl_values() {
     'pylogctl audit check --progress') words='auto always never' ;;
     'pylogctl audit check --log-format') words='text json' ;;
     'pylogctl audit check --color') words='auto always never' ;;
+    'pylogctl pipeline --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline --log-format') words='text json' ;;
+    'pylogctl pipeline --color') words='auto always never' ;;
+    'pylogctl pipeline --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline --progress') words='auto always never' ;;
+    'pylogctl pipeline load --to') words='@dir' ;;
+    'pylogctl pipeline load --format') words='parquet json text' ;;
+    'pylogctl pipeline load --path') words='@zk-path' ;;
+    'pylogctl pipeline load --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline load --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline load --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl pipeline load --log-file') words='@file' ;;
+    'pylogctl pipeline load --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline load --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline load --progress') words='auto always never' ;;
+    'pylogctl pipeline load --log-format') words='text json' ;;
+    'pylogctl pipeline load --color') words='auto always never' ;;
     'pylogctl perf --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf --log-format') words='text json' ;;
     'pylogctl perf --color') words='auto always never' ;;

@@ -30,6 +30,9 @@ class Pylogctl(RootGroup):
         "log": Entry("pylogctl.commands.log", "Dump, verify and recover segment files."),
         "mirror": Entry("pylogctl.commands.mirror", "Mirror topics into another cluster."),
         "audit": Entry("pylogctl.commands.audit", "Compare message counts along a pipeline."),
+        "pipeline": Entry(
+            "pylogctl.commands.pipeline", "Load, query, compare and verify topics on Spark."
+        ),
         "perf": Entry("pylogctl.commands.perf", "Measure throughput and latency."),
         "zk": Entry("pylogctl.commands.zk", "Look into the registry (ZooKeeper), or start one."),
         "doctor": Entry("pylogctl.commands.doctor", "Check that everything needed is in place."),

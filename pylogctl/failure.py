@@ -42,6 +42,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     ),
     library.LogLockedError: _Rule(ExitStatus.CONFLICT, "LOG_LOCKED"),
     library.RetryStoreBusyError: _Rule(ExitStatus.CONFLICT, "RETRY_STORE_BUSY"),
+    library.OutputConflictError: _Rule(ExitStatus.CONFLICT, "OUTPUT_CONFLICT"),
     library.CoordinationError: _Rule(ExitStatus.REMOTE, "REGISTRY"),
     library.RegistryUnreachableError: _Rule(ExitStatus.UNREACHABLE, "REGISTRY_UNREACHABLE"),
     library.RegistryConflictError: _Rule(ExitStatus.CONFLICT, "REGISTRY_CONFLICT"),

@@ -1,0 +1,18 @@
+"""`pylogctl pipeline`: jobs on topics that run on Spark.
+
+Puts the commands together; each stands in a module of its own.
+"""
+
+from __future__ import annotations
+
+from pylogctl.commands import pipeline_load
+from pylogctl.tree import Command, new_app
+
+app = new_app("Load, query, compare and verify topics on Spark.")
+
+app.command("load", cls=Command)(pipeline_load.load)
+
+
+@app.callback()
+def pipeline() -> None:
+    """Load, query, compare and verify topics on Spark."""

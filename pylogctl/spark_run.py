@@ -1,0 +1,96 @@
+"""Spark for commands: a session made of the options, and its failures in one line.
+
+Imports PySpark when a session is asked for, not before.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pylogctl.context import Environment
+from pylogctl.errors import UsageError
+from pylogctl.progress import announced_wait
+from pylogctl.spark_options import SparkChoice
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def check_spark(env: Environment) -> None:
+    """Check that Spark can be started, before anything else is done.
+
+    Raises:
+        ConfigError: PySpark, PyArrow or Java is missing; the text says how to install it.
+    """
+    from broker.spark.requirements import check_requirements
+
+    java = check_requirements()
+    env.trace(1, f"java {java.version} at {java.executable} ({java.source})")
+
+
+@contextmanager
+def open_spark(env: Environment, choice: SparkChoice) -> Iterator[SparkSession]:
+    """Give a Spark session; what fails in it is told in one line, the rest is in a log file.
+
+    Args:
+        env: told when the start takes long.
+        choice: what the options say.
+
+    Raises:
+        UsageError: a setting is malformed.
+        ConfigError: Spark does not start.
+        BrokerError: what failed in the block, as an error of ours where one is the cause.
+    """
+    from broker.spark.session import DEFAULT_MASTER, SessionSettings, open_session
+
+    conf = parse_conf(choice.spark_conf or ())
+    log_path = choice.log_file or Path(tempfile.gettempdir(), f"pylogctl-spark-{os.getpid()}.log")
+    settings = SessionSettings(
+        master=choice.master or DEFAULT_MASTER,
+        driver_memory=choice.driver_memory or "1g",
+        conf=conf,
+        log_path=log_path,
+    )
+    with ExitStack() as stack:
+        with announced_wait(env, "Spark to start"):
+            spark = stack.enter_context(open_session(settings))
+        with _told_in_one_line(log_path):
+            yield spark
+    if choice.log_file is None:
+        log_path.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told_in_one_line(log_path: Path) -> Iterator[None]:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from broker.spark.failures import SparkFailedError, cause_of
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        cause = cause_of(error)
+        if isinstance(cause, SparkFailedError):
+            cause = SparkFailedError(f"{cause}; Spark's own words are in {log_path}")
+        raise cause from error
+
+
+def parse_conf(texts: Sequence[str]) -> dict[str, str]:
+    """Return the settings of `--spark-conf`.
+
+    Raises:
+        UsageError: one is not KEY=VALUE.
+    """
+    conf = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--spark-conf '{text}' is not KEY=VALUE")
+        conf[key.strip()] = value.strip()
+    return conf
