@@ -46,8 +46,10 @@ from broker.server.extension import ExtensionHandler, Host, request_name
 from broker.server.fetch import FetchHandler
 from broker.server.filtered_read import FilteredReadHandler
 from broker.server.produce import ProduceHandler
+from broker.server.publish_run import PublishRunHandler
 
 _PRODUCE = INT16.pack(RequestType.PRODUCE)
+_PUBLISH = INT16.pack(RequestType.PUBLISH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class RequestHandlers:
         host: the broker.
         checker: what produce requests are checked with.
         produce: takes runs of produce requests.
+        publish_runs: takes runs of publish requests.
         fetch: answers reads.
         filtered: answers reads with a filter.
         extension: answers the rest of our own requests.
@@ -96,6 +99,7 @@ class RequestHandlers:
         host: Host,
         checker: SetChecker,
         produce: ProduceHandler,
+        publish_runs: PublishRunHandler,
         fetch: FetchHandler,
         filtered: FilteredReadHandler,
         extension: ExtensionHandler,
@@ -103,6 +107,7 @@ class RequestHandlers:
         self._host = host
         self._checker = checker
         self._produce = produce
+        self._publish_runs = publish_runs
         self._fetch = fetch
         self._filtered = filtered
         self._extension = extension
@@ -120,20 +125,26 @@ class RequestHandlers:
             another call.
         """
         self._checker.begin_turn()
-        place = 0
+        place = single_end = 0
         try:
             while place < len(frames):
                 if place and self._checker.is_turn_over:
                     yield place, TurnOver()
                     return
-                end = _end_of_produce_run(frames, place)
-                if end > place:
+                if (end := _end_of_run(frames, place, _PRODUCE)) > place:
                     self._check_taking()
                     place += self._produce.handle_run(frames[place:end])
                     continue
-                outcome = self._handle_one(frames[place])
-                place += 1
-                if outcome is not None:
+                outcomes = None
+                if place >= single_end:
+                    single_end = _end_of_run(frames, place, _PUBLISH)
+                    outcomes = self._publish_together(frames[place:single_end])
+                if outcomes is not None:
+                    place = single_end
+                else:
+                    outcomes = self._handle_singly(frames[place])
+                    place += 1
+                for outcome in outcomes:
                     yield place, outcome
         except TooMuchToCheckError:
             yield place + 1, Deferred(frames[place : place + 1])
@@ -142,9 +153,17 @@ class RequestHandlers:
         except BrokerError as error:
             yield len(frames), Close(error, is_bad_frame=False)
 
+    def _publish_together(self, frames: list[memoryview]) -> list[Answer | Parked] | None:
+        """Return the answers to several publish requests, None if each is to be handled singly."""
+        return self._publish_runs.handle(frames) if len(frames) > 1 else None
+
     def _check_taking(self) -> None:
         if self._host.refuses_appends():
             raise ShuttingDownError("the broker is shutting down")
+
+    def _handle_singly(self, frame: memoryview) -> list[Answer | Parked]:
+        outcome = self._handle_one(frame)
+        return [] if outcome is None else [outcome]
 
     def _handle_one(self, frame: memoryview) -> Answer | Parked | None:
         reader = Reader(frame)
@@ -206,8 +225,9 @@ class RequestHandlers:
         return self._fetch.read(request, header)
 
 
-def _end_of_produce_run(frames: list[memoryview], start: int) -> int:
+def _end_of_run(frames: list[memoryview], start: int, request_type: bytes) -> int:
+    """Return where requests of a type end that follow one another."""
     for place in range(start, len(frames)):
-        if frames[place][:2] != _PRODUCE:
+        if frames[place][:2] != request_type:
             return place
     return len(frames)

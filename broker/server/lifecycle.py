@@ -33,6 +33,7 @@ from broker.server.metrics import (
 from broker.server.pattern_filter import PatternFilter
 from broker.server.processor import Processor
 from broker.server.produce import Appender, ProduceHandler
+from broker.server.publish_run import PublishRunHandler
 from broker.server.shutdown import Lingering, ShutdownSteps
 
 if TYPE_CHECKING:
@@ -187,6 +188,7 @@ class Broker:
             self,
             checker,
             ProduceHandler(appender, self._logs, metrics, checker),
+            PublishRunHandler(self, self._logs, checker, metrics, self._clock),
             fetch,
             FilteredReadHandler(fetch, self._pattern_filter, metrics, self._clock, processor.wake),
             ExtensionHandler(

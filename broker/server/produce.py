@@ -22,6 +22,7 @@ from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import INT32, Buffer, Reader
 from broker.protocol.requests import ANY_PARTITION, MultiProduceRequest, ProduceRequest
 from broker.server.checking import SetChecker, TooMuchToCheckError
+from broker.server.joining import join_sets
 from broker.server.metrics import ProcessorMetrics
 from broker.topic import check_topic_name
 
@@ -29,7 +30,6 @@ logger = logging.getLogger(__name__)
 
 _TYPE_AND_TOPIC_LENGTH = struct.Struct(">hh")
 _FIRST_FAULTS = (Fault.PARTIAL, Fault.NONE)
-_SMALL_WRAPPER_BYTES = 4096
 
 
 class CheckedSet(NamedTuple):
@@ -202,11 +202,11 @@ class ProduceHandler:
             log = self._log_of_head.get(head)
             if log is None or log.is_deleted:
                 log = self._find_log(head)
-            taken = self._take(batch) if log is not None else None
-            if log is None or taken is None:
+            joined = None if log is None else join_sets(batch, self._checker)
+            if log is None or joined is None:
                 return False
-            appends.append((log, *taken))
-        for log, message_set, count in appends:
+            appends.append((log, joined))
+        for log, (message_set, count) in appends:
             counters = self._metrics.topics[log.partition.topic]
             try:
                 log.append(message_set, count)
@@ -216,25 +216,6 @@ class ProduceHandler:
             counters.messages_in += count
             counters.bytes_in += len(message_set)
         return True
-
-    def _take(self, batch: _Batch) -> tuple[Buffer, int] | None:
-        """Return the sets as one, and how many messages it holds; None if one is not all good."""
-        sets = batch.sets
-        message_set = sets[0] if len(sets) == 1 else b"".join(sets)
-        count = 0
-        # only where each set is one message do their ends show in a scan of all: a message cut
-        # off at the end of one set must not be completed by the next
-        for one in [message_set] if batch.are_single else sets:
-            try:
-                found = self._checker.scan(one)
-                if found.fault or found.max_payload_bytes > self._checker.max_message_bytes:
-                    return None
-                if found.wrappers and len(message_set) > _SMALL_WRAPPER_BYTES * len(sets):
-                    return None  # one write for all saves little, and a turn may end in between
-                count += self._checker.count_messages(one, found)
-            except (InvalidMessageError, TooMuchToCheckError):
-                return None
-        return message_set, count
 
     def _find_log(self, head: bytes) -> Log | None:
         """Return and remember an existing log; None where the slow path has to look closer."""
@@ -291,23 +272,10 @@ class ProduceHandler:
 _Checked = tuple[ProduceRequest, CheckedSet | BrokerError]
 
 
-class _Batch:
-    """The message sets of one partition among requests that arrived together.
-
-    `are_single` says that each is as long as the length field of its first message says.
-    """
-
-    __slots__ = ("are_single", "sets")
-
-    def __init__(self) -> None:
-        self.sets: list[memoryview] = []
-        self.are_single = True
-
-
-def _group(frames: list[memoryview]) -> dict[bytes, _Batch] | None:
+def _group(frames: list[memoryview]) -> dict[bytes, list[memoryview]] | None:
     """Return the message sets by request head (type, topic, partition), or None if one is odd."""
-    batches: dict[bytes, _Batch] = {}
-    batch = _Batch()
+    batches: dict[bytes, list[memoryview]] = {}
+    batch: list[memoryview] = []
     unpack_size = INT32.unpack_from
     head = b""
     head_bytes = 0
@@ -316,16 +284,14 @@ def _group(frames: list[memoryview]) -> dict[bytes, _Batch] | None:
         if not head or frame[:head_bytes] != head:
             head_bytes = _head_bytes(frame)
             head = bytes(frame[:head_bytes])
-            batch = batches.setdefault(head, _Batch())
+            batch = batches.setdefault(head, [])
         start = head_bytes + INT32.size
         if not head or start > len(frame):
             return None
         (size,) = unpack_size(frame, head_bytes)
         if size < 0 or start + size > len(frame):
             return None
-        batch.sets.append(frame[start : start + size])
-        if batch.are_single and (size < 4 or unpack_size(frame, start)[0] != size - 4):
-            batch.are_single = False
+        batch.append(frame[start : start + size])
     return batches
 
 

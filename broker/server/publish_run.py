@@ -1,0 +1,262 @@
+"""Publish requests that arrived together, of one set each: one write and one answer for all.
+
+A producer that sends message by message keeps many small requests in flight. One by one each
+would cost a write, a wait for the flush and an answer of its own. Whatever is not plain and good
+about any of them is left to `ExtensionHandler.publish`, one request at a time.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import NamedTuple
+
+from broker.clock import Clock
+from broker.errors import NO_ERROR, ProtocolError, RequestTimedOutError, ServerError
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.protocol.primitives import INT16, INT32, INT64, Reader
+from broker.protocol.requests import Acks, PublishRequest, decode_partition, encode_partition
+from broker.protocol.responses import (
+    Published,
+    encode_extension_response,
+    encode_publish_response,
+)
+from broker.server.answer import Answer, Parked, Part
+from broker.server.checking import SetChecker
+from broker.server.extension import Host
+from broker.server.joining import JoinedSets, join_sets
+from broker.server.metrics import ProcessorMetrics
+from broker.topic import TopicPartition
+
+_START = struct.Struct(">hhi")
+"""Type, version and correlation id."""
+_ACKS_TIMEOUT_COUNT_BYTES = 10
+_HOME_AND_INDEX_BYTES = 8
+_NO_TEXT = INT16.pack(0)
+
+
+class _Head(NamedTuple):
+    """What precedes the set in a request, but for the correlation id."""
+
+    acks: Acks
+    timeout_ms: int
+    partition: TopicPartition
+
+
+class _Target:
+    """The sets for one partition, and what became of them."""
+
+    def __init__(self, head: _Head, log: Log) -> None:
+        self.head = head
+        self.log = log
+        self.sets: list[memoryview] = []
+        self.size = 0
+        self.base_offset = -1
+        self.error: ServerError | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Return whether what was written may still be flushed."""
+        is_flushed = self.log.high_watermark >= self.base_offset + self.size
+        return self.error is None and self.log.failure is None and not is_flushed
+
+    def note_commit(self) -> None:
+        """Take note of what became of the flush."""
+        end = self.base_offset + self.size
+        if self.error is None and self.log.high_watermark < end:
+            self.error = self.log.failure or RequestTimedOutError(
+                f"{self.log.partition} is written up to {end}, but not flushed in time"
+            )
+
+
+class _Request(NamedTuple):
+    """One request of a run: whose answer it wants, and where its set lies among the joined ones."""
+
+    correlation_id: int
+    target: _Target
+    place: int
+
+
+class _Run(NamedTuple):
+    """Requests with the same acknowledgement and timeout."""
+
+    acks: Acks
+    timeout_ms: int
+    requests: list[_Request]
+    targets: list[_Target]
+
+
+class PublishRunHandler:
+    """Handles publish requests that arrived one after another.
+
+    Args:
+        host: the broker.
+        logs: where the logs are.
+        checker: looks at the sets.
+        metrics: where to count.
+        clock: for deadlines.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        logs: LogManager,
+        checker: SetChecker,
+        metrics: ProcessorMetrics,
+        clock: Clock,
+    ) -> None:
+        self._host = host
+        self._logs = logs
+        self._checker = checker
+        self._metrics = metrics
+        self._clock = clock
+
+    def handle(self, frames: list[memoryview]) -> list[Answer | Parked] | None:
+        """Append the sets of all requests and answer them together, or do nothing.
+
+        Args:
+            frames: publish requests without their size fields.
+
+        Returns:
+            One answer that stands for all of them, or no answer for acks 0; None if they have to
+            be handled singly.
+        """
+        started_s = time.perf_counter()
+        run = None if self._host.refuses_appends() else self._group(frames)
+        if run is None:
+            return None
+        self._checker.begin_request()
+        joined: list[JoinedSets] = []
+        for target in run.targets:
+            sets = join_sets(target.sets, self._checker)
+            if sets is None:
+                return None
+            joined.append(sets)
+        for target, sets in zip(run.targets, joined, strict=True):
+            self._append(target, sets)
+        self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
+        return self._answer(run)
+
+    def _append(self, target: _Target, joined: JoinedSets) -> None:
+        counters = self._metrics.topics[target.log.partition.topic]
+        try:
+            target.base_offset = target.log.append(joined.message_set, joined.message_count)
+        except ServerError as error:
+            target.error = error
+            counters.failed_produce += len(target.sets)
+            return
+        counters.messages_in += joined.message_count
+        counters.bytes_in += target.size
+
+    def _answer(self, run: _Run) -> list[Answer | Parked]:
+        if run.acks is Acks.NONE:
+            return []
+        if run.acks is Acks.WRITTEN:
+            return [Answer(_encode(run.requests))]
+        for target in run.targets:
+            target.log.request_flush()
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            if not is_last and any(target.is_pending for target in run.targets):
+                return None
+            for target in run.targets:
+                target.note_commit()
+            return [_encode(run.requests)]
+
+        deadline_s = self._clock.monotonic_s() + max(run.timeout_ms, 0) / 1000
+        return [Parked(Answer(), attempt, deadline_s, [target.log for target in run.targets])]
+
+    def _group(self, frames: list[memoryview]) -> _Run | None:
+        """Return what the requests ask for, or None if one of them is odd."""
+        targets: dict[bytes, _Target] = {}
+        requests: list[_Request] = []
+        target: _Target | None = None
+        unpack_size, unpack_start = INT32.unpack_from, _START.unpack_from
+        head = b""
+        head_end = 0
+        for frame in frames:
+            # most requests have the head of the one before, which then need not be taken apart
+            if target is None or frame[_START.size : head_end] != head:
+                head_end = _head_end(frame)
+                head = bytes(frame[_START.size : head_end])
+                target = targets.get(head) or self._target(frame)
+                if target is None:
+                    return None
+                targets[head] = target
+            start = head_end + INT32.size
+            if len(frame) < start or unpack_size(frame, head_end)[0] != len(frame) - start:
+                return None
+            _, version, correlation_id = unpack_start(frame)
+            if version != PublishRequest.VERSION:
+                return None
+            requests.append(_Request(correlation_id, target, target.size))
+            target.sets.append(frame[start:])
+            target.size += len(frame) - start
+        return _run_of(requests, list(targets.values()))
+
+    def _target(self, frame: memoryview) -> _Target | None:
+        """Return where a request's set goes; None where somebody has to look closer."""
+        head = _decode_head(frame)
+        if head is None or head.partition.home not in (-1, self._host.address().id):
+            return None
+        log = self._logs.get(head.partition.topic, head.partition.index)
+        return None if log is None or log.is_deleted else _Target(head, log)
+
+
+def _run_of(requests: list[_Request], targets: list[_Target]) -> _Run | None:
+    """Return a run, if it is one: one rule for all, and no log under two names, out of order."""
+    rules = {(one.head.acks, one.head.timeout_ms) for one in targets}
+    if len(rules) != 1 or len({one.log for one in targets}) != len(targets):
+        return None
+    return _Run(*rules.pop(), requests, targets)
+
+
+def _head_end(frame: memoryview) -> int:
+    """Return where the size of a request's set is, if it has one set; 0 if it is cut before."""
+    try:
+        end: int = _START.size
+        end += INT16.size + INT16.unpack_from(frame, end)[0] + _ACKS_TIMEOUT_COUNT_BYTES
+        end += INT16.size + INT16.unpack_from(frame, end)[0] + _HOME_AND_INDEX_BYTES
+    except struct.error:
+        return 0
+    return end
+
+
+def _decode_head(frame: memoryview) -> _Head | None:
+    """Return what a request asks for, None if it is malformed or has not one set."""
+    reader = Reader(frame[_START.size :])
+    try:
+        reader.short_string()
+        acks, timeout_ms, count = reader.int16(), reader.int32(), reader.int32()
+        partition = decode_partition(reader)
+    except ProtocolError:
+        return None
+    if acks not in tuple(Acks) or count != 1:
+        return None
+    return _Head(Acks(acks), timeout_ms, partition)
+
+
+def _encode(requests: list[_Request]) -> bytes:
+    """Return the answers to requests, in their order."""
+    starts = {id(one.target): _encode_start(one.target) for one in requests}
+    parts: list[bytes] = []
+    for correlation_id, target, place in requests:
+        if target.error is None:
+            head, body = starts[id(target)]
+            offset = INT64.pack(target.base_offset + place)
+            parts += (head, INT32.pack(correlation_id), body, offset, _NO_TEXT)
+        else:
+            error = target.error
+            failed = Published(target.head.partition, error.code, -1, str(error))
+            parts.append(
+                encode_extension_response(correlation_id, encode_publish_response([failed]))
+            )
+    return b"".join(parts)
+
+
+def _encode_start(target: _Target) -> tuple[bytes, bytes]:
+    """Return what good answers have before the correlation id, and between it and the offset."""
+    body = INT32.pack(1) + encode_partition(target.log.partition) + INT16.pack(NO_ERROR)
+    size = INT16.size + INT32.size + len(body) + INT64.size + len(_NO_TEXT)
+    return INT32.pack(size) + INT16.pack(NO_ERROR), body
