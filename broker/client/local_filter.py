@@ -42,11 +42,11 @@ class LocalFilter:
         if piece.error != NO_ERROR or not len(piece.data):
             yield piece._replace(offset=base, next_offset=base)
             return
-        view = stream.add(piece.data)
+        view = stream.add(piece.data, piece.high_watermark)
         found = select(view, self._is_wanted, _NO_LIMIT)
         runs = [Run(base + start, view[start:end]) for start, end in found.spans]
         end = found.end
-        if end < len(view) and 0 <= piece.high_watermark <= piece.next_offset:
+        if stream.is_cut_for_good(end):
             # a message that goes on behind all there is: no filter knows more of it
             runs.append(Run(base + end, view[end:]))
             end = len(view)
