@@ -65,6 +65,7 @@ class LogConfig:
     retention_bytes: int
     flush_interval_messages: int
     flush_interval_ms: int
+    flush_before_read: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +266,7 @@ class BrokerConfig(Settings):
         _P("log.flush.interval", "flush_interval_messages", _INT, "flush after n messages", 1),
         _P("log.default.flush.interval.ms", "flush_interval_ms", _INT, "or after this time", 1),
         _P("topic.flush.intervals.ms", "topic_flush_interval_ms", _MAP, "the same by topic", 1),
+        _P("log.flush.before.read", "flush_before_read", _BOOL, "consumers see what is flushed"),
         _P("log.flusher.threads", "flusher_threads", _INT, "threads that fsync", 1),
         _P("log.checkpoint.interval.ms", "checkpoint_interval_ms", _INT, "recovery point", 1),
         _P("socket.send.buffer", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
@@ -314,6 +316,7 @@ class BrokerConfig(Settings):
     flush_interval_messages: int = 10_000
     flush_interval_ms: int = 100
     topic_flush_interval_ms: Mapping[str, int] = field(default_factory=dict)
+    flush_before_read: bool = True
     flusher_threads: int = 2
     checkpoint_interval_ms: int = 5000
     socket_send_bytes: int = 0
@@ -346,6 +349,7 @@ class BrokerConfig(Settings):
             retention_bytes=self.topic_retention_bytes.get(topic, self.retention_bytes),
             flush_interval_messages=self.flush_interval_messages,
             flush_interval_ms=self.topic_flush_interval_ms.get(topic, self.flush_interval_ms),
+            flush_before_read=self.flush_before_read,
         )
 
 

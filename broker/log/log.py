@@ -1,7 +1,7 @@
 """The log of one partition: append, read, roll and flush.
 
-Owns the segments of one directory, the log end offset (written) and the high watermark (flushed,
-and so visible). Does not decide when retention runs, how a log is recovered, or who asks.
+Owns the segments of one directory, the log end offset (written), the flushed offset (safe) and the
+high watermark (visible): where the log is flushed to, or written to, as its topic is configured. Does not decide when retention runs, how a log is recovered, or who asks.
 
 Locks: `_lock` guards every change to what is written; `_flush_lock` lets one flush run at a time
 and is taken first. Readers take neither: they read one tuple of segments and two numbers.
@@ -96,7 +96,7 @@ class Log:
         active = self._segments[-1]
         self._active_since_ms = (active_since_ms or active.modified_ms) if active.size else None
         self._log_end_offset = active.end_offset
-        self._high_watermark = active.end_offset
+        self._flushed_offset = self._high_watermark = active.end_offset
         self._last_append_ms = max(segment.modified_ms for segment in self._segments)
         self._last_flush_ms = 0
         self._appended_message_count = 0
@@ -120,8 +120,13 @@ class Log:
 
     @property
     def high_watermark(self) -> int:
-        """Return the offset up to which the log is flushed and can be read."""
+        """Return the offset up to which the log can be read."""
         return self._high_watermark
+
+    @property
+    def flushed_offset(self) -> int:
+        """Return the offset up to which the log is on disk, whatever happens to the machine."""
+        return self._flushed_offset
 
     @property
     def size_bytes(self) -> int:
@@ -199,6 +204,8 @@ class Log:
             raise
         if due_s is not None:
             self._flusher.schedule(self, due_s)
+        if not self._config.flush_before_read:
+            self._waiters.notify()
         return offset
 
     def read(self, offset: int, max_bytes: int) -> FileSlice | None:
@@ -226,8 +233,8 @@ class Log:
         return found
 
     def request_flush(self) -> None:
-        """Ask for a flush at once; returns at once. The high watermark tells when it is done."""
-        if self._log_end_offset != self._high_watermark:
+        """Ask for a flush at once; returns at once. The flushed offset tells when it is done."""
+        if self._log_end_offset != self._flushed_offset:
             self._flusher.schedule(self, self._clock.monotonic_s())
 
     def flush(self) -> None:
@@ -250,11 +257,11 @@ class Log:
             raise self._failure
 
     def add_waiter(self, callback: Callable[[], None]) -> None:
-        """Call something after each advance of the high watermark, on failure and on close.
+        """Call something after each advance of high watermark or flushed offset, failure and close.
 
         Args:
-            callback: runs on a flusher thread with no lock held; must be quick. Look at the high
-                watermark after adding it: an advance just before is not told.
+            callback: runs on a flusher's or appender's thread with no lock held; must be quick.
+                Look at the offsets after adding it: an advance just before is not told.
         """
         self._waiters.add(callback)
 
@@ -419,6 +426,8 @@ class Log:
             self._active_since_ms = now_ms
         offset = self._log_end_offset
         self._log_end_offset = offset + length
+        if not self._config.flush_before_read:
+            self._high_watermark = self._log_end_offset
         self._appended_message_count += message_count
         self._unflushed_message_count += message_count
         return offset
@@ -450,7 +459,7 @@ class Log:
             raise self._storage_error("start a segment", error) from error
         self._unsynced_directories.append(self.directory)
         if previous.file is not None:
-            if previous.end_offset > self._high_watermark:
+            if previous.end_offset > self._flushed_offset:
                 self._rolled_files.append(previous.file)
             self._files.put(previous, previous.file)
             previous.file = None
@@ -483,18 +492,18 @@ class Log:
     def _capture_unflushed(self) -> _Unflushed | None:
         """Return what the flush that starts now must cover; caller holds `_lock`."""
         self._is_flush_scheduled = False
-        if self._log_end_offset == self._high_watermark and not self._unsynced_directories:
+        if self._log_end_offset == self._flushed_offset and not self._unsynced_directories:
             return None
         files = self._rolled_files
         active = self._segments[-1]
-        if active.file is not None and active.end_offset > self._high_watermark:
+        if active.file is not None and active.end_offset > self._flushed_offset:
             files.append(active.file)
         directories = list(dict.fromkeys(self._unsynced_directories))
         self._rolled_files, self._unsynced_directories = [], []
         return _Unflushed(self._log_end_offset, self._unflushed_message_count, files, directories)
 
     def _sync(self, unflushed: _Unflushed) -> None:
-        """Sync, then move the high watermark or fail for good; caller holds `_flush_lock`."""
+        """Sync, then move the flushed offset or fail for good; caller holds `_flush_lock`."""
         started_s = self._clock.monotonic_s()
         try:
             for directory in unflushed.directories:
@@ -506,7 +515,8 @@ class Log:
             return
         with self._lock:
             self._unflushed_message_count -= unflushed.message_count
-            self._high_watermark = unflushed.end_offset
+            self._flushed_offset = unflushed.end_offset
+            self._high_watermark = max(self._high_watermark, unflushed.end_offset)
             self._last_flush_ms = self._clock.time_ms()
         self._flush_stats.record(self._clock.monotonic_s() - started_s)
 

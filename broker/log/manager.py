@@ -383,7 +383,7 @@ class LogManager:
         with self._checkpoint_lock:
             points = {
                 (log.partition.topic, log.partition.index): RecoveryPoint(
-                    log.high_watermark, log.active_since_ms
+                    log.flushed_offset, log.active_since_ms
                 )
                 for log in self.logs()
             }

@@ -331,12 +331,12 @@ def request_name(request_type: int) -> str:
 
 
 def _is_pending(one: _Waiting) -> bool:
-    return one.log.high_watermark < one.end_offset and one.log.failure is None
+    return one.log.flushed_offset < one.end_offset and one.log.failure is None
 
 
 def _committed(result: Published, one: _Waiting) -> Published:
     """Return the final result of a set: committed, failed, or late."""
-    if one.log.high_watermark >= one.end_offset:
+    if one.log.flushed_offset >= one.end_offset:
         return result
     failure = one.log.failure or RequestTimedOutError(
         f"{one.log.partition} is written up to {one.end_offset}, but not flushed in time"

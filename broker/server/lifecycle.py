@@ -313,6 +313,7 @@ class Broker:
             "queued_bytes": self._queued_bytes.taken,
             "waiting_for_queued_bytes": self._queued_bytes.waiting_count,
             "flush": {
+                "before_read": self.config.flush_before_read,
                 "interval_messages": self.config.flush_interval_messages,
                 "interval_ms": self.config.flush_interval_ms,
                 "topic_intervals_ms": dict(self.config.topic_flush_interval_ms),

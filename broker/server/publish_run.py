@@ -58,13 +58,13 @@ class _Target:
     @property
     def is_pending(self) -> bool:
         """Return whether what was written may still be flushed."""
-        is_flushed = self.log.high_watermark >= self.base_offset + self.size
+        is_flushed = self.log.flushed_offset >= self.base_offset + self.size
         return self.error is None and self.log.failure is None and not is_flushed
 
     def note_commit(self) -> None:
         """Take note of what became of the flush."""
         end = self.base_offset + self.size
-        if self.error is None and self.log.high_watermark < end:
+        if self.error is None and self.log.flushed_offset < end:
             self.error = self.log.failure or RequestTimedOutError(
                 f"{self.log.partition} is written up to {end}, but not flushed in time"
             )

@@ -144,7 +144,8 @@ def flush_text(flush: Mapping[str, Any], topic: str, acks: str) -> str:
     if acks == "-1":
         return "before each acknowledgement"
     interval_ms = flush["topic_intervals_ms"].get(topic, flush["interval_ms"])
-    return f"after {flush['interval_messages']} messages or {interval_ms}ms"
+    text = f"after {flush['interval_messages']} messages or {interval_ms}ms"
+    return text if flush["before_read"] else f"{text}, read before that"
 
 
 def figures(document: Document, record: Record) -> list[dict[str, str]]:

@@ -118,6 +118,19 @@ def test_read_when_not_flushed_then_invisible_and_out_of_range(make_log: LogFact
         log.read(12, 100)
 
 
+def test_append_when_flush_need_not_come_before_reads_then_readable_at_once_and_told(
+    make_log: LogFactory, schedule: RecordingSchedule
+) -> None:
+    log = make_log(flush_before_read=False)
+    seen: list[tuple[int, int]] = []
+    log.add_waiter(lambda: seen.append((log.high_watermark, log.flushed_offset)))
+    log.append(TWELVE_BYTES, 1)
+    assert read_bytes(log, 0) == TWELVE_BYTES
+    assert schedule.due_s  # it is flushed all the same, when it is due
+    log.flush()
+    assert seen == [(12, 0), (12, 12)]
+
+
 @pytest.mark.parametrize("offset", [-1, 25])
 def test_read_when_outside_then_out_of_range(make_log: LogFactory, offset: int) -> None:
     log = make_log()

@@ -167,6 +167,19 @@ def test_open_when_checkpointed_then_only_what_follows_is_scanned(
     assert (recovery.valid_end, recovery.cut_bytes) == (36, 4)
 
 
+def test_checkpoint_when_reads_come_before_flushes_then_says_what_is_flushed(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager(flush_before_read=False, flush_interval_ms=3_600_000)
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    assert log.high_watermark == len(ENTRY)
+    manager.write_checkpoint()
+    path = tmp_path / "data" / "recovery-point-checkpoint"
+    assert "events 0 0 " in path.read_text()
+
+
 def test_open_when_log_is_younger_than_the_checkpoint_then_gap_is_cut(
     make_manager: ManagerFactory, tmp_path: Path
 ) -> None:

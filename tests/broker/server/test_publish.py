@@ -63,6 +63,19 @@ def test_publish_when_acks_are_minus_1_then_answered_only_after_the_flush(
     assert peer.fetch("events", 0) == (0, ONE)
 
 
+def test_publish_when_reads_come_before_flushes_then_acks_minus_1_still_waits_for_the_flush(
+    start_broker: BrokerFactory, connect: PeerFactory, held_flushes: threading.Event
+) -> None:
+    broker = start_broker(flush_before_read=False)
+    peer, reader = connect(broker), connect(broker)
+    peer.send_extension(publish_request("events", ONE))
+    wait_until(lambda: reader.fetch("events", 0) == (0, ONE), "the message to be readable")
+    assert not peer.has_answer(0.1)
+    held_flushes.set()
+    (published,) = decode_publish_response(peer.receive_extension())
+    assert published.error == 0
+
+
 def test_publish_when_acks_are_minus_1_then_does_not_wait_for_the_interval(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
