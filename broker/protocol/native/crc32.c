@@ -1,4 +1,5 @@
-/* CRC-32 by carry-less multiplication where the processor has it, by tables elsewhere.
+/* CRC-32 by carry-less multiplication or an instruction of its own where the processor has it, by
+ * tables elsewhere.
  *
  * The CRC is the remainder of the message, seen as a polynomial over GF(2), by P = 0x104C11DB7.
  * Bits are reflected: the first bit of the message is the lowest of its first byte and stands for
@@ -137,6 +138,38 @@ static const char *choose(void) {
         return NULL;
     crc32_of = crc32_by_pclmul;
     return "pclmulqdq";
+}
+
+#elif defined(__AARCH64EL__) && \
+    (defined(__ARM_FEATURE_CRC32) || (defined(__linux__) && !defined(__clang__)))
+
+#include <arm_acle.h>
+#ifdef __linux__
+#include <sys/auxv.h>
+#endif
+
+/* The processor's own instruction for this CRC, eight bytes at a time. */
+__attribute__((target("+crc"))) static uint32_t crc32_by_instruction(uint32_t crc,
+                                                                    const uint8_t *data,
+                                                                    size_t size) {
+    crc = ~crc;
+    for (; size >= 8; data += 8, size -= 8) {
+        uint64_t word;
+        memcpy(&word, data, sizeof word);
+        crc = __crc32d(crc, word);
+    }
+    for (; size; data++, size--)
+        crc = __crc32b(crc, *data);
+    return ~crc;
+}
+
+static const char *choose(void) {
+#ifdef __linux__
+    if (!(getauxval(AT_HWCAP) & HWCAP_CRC32))
+        return NULL;
+#endif
+    crc32_of = crc32_by_instruction;
+    return "armv8 crc32";
 }
 
 #else
