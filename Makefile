@@ -57,7 +57,7 @@ $(FUZZ_BUILD): $(wildcard broker/protocol/native/*) | $(STAMP)
 fuzz: $(FUZZ_BUILD)
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
 		ASAN_OPTIONS=detect_leaks=0 \
-		$(BIN)/python -m tests.fuzz --extension $< --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+		$(BIN)/python -m tests.fuzz --build $(<D) --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 bench: $(STAMP)
 	mkdir -p build

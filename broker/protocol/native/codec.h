@@ -11,27 +11,26 @@
 
 #include "walk.h"
 
-/* Objects of codec_types.py that results are made of. */
-struct codec_state {
-    PyObject *faults; /* a tuple, by value */
-    PyObject *scan;
-    PyObject *encoded_text;
-    PyObject *decoded;
-    PyObject *decoded_text;
-    PyObject *columns;
-    PyObject *oversize_piece_error;
-    PyObject *message_size_error;
-    newfunc tuple_new;
+/* What is taken from codec_types.py. */
+enum type {
+    FAULT,
+    SCAN,
+    ENCODED_TEXT,
+    DECODED,
+    DECODED_TEXT,
+    COLUMNS,
+    OVERSIZE_PIECE_ERROR,
+    MESSAGE_SIZE_ERROR,
+    TYPE_COUNT,
 };
 
-static inline struct codec_state *state_of(PyObject *module) {
-    return PyModule_GetState(module);
-}
+/* Returns a type, borrowed. */
+PyObject *type_of(PyObject *module, enum type type);
 
 /* Returns a named tuple, its values as for Py_BuildValue; consumes what comes as "N". */
-PyObject *new_result(PyObject *module, PyObject *type, const char *format, ...);
+PyObject *new_result(PyObject *module, enum type type, const char *format, ...);
 
-/* Returns a borrowed member of `Fault`. */
+/* Returns a member of `Fault`, borrowed. */
 PyObject *fault_object(PyObject *module, enum fault fault);
 
 /* Lets other threads run Python if the work is worth it; gives what `lock_again` needs. */

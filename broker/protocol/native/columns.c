@@ -1,23 +1,31 @@
 /* Message sets as columns, in the form that Arrow arrays have in memory. */
 
-#include <string.h>
-
 #include "crc32.h"
 #include "reading.h"
 
 /* The columns, each in a `bytes` of its own; `out` are pointers into those. */
-enum { OFFSETS, NEXT_OFFSETS, INNER, ATTRIBUTES, CRCS, VALUE_OFFSETS, VALUES, CRC_OK, COLUMNS };
+enum column {
+    OFFSETS,
+    NEXT_OFFSETS,
+    INNER,
+    ATTRIBUTES,
+    CRCS,
+    VALUE_OFFSETS,
+    VALUES,
+    CRC_OK,
+    COLUMN_COUNT,
+};
 
 struct columns {
-    PyObject *objects[COLUMNS];
-    uint8_t *out[COLUMNS];
+    PyObject *objects[COLUMN_COUNT];
+    uint8_t *out[COLUMN_COUNT];
     int64_t base_offset;
     size_t rows;
     size_t value_bytes;
 };
 
 static void columns_release(struct columns *columns) {
-    for (int n = 0; n < COLUMNS; n++)
+    for (int n = 0; n < COLUMN_COUNT; n++)
         Py_CLEAR(columns->objects[n]);
 }
 
@@ -27,7 +35,7 @@ static int columns_allocate(struct columns *columns, const struct reading *readi
         PyErr_SetString(PyExc_OverflowError, "the payloads exceed 32-bit value offsets");
         return -1;
     }
-    size_t sizes[COLUMNS] = {
+    size_t sizes[COLUMN_COUNT] = {
         [OFFSETS] = rows * sizeof(int64_t),
         [NEXT_OFFSETS] = rows * sizeof(int64_t),
         [INNER] = rows * sizeof(int32_t),
@@ -37,7 +45,7 @@ static int columns_allocate(struct columns *columns, const struct reading *readi
         [VALUES] = reading->value_bytes,
         [CRC_OK] = reading->check == CRC_MARK ? (rows + 7) / 8 : 0,
     };
-    for (int n = 0; n < COLUMNS; n++) {
+    for (int n = 0; n < COLUMN_COUNT; n++) {
         columns->objects[n] = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizes[n]);
         if (!columns->objects[n])
             return -1;
@@ -49,8 +57,8 @@ static int columns_allocate(struct columns *columns, const struct reading *readi
     return 0;
 }
 
-static void put_number(struct columns *columns, int column, const void *number, size_t size) {
-    columns->out[column] = put_bytes(columns->out[column], number, size);
+static void put_in(struct columns *columns, enum column column, const void *data, size_t size) {
+    columns->out[column] = put_bytes(columns->out[column], data, size);
 }
 
 /* Adds a row, `inner` being the message's place in the entry. */
@@ -58,12 +66,12 @@ static void put_row(struct columns *columns, const struct entry *entry, int32_t 
                     const uint8_t *value, size_t size, uint32_t crc) {
     int64_t offset = columns->base_offset + (int64_t)entry->start;
     int64_t next = is_last ? columns->base_offset + (int64_t)entry->end : offset;
-    put_number(columns, OFFSETS, &offset, sizeof offset);
-    put_number(columns, NEXT_OFFSETS, &next, sizeof next);
-    put_number(columns, INNER, &inner, sizeof inner);
-    put_number(columns, ATTRIBUTES, &entry->attributes, 1);
-    put_number(columns, CRCS, &crc, sizeof crc);
-    put_number(columns, VALUES, value, size);
+    put_in(columns, OFFSETS, &offset, sizeof offset);
+    put_in(columns, NEXT_OFFSETS, &next, sizeof next);
+    put_in(columns, INNER, &inner, sizeof inner);
+    put_in(columns, ATTRIBUTES, &entry->attributes, 1);
+    put_in(columns, CRCS, &crc, sizeof crc);
+    put_in(columns, VALUES, value, size);
     columns->value_bytes += size;
     int32_t value_end = (int32_t)columns->value_bytes;
     memcpy(columns->out[VALUE_OFFSETS] + (columns->rows + 1) * sizeof value_end, &value_end,
@@ -110,12 +118,12 @@ static PyObject *columns_of(PyObject *module, const struct reading *reading, int
     PyThreadState *unlocked = unlock_for_copy(reading);
     put_rows(&columns, reading);
     lock_again(unlocked);
-    PyObject **objects = columns.objects;
-    return new_result(module, state_of(module)->columns, "nnONNNNNNNN",
-                      (Py_ssize_t)reading->message_count, (Py_ssize_t)reading->walk.position,
-                      fault_object(module, reading->walk.fault), objects[OFFSETS], objects[NEXT_OFFSETS],
-                      objects[INNER], objects[ATTRIBUTES], objects[CRCS], objects[VALUE_OFFSETS],
-                      objects[VALUES], objects[CRC_OK]);
+    PyObject **made = columns.objects;
+    return new_result(module, COLUMNS, "nnONNNNNNNN", (Py_ssize_t)reading->message_count,
+                      (Py_ssize_t)reading->walk.position,
+                      fault_object(module, reading->walk.fault), made[OFFSETS],
+                      made[NEXT_OFFSETS], made[INNER], made[ATTRIBUTES], made[CRCS],
+                      made[VALUE_OFFSETS], made[VALUES], made[CRC_OK]);
 }
 
 PyObject *codec_decode_columns(PyObject *module, PyObject *args) {

@@ -185,6 +185,8 @@ uint32_t (*crc32_of)(uint32_t crc, const uint8_t *data, size_t size) = crc32_by_
 static const char *engine_name;
 
 void crc32_choose_engine(void) {
+    if (engine_name)
+        return; /* another interpreter of this process has done it */
     fill_tables();
     engine_name = choose();
     if (!engine_name)

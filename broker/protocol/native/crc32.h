@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Chooses the engine and fills the tables; to be called before all else, again does no harm. */
+/* Chooses the engine and fills the tables; to be called before all else. */
 void crc32_choose_engine(void);
 
 /* The name of the engine that `crc32_of` runs. */

@@ -35,24 +35,25 @@ static int put_unfolded(PyObject *list, size_t n, PyObject *offset, PyObject *ne
     return 0;
 }
 
-/* Puts the messages of one entry; returns how many, -1 with an exception set. */
-static Py_ssize_t put_entry(const struct reading *reading, size_t n, PyObject *list, size_t place,
-                            size_t *wrapper, PyObject *offset, PyObject *next) {
-    const struct entry *entry = entry_at(reading, n);
-    if (!entry->codec)
-        return put_message(list, place, offset, next, payload_object(reading, entry)) < 0 ? -1 : 1;
-    PyObject *payloads = unfolded_at(reading, (*wrapper)++);
-    return put_unfolded(list, place, offset, next, payloads) < 0 ? -1 : PyTuple_Size(payloads);
+/* Puts the messages of one entry, unfolded ones if it is a wrapper; returns how many, or -1. */
+static Py_ssize_t put_entry(PyObject *list, size_t n, PyObject *offset, PyObject *next,
+                            const struct reading *reading, const struct entry *entry,
+                            PyObject *unfolded) {
+    if (unfolded)
+        return put_unfolded(list, n, offset, next, unfolded) < 0 ? -1 : PyTuple_Size(unfolded);
+    return put_message(list, n, offset, next, payload_object(reading, entry)) < 0 ? -1 : 1;
 }
 
 static int put_entries(const struct reading *reading, PyObject *list, int64_t base_offset) {
     size_t place = 0, wrapper = 0;
     PyObject *offset = PyLong_FromLongLong(base_offset);
     for (size_t n = 0; offset && n < reading->entries.count; n++) {
-        PyObject *next = PyLong_FromLongLong(base_offset + (int64_t)entry_at(reading, n)->end);
+        const struct entry *entry = entry_at(reading, n);
+        PyObject *unfolded = entry->codec ? unfolded_at(reading, wrapper++) : NULL;
+        PyObject *next = PyLong_FromLongLong(base_offset + (int64_t)entry->end);
         Py_ssize_t count = -1;
         if (next)
-            count = put_entry(reading, n, list, place, &wrapper, offset, next);
+            count = put_entry(list, place, offset, next, reading, entry, unfolded);
         Py_DECREF(offset);
         offset = next;
         if (count < 0)
@@ -75,8 +76,9 @@ PyObject *codec_decode(PyObject *module, PyObject *args) {
         check_offsets(&reading, base_offset) == 0 && reading_run(&reading, open, &UNLIMITED) == 0)
         list = PyList_New((Py_ssize_t)reading.message_count);
     if (list && put_entries(&reading, list, base_offset) == 0)
-        result = new_result(module, state_of(module)->decoded, "OnO", list,
-                            (Py_ssize_t)reading.walk.position, fault_object(module, reading.walk.fault));
+        result = new_result(module, DECODED, "OnO", list,
+                            (Py_ssize_t)reading.walk.position,
+                            fault_object(module, reading.walk.fault));
     Py_XDECREF(list);
     reading_close(&reading);
     return result;
@@ -169,7 +171,7 @@ PyObject *codec_decode_delimited(PyObject *module, PyObject *args) {
         text = text_of(&reading, &delimiter);
     PyObject *result = NULL;
     if (text)
-        result = new_result(module, state_of(module)->decoded_text, "NnnO", text,
+        result = new_result(module, DECODED_TEXT, "NnnO", text,
                             (Py_ssize_t)reading.walk.position, (Py_ssize_t)reading.message_count,
                             fault_object(module, reading.walk.fault));
     PyBuffer_Release(&delimiter);

@@ -1,19 +1,19 @@
 /* Message sets out of payloads, and out of delimited text. */
 
-#include "codec.h"
-
 #include <stdlib.h>
-#include <string.h>
 
+#include "codec.h"
 #include "crc32.h"
 
-/* Writes one entry; returns its end. */
+/* Writes one entry; returns its end. The CRC is that of the copy: the original may be changing. */
 static uint8_t *put_entry(uint8_t *out, const uint8_t *payload, size_t size) {
+    uint8_t *copy = out + ENTRY_OVERHEAD_BYTES;
+    uint8_t *end = put_bytes(copy, payload, size);
     store_uint32(out, (uint32_t)size + MAGIC1_HEADER_BYTES);
     out[LENGTH_BYTES] = 1;     /* magic */
     out[LENGTH_BYTES + 1] = 0; /* attributes */
-    store_uint32(out + LENGTH_BYTES + 2, crc32_of(0, payload, size));
-    return put_bytes(out + ENTRY_OVERHEAD_BYTES, payload, size);
+    store_uint32(out + LENGTH_BYTES + 2, crc32_of(0, copy, size));
+    return end;
 }
 
 /* Payloads in memory that cannot move; buffers are held for all that are no `bytes`. */
@@ -49,7 +49,7 @@ static int payloads_add(PyObject *module, struct payloads *payloads, PyObject *o
         payload->size = (size_t)buffer->len;
     }
     if (payload->size > MAX_PAYLOAD_BYTES) {
-        PyErr_Format(state_of(module)->message_size_error,
+        PyErr_Format(type_of(module, MESSAGE_SIZE_ERROR),
                      "a message of %zu bytes is too large for the format; the limit is %d",
                      payload->size, (int)MAX_PAYLOAD_BYTES);
         return -1;
@@ -227,12 +227,12 @@ static PyObject *text_encode(PyObject *module, struct text *text) {
     PyThreadState *unlocked = unlock_for(total);
     text_write(text, out);
     lock_again(unlocked);
-    return new_result(module, state_of(module)->encoded_text, "NnnNN", set, (Py_ssize_t)consumed,
+    return new_result(module, ENCODED_TEXT, "NnnNN", set, (Py_ssize_t)consumed,
                       (Py_ssize_t)count, cuts, counts);
 }
 
 static PyObject *text_raise_oversize(PyObject *module, const struct text *text) {
-    PyObject *type = state_of(module)->oversize_piece_error;
+    PyObject *type = type_of(module, OVERSIZE_PIECE_ERROR);
     PyObject *error =
         PyObject_CallFunction(type, "nnnn", (Py_ssize_t)text->ends.count,
                               (Py_ssize_t)text->oversize_start, (Py_ssize_t)text->oversize_bytes,

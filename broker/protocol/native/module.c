@@ -21,24 +21,48 @@ void lock_again(PyThreadState *unlocked) {
         PyEval_RestoreThread(unlocked);
 }
 
-PyObject *new_result(PyObject *module, PyObject *type, const char *format, ...) {
-    va_list values;
-    va_start(values, format);
-    PyObject *tuple = Py_VaBuildValue(format, values);
-    va_end(values);
-    if (!tuple)
-        return NULL;
-    PyObject *args = PyTuple_Pack(1, tuple);
-    Py_DECREF(tuple);
-    if (!args)
-        return NULL;
-    PyObject *result = state_of(module)->tuple_new((PyTypeObject *)type, args, NULL);
-    Py_DECREF(args);
-    return result;
+static const char *const type_names[TYPE_COUNT] = {
+    [FAULT] = "Fault",
+    [SCAN] = "Scan",
+    [ENCODED_TEXT] = "EncodedText",
+    [DECODED] = "Decoded",
+    [DECODED_TEXT] = "DecodedText",
+    [COLUMNS] = "Columns",
+    [OVERSIZE_PIECE_ERROR] = "OversizePieceError",
+    [MESSAGE_SIZE_ERROR] = "MessageSizeTooLargeError",
+};
+
+struct state {
+    PyObject *types[TYPE_COUNT];
+    PyObject *faults; /* a tuple, by value */
+    newfunc tuple_new;
+};
+
+static struct state *state_of(PyObject *module) {
+    return PyModule_GetState(module);
+}
+
+PyObject *type_of(PyObject *module, enum type type) {
+    return state_of(module)->types[type];
 }
 
 PyObject *fault_object(PyObject *module, enum fault fault) {
     return PyTuple_GetItem(state_of(module)->faults, (Py_ssize_t)fault);
+}
+
+/* A named tuple's own `__new__` is a Python function; the one below it takes a tuple of values. */
+PyObject *new_result(PyObject *module, enum type type, const char *format, ...) {
+    va_list values;
+    va_start(values, format);
+    PyObject *tuple = Py_VaBuildValue(format, values);
+    va_end(values);
+    PyObject *args = tuple ? PyTuple_Pack(1, tuple) : NULL;
+    PyObject *result = NULL;
+    if (args)
+        result = state_of(module)->tuple_new((PyTypeObject *)type_of(module, type), args, NULL);
+    Py_XDECREF(args);
+    Py_XDECREF(tuple);
+    return result;
 }
 
 typedef uint32_t (*crc32_engine)(uint32_t crc, const uint8_t *data, size_t size);
@@ -86,52 +110,42 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-static int import_types(struct codec_state *state) {
-    PyObject *types = PyImport_ImportModule("broker.protocol.codec_types");
-    if (!types)
+static int import_types(struct state *state) {
+    PyObject *module = PyImport_ImportModule("broker.protocol.codec_types");
+    if (!module)
         return -1;
-    PyObject *fault = PyObject_GetAttrString(types, "Fault");
-    state->faults = fault ? PySequence_Tuple(fault) : NULL;
-    state->scan = PyObject_GetAttrString(types, "Scan");
-    state->encoded_text = PyObject_GetAttrString(types, "EncodedText");
-    state->decoded = PyObject_GetAttrString(types, "Decoded");
-    state->decoded_text = PyObject_GetAttrString(types, "DecodedText");
-    state->columns = PyObject_GetAttrString(types, "Columns");
-    state->oversize_piece_error = PyObject_GetAttrString(types, "OversizePieceError");
-    state->message_size_error = PyObject_GetAttrString(types, "MessageSizeTooLargeError");
-    state->tuple_new = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
-    Py_XDECREF(fault);
-    Py_DECREF(types);
-    return PyErr_Occurred() ? -1 : 0;
+    int failed = 0;
+    for (int n = 0; n < TYPE_COUNT && !failed; n++) {
+        state->types[n] = PyObject_GetAttrString(module, type_names[n]);
+        failed = !state->types[n];
+    }
+    Py_DECREF(module);
+    return failed ? -1 : 0;
 }
 
 static int execute(PyObject *module) {
+    struct state *state = state_of(module);
     crc32_choose_engine();
-    if (import_types(state_of(module)) < 0 ||
-        PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0)
+    state->tuple_new = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
+    if (import_types(state) < 0)
+        return -1;
+    state->faults = PySequence_Tuple(state->types[FAULT]);
+    if (!state->faults || PyModule_AddIntConstant(module, "INTERFACE", INTERFACE) < 0)
         return -1;
     return PyModule_AddStringConstant(module, "CRC_ENGINE", crc32_engine_name());
 }
 
-#define EACH_OBJECT(state, DO)                                                                     \
-    do {                                                                                           \
-        DO((state)->faults);                                                                       \
-        DO((state)->scan);                                                                         \
-        DO((state)->encoded_text);                                                                 \
-        DO((state)->decoded);                                                                      \
-        DO((state)->decoded_text);                                                                 \
-        DO((state)->columns);                                                                      \
-        DO((state)->oversize_piece_error);                                                         \
-        DO((state)->message_size_error);                                                           \
-    } while (0)
-
 static int traverse(PyObject *module, visitproc visit, void *arg) {
-    EACH_OBJECT(state_of(module), Py_VISIT);
+    for (int n = 0; n < TYPE_COUNT; n++)
+        Py_VISIT(state_of(module)->types[n]);
+    Py_VISIT(state_of(module)->faults);
     return 0;
 }
 
 static int clear(PyObject *module) {
-    EACH_OBJECT(state_of(module), Py_CLEAR);
+    for (int n = 0; n < TYPE_COUNT; n++)
+        Py_CLEAR(state_of(module)->types[n]);
+    Py_CLEAR(state_of(module)->faults);
     return 0;
 }
 
@@ -141,7 +155,7 @@ static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "broker.protocol._codec",
     .m_doc = "The compiled twin of broker.protocol.codec_python.",
-    .m_size = sizeof(struct codec_state),
+    .m_size = sizeof(struct state),
     .m_methods = methods,
     .m_slots = slots,
     .m_traverse = traverse,

@@ -5,7 +5,6 @@
 int reading_open(struct reading *reading, PyObject *buffer, enum crc_check check) {
     if (PyObject_GetBuffer(buffer, &reading->view, PyBUF_SIMPLE) < 0)
         return -1;
-    reading->buffer = buffer;
     reading->check = check;
     reading->walk.data = reading->view.buf;
     reading->walk.size = (size_t)reading->view.len;

@@ -12,7 +12,6 @@ struct limits {
 
 /* One buffer, and what was found in it. */
 struct reading {
-    PyObject *buffer;
     Py_buffer view;
     struct walk walk;
     enum crc_check check;
@@ -27,7 +26,7 @@ static inline struct entry *entry_at(const struct reading *reading, size_t n) {
     return reading->entries.items + n;
 }
 
-/* Holds a buffer, which must outlive the reading; -1 with an exception set. To be closed always. */
+/* Holds a buffer; -1 with an exception set. To be closed in any case. */
 int reading_open(struct reading *reading, PyObject *buffer, enum crc_check check);
 void reading_close(struct reading *reading);
 

@@ -26,7 +26,7 @@ PyObject *codec_scan(PyObject *module, PyObject *buffer) {
     PyBuffer_Release(&view);
     PyObject *result = NULL;
     if (has_memory)
-        result = new_result(module, state_of(module)->scan, "nnONn", (Py_ssize_t)walk.position,
+        result = new_result(module, SCAN, "nnONn", (Py_ssize_t)walk.position,
                             (Py_ssize_t)walk.count, fault_object(module, walk.fault),
                             list_of(&wrappers), (Py_ssize_t)walk.largest);
     else

@@ -14,7 +14,7 @@ static uint8_t codec_of(uint8_t attributes) {
     return extension == 7 || extension == 11 ? extension : NO_CODEC; /* lz4, zstd */
 }
 
-/* Reads the header at `position`; says what is wrong with it and its length, NONE if nothing is. */
+/* Reads the header of a whole entry; says why there is none. */
 static enum fault read_entry(const struct walk *walk, size_t position, struct entry *entry) {
     size_t rest = walk->size - position;
     if (rest < LENGTH_BYTES)

@@ -35,7 +35,7 @@ enum fault {
 /* The values of `CrcCheck` in codec_types.py. */
 enum crc_check { CRC_STOP, CRC_MARK, CRC_OFF };
 
-/* One outer entry; its payload is what lies between `payload` and `end`. */
+/* One outer entry. */
 struct entry {
     size_t start;
     size_t end;
