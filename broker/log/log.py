@@ -1,7 +1,8 @@
 """The log of one partition: append, read, roll and flush.
 
 Owns the segments of one directory, the log end offset (written), the flushed offset (safe) and the
-high watermark (visible): where the log is flushed to, or written to, as its topic is configured. Does not decide when retention runs, how a log is recovered, or who asks.
+high watermark (visible): where the log is flushed to, or written to, as its topic is configured.
+Does not decide when retention runs, how a log is recovered, or who asks.
 
 Locks: `_lock` guards every change to what is written; `_flush_lock` lets one flush run at a time
 and is taken first. Readers take neither: they read one tuple of segments and two numbers.

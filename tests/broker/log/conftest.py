@@ -41,7 +41,7 @@ def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> L
     """Open the log in `tmp_path/log`; keyword arguments override its settings."""
 
     def make(
-        *, disk: Disk | None = None, active_since_ms: int | None = None, **settings: int
+        *, disk: Disk | None = None, active_since_ms: int | None = None, **settings: Any
     ) -> Log:
         directory = tmp_path / "log"
         directory.mkdir(exist_ok=True)
@@ -49,7 +49,7 @@ def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> L
         if not segments:
             (directory / segment_name(0)).touch()
             segments = [Segment(directory, 0, size=0, modified_ms=clock.time_ms())]
-        defaults: dict[str, int] = {
+        defaults: dict[str, Any] = {
             "segment_bytes": 1 << 30,
             "roll_ms": 1 << 40,
             "retention_ms": 1 << 40,
