@@ -38,6 +38,9 @@ DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 1 << 29
 """Below every size that four printable characters make: a banner is never taken for an answer."""
+_AHEAD_BYTES = 8 << 10
+"""A hundred acknowledgements: they come together when many sets are in flight."""
+_NOTHING = memoryview(b"")
 _T = TypeVar("_T")
 _CONNECT_WAITS_S = (0.001, 0.01, 0.1, 1.0)
 
@@ -71,6 +74,7 @@ class Connection:
         self._send_bytes = send_bytes
         self._receive_bytes = receive_bytes
         self._socket: socket.socket | None = None
+        self._ahead = _NOTHING  # received and not asked for yet
         self._correlation_id = 0
         self._hello: HelloResponse | None = None
         self._is_asked = False
@@ -142,6 +146,7 @@ class Connection:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+            self._ahead = _NOTHING
 
     def interrupt(self) -> None:
         """Make a send or receive that waits in another thread fail at once."""
@@ -287,17 +292,26 @@ class Connection:
     def _receive_exactly(self, size: int) -> memoryview:
         if self._socket is None:
             raise BrokerUnreachableError(f"the connection to {self.name} is closed")
-        view = memoryview(bytearray(size))
-        filled = 0
-        try:
-            while filled < size:
-                received = self._socket.recv_into(view[filled:])
-                if not received:
-                    raise ConnectionResetError("it closed the connection")
-                filled += received
-        except OSError as error:
-            raise self._lost(error, "while waiting for an answer") from error
-        return view
+        if len(self._ahead) < size:
+            try:
+                self._receive_more(self._socket, size)
+            except OSError as error:
+                raise self._lost(error, "while waiting for an answer") from error
+        found = self._ahead[:size]
+        self._ahead = self._ahead[size:] if len(self._ahead) > size else _NOTHING
+        return found
+
+    def _receive_more(self, sock: socket.socket, size: int) -> None:
+        """Receive until `size` bytes are ahead, and of small answers all that is there."""
+        view = memoryview(bytearray(max(size, _AHEAD_BYTES)))
+        filled = len(self._ahead)
+        view[:filled] = self._ahead
+        while filled < size:
+            received = sock.recv_into(view[filled:])
+            if not received:
+                raise ConnectionResetError("it closed the connection")
+            filled += received
+        self._ahead = view[:filled]
 
     def _lost(self, error: OSError, when: str) -> BrokerUnreachableError | RequestTimeoutError:
         self.close()

@@ -194,6 +194,26 @@ def test_receive_when_answer_stops_half_way_then_timeout(
         connection.receive()
 
 
+def test_receive_when_answers_of_all_sizes_come_at_once_then_each_is_whole(
+    start_server: ServerFactory, open_connection: ConnectionFactory
+) -> None:
+    bodies = [bytes([n % 256]) * size for n, size in enumerate((2, 90_000, 7, 8_188, 8_192, 3, 2))]
+    connection = open_connection(start_server(say(b"".join(map(encode_frame, bodies)))).address)
+    connection.send_request(FetchRequest("events", 0, 0, 100))
+    assert [bytes(connection.receive()) for _ in bodies] == bodies
+
+
+def test_receive_when_closed_in_between_then_answers_left_over_are_forgotten(
+    start_server: ServerFactory, open_connection: ConnectionFactory
+) -> None:
+    two = encode_frame(b"first") + encode_frame(b"second")
+    connection = open_connection(start_server(say(two)).address)
+    for _ in range(2):
+        connection.send_request(FetchRequest("events", 0, 0, 100))
+        assert bytes(connection.receive()) == b"first"
+        connection.close()
+
+
 def test_send_when_broker_takes_no_bytes_then_timeout(
     start_server: ServerFactory, open_connection: ConnectionFactory
 ) -> None:
