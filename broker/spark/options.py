@@ -12,14 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from broker.client.connection import parse_broker_list
 from broker.errors import ConfigError, ProtocolError
 from broker.protocol.compression import Codec
-from broker.protocol.responses import BrokerAddress
 from broker.spark.offsets import EARLIEST, LATEST, parse_assignment, parse_offsets
 from broker.topic import TopicPartition, check_topic_name
+
+if TYPE_CHECKING:
+    from broker.protocol.responses import BrokerAddress
 
 _MIB = 1 << 20
 _UNITS = {"": 1, "k": 1 << 10, "m": _MIB, "g": 1 << 30}
@@ -354,6 +355,8 @@ def _where(values: _Values) -> Where:
         return SegmentPaths((Path(text),))
     if name == "paths":
         return SegmentPaths(tuple(Path(one) for one in json.loads(text)))
+    from broker.client.connection import parse_broker_list  # late: see `source`
+
     try:
         return BrokerList(tuple(parse_broker_list(text)))
     except ProtocolError as error:

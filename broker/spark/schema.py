@@ -15,7 +15,8 @@ are unique. Messages have no key, time or headers, so there are no such columns.
 
 from __future__ import annotations
 
-import pyarrow as pa
+from typing import TYPE_CHECKING
+
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -30,6 +31,9 @@ from pyspark.sql.types import (
 from broker.errors import ConfigError
 from broker.spark.options import Crc
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 TYPES: dict[str, DataType] = {
     "topic": StringType(),
     "partition": StringType(),
@@ -42,14 +46,6 @@ TYPES: dict[str, DataType] = {
 }
 COLUMNS = tuple(TYPES)[:-1]
 """All columns but `crc_ok`."""
-
-_ARROW = {
-    "string": pa.string(),
-    "bigint": pa.int64(),
-    "int": pa.int32(),
-    "binary": pa.binary(),
-    "boolean": pa.bool_(),
-}
 
 
 def full_schema(crc: Crc) -> StructType:
@@ -78,9 +74,15 @@ def check_schema(schema: StructType, crc: Crc) -> None:
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Return the Arrow schema that Spark expects for a schema of ours."""
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(),
+        "bigint": pa.int64(),
+        "int": pa.int32(),
+        "binary": pa.binary(),
+        "boolean": pa.bool_(),
+    }
     return pa.schema(
-        [
-            pa.field(field.name, _ARROW[field.dataType.simpleString()], field.nullable)
-            for field in schema
-        ]
+        [pa.field(one.name, types[one.dataType.simpleString()], one.nullable) for one in schema]
     )

@@ -25,6 +25,7 @@ from tests.bench import (
     pipes,
     produce,
     report,
+    spark,
     start,
     verify,
 )
@@ -53,6 +54,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "memory": memory.run,
     "start": start.run,
     "commands": commands.run,
+    "spark": spark.run,
     "limits": limits.run,
     "peers": peers.run,
 }

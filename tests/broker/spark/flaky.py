@@ -17,8 +17,9 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from broker.spark.batch import BatchReader, settings_of
 from broker.spark.options import parse_read_options, parse_write_options
-from broker.spark.source import BatchReader, PylogDataSource, settings_of
+from broker.spark.source import PylogDataSource
 from broker.spark.stream import StreamReader
 from broker.spark.writers import BatchWriter
 
