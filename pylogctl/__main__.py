@@ -6,6 +6,7 @@ process, the shape of an error, the crash file. Knows no command.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -13,6 +14,8 @@ from types import FrameType
 from typing import NoReturn
 
 PROGRAM = "pylogctl"
+_GARBAGE_THRESHOLD = 20_000
+"""New objects before a look for cycles: most come of imports, stay, and are looked at in vain."""
 
 
 class Terminated(BaseException):
@@ -25,6 +28,7 @@ def _raise_terminated(signum: int, frame: FrameType | None) -> NoReturn:
 
 def main() -> NoReturn:
     """Run the command line of this process and exit with its status."""
+    gc.set_threshold(_GARBAGE_THRESHOLD)
     args = sys.argv[1:]
     if args == ["--version"]:
         from pylogctl import __version__

@@ -24,7 +24,7 @@ from broker.protocol.requests import (
     FetchRequest,
     HelloRequest,
     RequestHeader,
-    encode_extension_request,
+    encode_extension_parts,
     encode_request,
 )
 from broker.protocol.responses import (
@@ -41,6 +41,10 @@ MAX_ANSWER_BYTES = 1 << 29
 _AHEAD_BYTES = 8 << 10
 """A hundred acknowledgements: they come together when many sets are in flight."""
 _NOTHING = memoryview(b"")
+_JOINED_BYTES = 32 << 10
+"""Up to here a copy costs less than a call for several pieces."""
+_MAX_PARTS = 1000
+"""Below what systems take in one call."""
 _T = TypeVar("_T")
 _CONNECT_WAITS_S = (0.001, 0.01, 0.1, 1.0)
 
@@ -234,7 +238,7 @@ class Connection:
         """Send an extension request; return the correlation id that its answer will have."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(request.VERSION, self._correlation_id, self._client_id)
-        self.send(encode_extension_request(request, header))
+        self._send(encode_extension_parts(request, header))
         return self._correlation_id
 
     def receive_extension(self, correlation_id: int) -> Reader:
@@ -264,10 +268,13 @@ class Connection:
             BrokerUnreachableError: no connection, or it broke; it is unknown then what arrived.
             RequestTimeoutError: the broker takes no bytes.
         """
+        self._send([frame])
+
+    def _send(self, parts: list[Buffer]) -> None:
         self.connect()
         assert self._socket is not None
         try:
-            self._socket.sendall(frame)
+            _send_all(self._socket, parts)
         except OSError as error:
             raise self._lost(error, "while sending") from error
 
@@ -318,6 +325,18 @@ class Connection:
         if isinstance(error, TimeoutError):
             return RequestTimeoutError(f"{self.name} did nothing for {self.timeout_s:g}s {when}")
         return BrokerUnreachableError(f"lost {self.name} {when}: {_reason(error)}")
+
+
+def _send_all(sock: socket.socket, parts: list[Buffer]) -> None:
+    """Send pieces one behind the other, large ones without a copy."""
+    if sum(map(len, parts)) <= _JOINED_BYTES or len(parts) > _MAX_PARTS:
+        sock.sendall(parts[0] if len(parts) == 1 else b"".join(parts))
+        return
+    sent = sock.sendmsg(parts)
+    for part in parts:
+        if sent < len(part):
+            sock.sendall(memoryview(part)[sent:])
+        sent = max(0, sent - len(part))
 
 
 def _reason(error: OSError) -> str:

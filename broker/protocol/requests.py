@@ -240,6 +240,10 @@ class PublishRequest:
 
     def encode(self) -> bytes:
         """Return the body."""
+        return b"".join(self.encode_parts())
+
+    def encode_parts(self) -> list[Buffer]:
+        """Return the body in pieces, the sets among them as they are."""
         parts: list[Buffer] = [INT16.pack(self.acks), INT32.pack(self.timeout_ms)]
         parts.append(INT32.pack(len(self.sets)))
         for partition, message_set in self.sets:
@@ -248,7 +252,7 @@ class PublishRequest:
                 INT32.pack(len(message_set)),
                 message_set,
             )
-        return b"".join(parts)
+        return parts
 
     @classmethod
     def decode(cls, reader: Reader) -> PublishRequest:
@@ -552,9 +556,12 @@ def encode_request(request: BaseRequest) -> bytes:
     return encode_frame(INT16.pack(request.TYPE), request.encode())
 
 
-def encode_extension_request(request: ExtensionRequest, header: RequestHeader) -> bytes:
-    """Return the frame of an extension request."""
-    return encode_frame(INT16.pack(request.TYPE), header.encode(), request.encode())
+def encode_extension_parts(request: ExtensionRequest, header: RequestHeader) -> list[Buffer]:
+    """Return the frame of an extension request, in pieces: what is large in it is not copied."""
+    body: list[Buffer]
+    body = request.encode_parts() if isinstance(request, PublishRequest) else [request.encode()]
+    parts: list[Buffer] = [INT16.pack(request.TYPE), header.encode(), *body]
+    return [INT32.pack(sum(map(len, parts))), *parts]
 
 
 def decode_request(frame: Buffer) -> BaseRequest:

@@ -25,7 +25,7 @@ from tests.bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
 
 _PARTITION = TopicPartition("lines", 0, 0)
 _CHUNK_BYTES = 1 << 20
-_BATCH_COUNT = 200
+_BATCH_BYTES = 512 << 10
 _MB = 1e6
 
 
@@ -60,7 +60,11 @@ def _produce(broker: BrokerProcess, source: Path, acks: Acks) -> float:
         while data := file.read(_CHUNK_BYTES):
             text = rest + data
             made = codec.encode_delimited(
-                text, b"\n", max_payload_bytes=1_000_000, batch_count=_BATCH_COUNT
+                text,
+                b"\n",
+                max_payload_bytes=1_000_000,
+                batch_count=len(text),
+                batch_bytes=_BATCH_BYTES,
             )
             rest = text[made.consumed :]
             message_set = memoryview(made.message_set)

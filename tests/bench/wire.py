@@ -17,7 +17,7 @@ from broker.protocol.requests import (
     PartitionSet,
     PublishRequest,
     RequestHeader,
-    encode_extension_request,
+    encode_extension_parts,
 )
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
@@ -33,8 +33,10 @@ def publish_frames(
     """Return requests that publish all payloads once, all with one correlation id."""
     sets = [codec.encode(payloads[at : at + batch]) for at in range(0, len(payloads), batch)]
     return [
-        encode_extension_request(
-            PublishRequest(acks, _TIMEOUT_MS, (PartitionSet(partition, one),)), _HEADER
+        b"".join(
+            encode_extension_parts(
+                PublishRequest(acks, _TIMEOUT_MS, (PartitionSet(partition, one),)), _HEADER
+            )
         )
         for one in sets
     ]

@@ -31,7 +31,7 @@ from broker.protocol.requests import (
     RequestType,
     StatusRequest,
     decode_request,
-    encode_extension_request,
+    encode_extension_parts,
     encode_request,
 )
 from broker.topic import TopicPartition
@@ -81,7 +81,7 @@ def test_extension_request_when_encoded_and_decoded_then_header_and_body_are_the
 ) -> None:
     request = data.draw(EXTENSION_REQUESTS[kind])
 
-    reader = Reader(frame_of(encode_extension_request(request, header)))
+    reader = Reader(frame_of(b"".join(encode_extension_parts(request, header))))
 
     assert reader.int16() == kind.TYPE
     assert RequestHeader.decode(reader) == header
@@ -280,7 +280,7 @@ def test_publish_when_encoded_then_has_the_layout_of_its_field_table() -> None:
     partition = TopicPartition("t", 2, 1)
     request = PublishRequest(Acks.COMMITTED, 500, (PartitionSet(partition, b"set"),))
 
-    assert encode_extension_request(request, RequestHeader(0, 7, "me")) == bytes.fromhex(
+    assert b"".join(encode_extension_parts(request, RequestHeader(0, 7, "me"))) == bytes.fromhex(
         "00000028"  # size
         "0041"  # type 65
         "0000 00000007 0002 6d65"  # version, correlation id, client id
@@ -296,6 +296,6 @@ def test_filtered_read_when_encoded_then_is_the_read_and_the_filter_behind_it() 
     header = RequestHeader(FilteredReadRequest.VERSION, 5, "")
     request = FilteredReadRequest(read, PayloadFilter(b"a.b", ignore_case=True, invert=True))
 
-    assert frame_of(encode_extension_request(request, header)) == (
+    assert frame_of(b"".join(encode_extension_parts(request, header))) == (
         struct.pack(">hhih", 66, 1, 5, 0) + struct.pack(">iiii", 1, 2, 3, 0) + b"\x03\0\0\0\x03a.b"
     )

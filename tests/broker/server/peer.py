@@ -25,7 +25,7 @@ from broker.protocol.requests import (
     ReadRequest,
     RequestHeader,
     StatusRequest,
-    encode_extension_request,
+    encode_extension_parts,
     encode_request,
 )
 from broker.protocol.responses import (
@@ -53,7 +53,9 @@ def partition(topic: str, index: int = 0, home: int = -1) -> TopicPartition:
 
 def extension_frame(request: ExtensionRequest, correlation_id: int = 1) -> bytes:
     """Return the frame of one of our own requests."""
-    return encode_extension_request(request, RequestHeader(request.VERSION, correlation_id, "test"))
+    return b"".join(
+        encode_extension_parts(request, RequestHeader(request.VERSION, correlation_id, "test"))
+    )
 
 
 def publish_request(

@@ -28,7 +28,7 @@ from broker.protocol.requests import (
     PartitionLookup,
     RequestHeader,
     RequestType,
-    encode_extension_request,
+    encode_extension_parts,
 )
 from broker.protocol.responses import (
     HelloResponse,
@@ -422,7 +422,7 @@ def test_status_when_asked_for_then_has_the_managed_objects_of_0_7(peer: Peer) -
 def test_request_when_counted_then_bytes_read_are_all_bytes_of_frames(
     running_broker: Broker, peer: Peer
 ) -> None:
-    frame = encode_extension_request(HelloRequest(), RequestHeader(0, 1, "test"))
+    frame = b"".join(encode_extension_parts(HelloRequest(), RequestHeader(0, 1, "test")))
     peer.send_bytes(frame * 10)
     for _ in range(10):
         peer.receive()
