@@ -44,7 +44,11 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.RetryStoreBusyError: _Rule(ExitStatus.CONFLICT, "RETRY_STORE_BUSY"),
     library.OutputConflictError: _Rule(ExitStatus.CONFLICT, "OUTPUT_CONFLICT"),
     library.CoordinationError: _Rule(ExitStatus.REMOTE, "REGISTRY"),
-    library.RegistryUnreachableError: _Rule(ExitStatus.UNREACHABLE, "REGISTRY_UNREACHABLE"),
+    library.RegistryUnreachableError: _Rule(
+        ExitStatus.UNREACHABLE,
+        "REGISTRY_UNREACHABLE",
+        "try: pylogctl doctor; where a command takes --broker HOST:PORT it needs no registry",
+    ),
     library.RegistryConflictError: _Rule(ExitStatus.CONFLICT, "REGISTRY_CONFLICT"),
     library.RegistryNodeNotFoundError: _Rule(ExitStatus.NOT_FOUND, "NODE_NOT_FOUND"),
     library.BrokerUnreachableError: _Rule(ExitStatus.UNREACHABLE, "BROKER_UNREACHABLE"),

@@ -19,7 +19,8 @@ from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
 from pylogctl.cluster_pair import Side, are_same
-from pylogctl.errors import UsageError
+from pylogctl.errors import CliError, UsageError
+from pylogctl.exit_status import ExitStatus
 from pylogctl.mirror_errors import RouteError
 from pylogctl.render import Record
 
@@ -71,7 +72,10 @@ def check_no_loop(selection: Selection, source: Side, target: Side) -> bool:
             raise UsageError(
                 f"topic '{topic}' would go to '{renamed}' of the same cluster, which is mirrored "
                 "as well",
-                hints=["try: --include or --exclude, and --topic-map 's/^/copy./'"],
+                hints=[
+                    "another cluster as the target: --to-zookeeper or --to-broker",
+                    "within one: --include or --exclude, and --topic-map 's/^/copy./'",
+                ],
             )
     return True
 
@@ -151,10 +155,15 @@ def check_group_exists(session: Session, group: str) -> None:
     """Check that there is, or was, a mirror of this group.
 
     Raises:
-        RegistryNodeNotFoundError: there is none.
+        CliError: there is none.
     """
     if session.exists(paths.group(group)) is None:
-        raise RegistryNodeNotFoundError(f"group '{group}' not found: nothing was mirrored with it")
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            f"group '{group}' not found: nothing was mirrored with it",
+            hints=["name the mirror's: --group GROUP", "try: pylogctl group list"],
+            code="GROUP_NOT_FOUND",
+        )
 
 
 def status_records(

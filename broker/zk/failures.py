@@ -28,12 +28,15 @@ LOST_REQUEST = (
     kazoo_errors.SessionExpiredError,
 )
 
-_UNREACHABLE = (
-    *LOST_REQUEST,
-    kazoo_errors.SessionMovedError,
-    KazooTimeoutError,
-    ForceRetryError,
-)
+_UNREACHABLE: dict[type[Exception], str] = {
+    kazoo_errors.ConnectionLoss: "the connection was lost",
+    kazoo_errors.OperationTimeoutError: "it took too long",
+    kazoo_errors.SessionExpiredError: "the session expired",
+    kazoo_errors.SessionMovedError: "the session moved to another server",
+    KazooTimeoutError: "none came in time",
+    ForceRetryError: "the connection was lost",
+}
+"""Why there was no answer, by the error that tells of it."""
 
 _CHANGED = (
     kazoo_errors.BadVersionError,
@@ -63,9 +66,9 @@ def translated(servers: str, path: str) -> Iterator[None]:
 
 
 def _translate(error: Exception, servers: str, path: str) -> CoordinationError:
-    if isinstance(error, _UNREACHABLE):
-        cause = type(error).__name__
-        return RegistryUnreachableError(f"no answer from ZooKeeper at {servers} ({cause})")
+    cause = next((text for kind, text in _UNREACHABLE.items() if isinstance(error, kind)), None)
+    if cause is not None:
+        return RegistryUnreachableError(f"no answer from ZooKeeper at {servers}: {cause}")
     if isinstance(error, kazoo_errors.NoNodeError):
         return RegistryNodeNotFoundError(f"no node {path} in ZooKeeper")
     if isinstance(error, kazoo_errors.NodeExistsError):

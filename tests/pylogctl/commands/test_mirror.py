@@ -104,6 +104,7 @@ def test_plan_when_both_sides_are_one_then_refuses_to_mirror_a_mirror(
 
     assert loop.status == ExitStatus.USAGE
     assert "'t' would go to 'm.t' of the same cluster" in loop.stderr
+    assert "--to-zookeeper or --to-broker" in loop.stderr
     assert fine.status == ExitStatus.OK
 
 
@@ -242,3 +243,13 @@ def test_status_when_something_went_wrong_then_tells_the_last_error_that_still_h
         (True, "holds"),
         (False, "is over"),
     ]
+
+
+@pytest.mark.zookeeper
+def test_status_when_nothing_was_mirrored_then_says_how_to_name_the_mirror(
+    zookeeper: str, invoke: Invoke
+) -> None:
+    result = invoke("mirror", "status", "--from-zookeeper", zookeeper)
+    assert result.status == ExitStatus.NOT_FOUND
+    assert "group 'mirror' not found: nothing was mirrored with it" in result.stderr
+    assert "--group GROUP" in result.stderr
