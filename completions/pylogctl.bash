@@ -197,8 +197,8 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --group --include --path --from --until --allow-data-loss --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--to --format --group --include --path --from --until --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--to --format --group --include --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --allow-data-loss --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --format --group --include --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume simple e2e compare report' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -556,6 +556,9 @@ __pylogctl_values() {
     'pylogctl pipeline load --path') words='@zk-path' ;;
     'pylogctl pipeline load --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline load --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline load --avro-schemas') words='@dir' ;;
+    'pylogctl pipeline load --date-field') words='@zk-path' ;;
+    'pylogctl pipeline load --corrupt') words='fail skip' ;;
     'pylogctl pipeline load --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline load --log-file') words='@file' ;;
     'pylogctl pipeline load --output') words='table json jsonl csv tsv plain markdown name' ;;

@@ -71,6 +71,7 @@ def run_checks(env: Environment) -> Iterator[Finding]:
     yield check_codecs()
     yield check_message_codec()
     yield check_java()
+    yield check_spark()
     yield check_disk(Path.cwd())
     yield check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     yield from check_cluster(env)
@@ -136,6 +137,19 @@ def check_java() -> Finding:
         message, _, hint = str(error).partition("; ")
         return Finding(Verdict.WARN, "java", message, hint or "needed for `zk start` only")
     return Finding(Verdict.OK, "java", f"{java.version} at {java.executable} ({java.source})")
+
+
+def check_spark() -> Finding:
+    """Check that pipelines could be run."""
+    from broker.spark.requirements import check_requirements
+
+    try:
+        java = check_requirements()
+    except BrokerError as error:
+        message, _, hint = str(error).partition("; ")
+        return Finding(Verdict.WARN, "spark", message, f"needed for `pipeline` only; {hint}")
+    pyspark = metadata.version("pyspark")
+    return Finding(Verdict.OK, "spark", f"pyspark {pyspark}, java {java.version} ({java.source})")
 
 
 def check_disk(directory: Path) -> Finding:

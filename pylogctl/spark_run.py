@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pylogctl.context import Environment
 from pylogctl.errors import UsageError
-from pylogctl.progress import announced_wait
+from pylogctl.progress import Progress, announced_wait
 from pylogctl.spark_options import SparkChoice
 
 if TYPE_CHECKING:
@@ -79,6 +79,24 @@ def _told_in_one_line(log_path: Path) -> Iterator[None]:
         if isinstance(cause, SparkFailedError):
             cause = SparkFailedError(f"{cause}; Spark's own words are in {log_path}")
         raise cause from error
+
+
+def in_parts(meter: Progress, total: int) -> Callable[[float], None]:
+    """Return what shows on a meter which part of a total is done.
+
+    Args:
+        meter: counts up to the total.
+        total: how much there is to do.
+    """
+    told = 0
+
+    def advance(part: float) -> None:
+        nonlocal told
+        done = max(told, int(total * part))
+        meter.advance(done - told)
+        told = done
+
+    return advance
 
 
 def parse_conf(texts: Sequence[str]) -> dict[str, str]:

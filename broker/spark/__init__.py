@@ -6,6 +6,7 @@ Nothing of the library imports this package, and it needs the extra `spark`. Sta
     | session    | `open_session`: a quiet Spark session for commands; `register` for others      |
     | frames     | `read_messages`, `stream_messages`, `plan_messages`, `frozen`                  |
     | failures   | `cause_of`: what failed in Spark as an error of ours                           |
+    | load       | `run_load`: topics into files, each message once                               |
     | source     | `PylogDataSource`, the class that Spark knows                                  |
     | schema     | the columns                                                                    |
     | options    | the options below, parsed                                                      |

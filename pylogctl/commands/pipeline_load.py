@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from pylogctl.context import Environment
-from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, accepts
+from pylogctl.pipeline_documents import LOAD, PLAN, load_line, load_plan_records, load_records
 from pylogctl.pipeline_input import (
     DataLoss,
     Include,
@@ -20,7 +21,14 @@ from pylogctl.pipeline_input import (
     bound_options,
     source_options,
 )
+from pylogctl.progress import progress
+from pylogctl.render import render
 from pylogctl.spark_options import DEFAULT_SPARK, SPARK, SparkChoice
+from pylogctl.spark_run import check_spark, in_parts, open_spark
+
+if TYPE_CHECKING:
+    from broker.spark.load import LoadRequest
+    from broker.spark.load_plan import LoadPlan
 
 To = Annotated[
     Path,
@@ -56,6 +64,55 @@ From = Annotated[
 ]
 
 
+AvroSchemas = Annotated[
+    Path | None,
+    typer.Option(
+        "--avro-schemas",
+        metavar="DIR",
+        help="Payloads are a zero byte, a schema's id in four bytes and an Avro record: write that "
+        "as JSON. DIR has the schemas, as ID.avsc.",
+        rich_help_panel="Input",
+    ),
+]
+DateField = Annotated[
+    str | None,
+    typer.Option(
+        "--date-field",
+        metavar="PATH",
+        help="Date from this field of JSON or Avro payloads, such as .meta.ts. Default: the day of "
+        "the load.",
+        rich_help_panel="Input",
+    ),
+]
+DateRegex = Annotated[
+    str | None,
+    typer.Option(
+        "--date-regex",
+        metavar="RE",
+        help="Date from the first group of RE, searched for in payloads.",
+        rich_help_panel="Input",
+    ),
+]
+DateFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--date-format",
+        metavar="STR",
+        help="How that is written, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a number "
+        "since 1970.",
+        rich_help_panel="Input",
+    ),
+]
+Corrupt = Annotated[
+    Literal["fail", "skip"],
+    typer.Option(
+        "--corrupt",
+        help="What to do about messages that are damaged or cannot be decoded.",
+        rich_help_panel="Safety",
+    ),
+]
+
+
 @accepts(
     *OUTPUT,
     *CONNECTION,
@@ -71,7 +128,12 @@ From = Annotated[
         ExitStatus.UNREACHABLE,
         ExitStatus.REMOTE,
     ),
-    examples=("pylogctl pipeline load web --to /data/web --dry-run",),
+    examples=(
+        "pylogctl pipeline load web --to /data/web --dry-run",
+        "pylogctl pipeline load web orders --to /data/lake --date-field .ts",
+        "pylogctl pipeline load web --to /data/web --from @-2d",
+        "pylogctl pipeline load --path data --to /data/old --format json",
+    ),
 )
 def load(
     env: Environment,
@@ -84,6 +146,11 @@ def load(
     paths: Paths = None,
     start: From = None,
     until: Until = None,
+    avro_schemas: AvroSchemas = None,
+    date_field: DateField = None,
+    date_regex: DateRegex = None,
+    date_format: DateFormat = None,
+    corrupt: Corrupt = "fail",
     allow_data_loss: DataLoss = False,
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
 ) -> None:
@@ -92,27 +159,62 @@ def load(
     Data and offsets become visible together: a load that is killed leaves nothing behind, and the
     next one goes on where the last complete one ended.
     """
-    from pylogctl.spark_run import check_spark
-
     check_spark(env)
+    from broker.spark.dates import DateRule
+    from broker.spark.load import LoadRequest  # late: it takes PyArrow
+
     named = source_options(
         env, topics or [], include or [], paths or [], allow_data_loss=allow_data_loss
     )
-    options = bound_options(env, named, start, until)
-    if not env.settings.dry_run:
-        raise CliError(ExitStatus.UNSUPPORTED, "only --dry-run is possible")
-    _show_plan(env, options, to, {"group": group, "format": file_format}, rewinds=start is not None)
+    today = datetime.fromtimestamp(env.clock.time_ms() / 1000, UTC).date().isoformat()
+    request = LoadRequest(
+        output=to,
+        options=bound_options(env, named, start, until),
+        group=group,
+        file_format=file_format,
+        dates=DateRule(today, date_field, date_regex, date_format),
+        schemas=avro_schemas,
+        skips_corrupt=corrupt == "skip",
+        rewinds=start is not None,
+    )
+    if env.settings.dry_run:
+        _show_plan(env, request)
+    else:
+        _load(env, request, spark)
 
 
-def _show_plan(
-    env: Environment, options: dict[str, str], to: Path, layout: dict[str, str], *, rewinds: bool
-) -> None:
-    from broker.spark.load_plan import plan_load
-    from broker.spark.output import LoadOutput
-    from pylogctl.pipeline_documents import PLAN, load_plan_records
-    from pylogctl.render import render
+def _show_plan(env: Environment, request: LoadRequest) -> None:
+    from broker.spark.load import look_at_load
 
-    output = LoadOutput(to)
-    output.check_layout(layout)
-    plan = plan_load(options, output, rewinds=rewinds)
+    plan = look_at_load(request)
     render(env, PLAN, load_plan_records(plan))
+    _tell_of_plan(env, plan)
+
+
+def _load(env: Environment, request: LoadRequest, spark: SparkChoice) -> None:
+    from broker.spark.load import prepare_load
+
+    with prepare_load(request, clock=env.clock) as prepared:
+        plan = prepared.plan
+        _tell_of_plan(env, plan)
+        if plan.is_empty:
+            render(env, LOAD, [])
+            return
+        with open_spark(env, spark) as session, progress(env, "load", plan.size_bytes) as meter:
+            started_s = env.clock.monotonic_s()
+            manifest = prepared.run(session, in_parts(meter, plan.size_bytes))
+            elapsed_s = env.clock.monotonic_s() - started_s
+    render(env, LOAD, load_records(manifest))
+    env.flush()
+    for partition, gap in manifest.left_out:
+        env.warn(f"{partition}: {gap.text} ({gap.cause}, {gap.size_bytes} bytes from {gap.start})")
+    env.note(load_line(manifest, elapsed_s))
+
+
+def _tell_of_plan(env: Environment, plan: LoadPlan) -> None:
+    if plan.retiring:
+        first, last = plan.retiring[0], plan.retiring[-1]
+        which = f"load {first}" if first == last else f"loads {first} to {last}"
+        env.note(f"{which}: taken back, and loaded again")
+    for partition in plan.absent:
+        env.warn(f"{partition} was loaded before, and is not there now: left as it is")

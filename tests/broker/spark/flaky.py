@@ -18,7 +18,9 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from broker.spark.batch import BatchReader, settings_of
+from broker.spark.load_task import LoadSettings, TaskResult, load_range
 from broker.spark.options import parse_read_options, parse_write_options
+from broker.spark.plans import ReadTask
 from broker.spark.source import PylogDataSource
 from broker.spark.stream import StreamReader
 from broker.spark.writers import BatchWriter
@@ -88,3 +90,13 @@ def stall(batches: Iterator[pa.RecordBatch], directory: Path) -> Iterator[pa.Rec
             (directory / "stalled").touch()
             time.sleep(STALL_S)
         yield batch
+
+
+def flaky_load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
+    """Load a range, and fail after that in all but the last attempts."""
+    context = TaskContext.get()
+    assert context is not None
+    result = load_range(task, settings)
+    if context.attemptNumber() < FAILED_ATTEMPTS:
+        raise InjectedError(f"attempt {context.attemptNumber()} of {context.partitionId()}")
+    return result

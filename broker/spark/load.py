@@ -1,0 +1,253 @@
+"""Loads: topics into files, each message once.
+
+    request = LoadRequest(Path("/data/lake"), {"zk": "localhost:2181", "subscribe": "web"})
+    manifest = run_load(spark, request)
+    spark.read.parquet("/data/lake/loads")
+
+Each run adds what came since the last one. The offsets are in the output itself, and become visible
+together with the data: see `output`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.clock import Clock, SystemClock
+from broker.errors import ConfigError, LogCorruptError
+from broker.spark.avro import SchemaRegistry
+from broker.spark.dates import DateRule
+from broker.spark.jobs import OnProgress, run_tasks
+from broker.spark.load_files import FileFormat
+from broker.spark.load_plan import LoadPlan, plan_load
+from broker.spark.load_task import LoadSettings, TaskResult, load_range
+from broker.spark.manifest import LeftOut, Manifest, PartitionLoad, joined
+from broker.spark.options import parse_read_options
+from broker.spark.output import LoadOutput
+from broker.spark.ranges import ByteRange
+from broker.spark.report import Cause, Omission
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def _today() -> DateRule:
+    return DateRule(datetime.now(UTC).date().isoformat())
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRequest:
+    """What to load, and how.
+
+    Attributes:
+        output: directory of the loads, on a file system that all of Spark sees.
+        options: of the data source, such as `{"brokers": "localhost:9092", "subscribe": "web"}`;
+            a start counts for partitions that no load has yet.
+        group: whose loads these are; a directory is one group's.
+        file_format: `parquet` and `json` have offsets beside each value, `text` has a line for
+            each value.
+        dates: tells the day of a message; by default it is that of the load.
+        schemas: directory with `<id>.avsc` for Avro payloads, which become JSON; None for payloads
+            that stay as they are.
+        skips_corrupt: leave out messages that are damaged or cannot be decoded, and count them.
+        rewinds: take back loads that have anything behind the start in the options, and load it
+            again.
+    """
+
+    output: Path
+    options: Mapping[str, str]
+    group: str = "load"
+    file_format: FileFormat = "parquet"
+    dates: DateRule = field(default_factory=_today)
+    schemas: Path | None = None
+    skips_corrupt: bool = False
+    rewinds: bool = False
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """Return what all loads of one output have in common."""
+        return {
+            "group": self.group,
+            "format": self.file_format,
+            "payload": "bytes" if self.schemas is None else "avro",
+            "date": self.dates.text,
+        }
+
+
+def run_load(
+    spark: SparkSession, request: LoadRequest, on_progress: OnProgress | None = None
+) -> Manifest | None:
+    """Load what was not loaded yet.
+
+    Args:
+        spark: any session.
+        request: what, and how.
+        on_progress: told which part is done.
+
+    Returns:
+        What was loaded, None if there was nothing.
+
+    Raises:
+        ConfigError: the request makes no sense.
+        OutputConflictError: the output is in use, or of another kind.
+        DataLossError: what is to be loaded is gone.
+        BrokerError: a broker fails, or a message is corrupt.
+    """
+    with prepare_load(request) as prepared:
+        return None if prepared.plan.is_empty else prepared.run(spark, on_progress)
+
+
+def look_at_load(request: LoadRequest) -> LoadPlan:
+    """Return what a load would do now, and do nothing.
+
+    Raises:
+        BrokerError: as for `run_load`.
+    """
+    output = _checked_output(request)
+    return plan_load(request.options, output, rewinds=request.rewinds)
+
+
+@contextmanager
+def prepare_load(request: LoadRequest, *, clock: Clock | None = None) -> Iterator[PreparedLoad]:
+    """Plan a load, and keep other loads away from its output for as long as the block lasts.
+
+    Needs no Spark: what is wrong with a request shows before that is started.
+
+    Args:
+        request: what to load, and how.
+        clock: tells when the load starts and ends.
+
+    Raises:
+        BrokerError: as for `run_load`.
+    """
+    output = _checked_output(request)
+    with output.locked():
+        output.check_layout(request.layout)  # what another load did until now
+        plan = plan_load(request.options, output, rewinds=request.rewinds)
+        yield PreparedLoad(request, output, plan, clock or SystemClock())
+
+
+def _checked_output(request: LoadRequest) -> LoadOutput:
+    if request.file_format not in ("parquet", "json", "text"):
+        raise ConfigError(f"no format '{request.file_format}'; valid: parquet, json, text")
+    if request.schemas is not None:
+        SchemaRegistry(request.schemas)
+    output = LoadOutput(request.output)
+    output.check_layout(request.layout)
+    return output
+
+
+class PreparedLoad:
+    """A load that is planned and may run, once.
+
+    Args:
+        request: what was asked for.
+        output: where it goes; the lock is held.
+        plan: what it does.
+        clock: tells when it starts and ends.
+    """
+
+    def __init__(
+        self, request: LoadRequest, output: LoadOutput, plan: LoadPlan, clock: Clock
+    ) -> None:
+        self.plan = plan
+        self._request = request
+        self._output = output
+        self._clock = clock
+
+    def run(self, spark: SparkSession, on_progress: OnProgress | None = None) -> Manifest:
+        """Load what is planned, and commit it.
+
+        Args:
+            spark: any session.
+            on_progress: told which part is done.
+
+        Raises:
+            LogCorruptError: what was written is not all of what was planned; nothing is committed.
+            Py4JJavaError: a task failed; `failures.cause_of` says why. Nothing is committed.
+        """
+        started_ms = self._clock.time_ms()
+        staged = self._output.stage()
+        try:
+            work = partial(load_range, settings=self._settings(staged))
+            results = run_tasks(spark, work, self.plan.read.tasks, on_progress)
+            manifest = self._manifest(results, started_ms)
+            self._output.commit(staged, manifest, self.plan.retiring)
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)  # else the next load does it
+            raise
+        return manifest
+
+    def _settings(self, staged: Path) -> LoadSettings:
+        options = parse_read_options(self._request.options, is_stream=False)
+        schemas = self._request.schemas
+        return LoadSettings(
+            directory=staged,
+            file_format=self._request.file_format,
+            dates=self._request.dates,
+            schemas=None if schemas is None else schemas.absolute(),
+            skips_corrupt=self._request.skips_corrupt,
+            fail_on_data_loss=options.fail_on_data_loss,
+            fetch_bytes=options.fetch_bytes,
+        )
+
+    def _manifest(self, results: list[TaskResult], started_ms: int) -> Manifest:
+        return Manifest(
+            number=self.plan.number,
+            layout=self._request.layout,
+            started_ms=started_ms,
+            finished_ms=self._clock.time_ms(),
+            partitions=account(self.plan, [one.part for one in results]),
+            offsets=self.plan.offsets(),
+            files=tuple(file for one in results for file in one.files),
+        )
+
+
+def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, ...]:
+    """Return what a load has of each partition, and check that this is what was planned.
+
+    Args:
+        plan: of the load.
+        parts: what its tasks have loaded.
+
+    Raises:
+        LogCorruptError: a part is missing, or there twice.
+    """
+    ranges = {one.partition: one for one in plan.read.ranges}
+    notes: dict[ByteRange, list[LeftOut]] = {}
+    bridges = []
+    for omission in plan.read.omissions:
+        planned = ranges[omission.partition]
+        if omission.cause is not Cause.LOST:
+            continue  # the beginning of a message: it is loaded once all of it is there
+        if omission.start < omission.end <= planned.end:
+            bridges.append(_bridge(omission))
+        else:
+            notes.setdefault(planned, []).append(_left_out(omission))
+    loads = {one.partition: one for one in joined([*parts, *bridges])}
+    for partition, planned in ranges.items():
+        found = loads.get(partition) or PartitionLoad(partition, planned.start, planned.start)
+        if found.end != planned.end or found.start > planned.start:
+            raise LogCorruptError(
+                f"{partition}: {found.start} to {found.end} was loaded, "
+                f"and {planned.start} to {planned.end} was to be; nothing is committed"
+            )
+        if planned in notes:
+            left_out = (*notes[planned], *found.left_out)
+            loads[partition] = replace(found, left_out=left_out)
+    return tuple(loads[key] for key in sorted(loads))
+
+
+def _bridge(omission: Omission) -> PartitionLoad:
+    left_out = (_left_out(omission),)
+    return PartitionLoad(omission.partition, omission.start, omission.end, left_out=left_out)
+
+
+def _left_out(omission: Omission) -> LeftOut:
+    return LeftOut(omission.cause.value, omission.start, omission.end, omission.text)

@@ -1,0 +1,136 @@
+"""`pipeline load` as a command: what is wrong shows before Spark is started."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.server.lifecycle import Broker
+from pylogctl.exit_status import ExitStatus
+from tests.broker.spark.conftest import publish
+from tests.pylogctl.conftest import Invoke
+
+pytest.importorskip("pyspark")
+
+Load = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def load(invoke: Invoke, running_broker: Broker, tmp_path: Path) -> Load:
+    """Run `pipeline load`; returns status, stdout and stderr."""
+
+    def run(*args: str, dry: bool = True) -> tuple[int, str, str]:
+        where = ("--broker", f"127.0.0.1:{running_broker.port}", "--to", str(tmp_path / "lake"))
+        result = invoke("pipeline", "load", *where, *args, *(("--dry-run",) if dry else ()))
+        return result.status, result.text, result.stderr
+
+    return run
+
+
+def test_plan_when_dry_then_shows_ranges_and_makes_nothing(
+    load: Load, running_broker: Broker, tmp_path: Path
+) -> None:
+    publish(running_broker, "events", [b"0000"] * 50)
+
+    status, text, _ = load("events", "--output", "csv", "--columns", "topic,start,end,tasks")
+
+    assert (status, text.split()) == (0, ["topic,start,end,tasks", "events,0,700,1"])
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "start", "end"),
+    [
+        (("--from", "28"), "28", "700"),
+        (("--from", "-2", "--until", "end"), "672", "700"),
+        (("--until", "0-0=140"), "0", "140"),
+        (("--from", "+56B", "--until", "~141"), "56", "154"),
+        (("--from", "start", "--until", "@2001-01-01"), "0", "0"),
+    ],
+)
+def test_plan_when_bounds_are_given_then_they_are_those_of_consume(
+    load: Load, running_broker: Broker, bounds: tuple[str, ...], start: str, end: str
+) -> None:
+    publish(running_broker, "events", [b"0000"] * 50)
+
+    status, text, _ = load("events", *bounds, "--output", "csv", "--columns", "start,end")
+
+    assert (status, text.split()[1:]) == (0, [f"{start},{end}"])
+
+
+def test_load_when_there_is_nothing_then_spark_is_not_started(
+    load: Load, running_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pylogctl.commands.pipeline_load.open_spark", None)
+    publish(running_broker, "events", [b"x"])
+
+    assert load("events", "--until", "start", dry=False)[:1] == (0,)
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "words"),
+    [
+        ((), ExitStatus.USAGE, "name topics, or give --include"),
+        (("a", "--include", "b"), ExitStatus.USAGE, "either name topics or give --include"),
+        (("nothing",), ExitStatus.NOT_FOUND, "topic 'nothing' not found"),
+        (("events", "--path", "x"), ExitStatus.USAGE, "--path reads files"),
+        (("events", "--from", "5"), ExitStatus.USAGE, "5 is not a message boundary"),
+        (("events", "--from", "0:14"), ExitStatus.USAGE, "names no single point"),
+        (("events", "--from", "stored"), ExitStatus.USAGE, "needs a consumer group"),
+        (("events", "--date-regex", "("), ExitStatus.CONFIG, "is no regular expression"),
+        (("events", "--avro-schemas", "none"), ExitStatus.CONFIG, "is no directory of schemas"),
+    ],
+)
+def test_load_when_something_is_wrong_then_says_so_in_a_line(
+    load: Load, running_broker: Broker, args: tuple[str, ...], status: ExitStatus, words: str
+) -> None:
+    publish(running_broker, "events", [b"0000"] * 5)
+
+    found, _, stderr = load(*args, dry=False)
+
+    assert found == status
+    assert words in stderr.splitlines()[0]
+
+
+def test_load_when_the_directory_has_something_else_then_is_a_conflict(
+    load: Load, running_broker: Broker, tmp_path: Path
+) -> None:
+    publish(running_broker, "events", [b"x"])
+    (tmp_path / "lake" / "loads" / "load=0000000001").mkdir(parents=True)
+
+    status, _, stderr = load("events")
+
+    assert status == ExitStatus.CONFLICT
+    assert "load=0000000001 has no _offsets.json: it is no load" in stderr
+
+
+@pytest.mark.parametrize(("package", "name"), [("pyspark", "PySpark"), ("pyarrow", "PyArrow")])
+def test_load_when_a_package_is_missing_then_says_how_to_install_it(
+    load: Load, monkeypatch: pytest.MonkeyPatch, package: str, name: str
+) -> None:
+    def find(wanted: str) -> object:
+        return None if wanted == package else importlib.util.find_spec(wanted)
+
+    monkeypatch.setattr("broker.spark.requirements.find_spec", find)
+
+    status, _, stderr = load("events")
+
+    assert status == ExitStatus.CONFIG
+    assert stderr == f"error: {name} is not installed; try: pip install 'pylogctl[spark]'\n"
+
+
+def test_files_when_given_by_path_then_are_planned(
+    invoke: Invoke, tmp_path: Path, running_broker: Broker
+) -> None:
+    publish(running_broker, "events", [b"0000"] * 50)
+    data = str(running_broker.config.data_dir)
+    to = ("--to", str(tmp_path / "lake"), "--dry-run")
+
+    result = invoke("pipeline", "load", "--path", data, *to, "--output", "csv")
+    refused = invoke("pipeline", "load", "--path", data, *to, "--from", "-5")
+
+    assert "events,0-0,0,700" in result.text
+    assert refused.status == ExitStatus.USAGE
