@@ -10,7 +10,7 @@ import time
 from typing import TYPE_CHECKING
 
 from broker.errors import BrokerError, InvalidMessageError
-from broker.protocol.codec import Fault, decode_delimited, scan
+from broker.protocol.codec import Fault, count_delimiters, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
 from broker.topic import TopicPartition
 from pylogctl.consume_plan import OnCorrupt, Plan
@@ -148,7 +148,7 @@ class Consumption:
             return
         limit = -1 if plan.max_messages is None else plan.max_messages - self.message_count
         found = decode_delimited(stretch.view, plan.delimiter, limit)
-        if plan.delimiter and found.text.count(plan.delimiter) != found.message_count:
+        if plan.delimiter and count_delimiters(found.text, plan.delimiter) != found.message_count:
             good = stretch._replace(view=stretch.view[: found.valid_bytes])
             self._tell_delimiter_inside(good, plan.delimiter)
         self._write_text(found.text, plan.delimiter)

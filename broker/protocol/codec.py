@@ -27,6 +27,7 @@ from broker.protocol.codec_types import (
 if IS_COMPILED:
     from broker.protocol.codec_compiled import (
         boundaries,
+        count_delimiters,
         count_unfolded,
         decode,
         decode_columns,
@@ -39,6 +40,7 @@ if IS_COMPILED:
 else:
     from broker.protocol.codec_python import (
         boundaries,
+        count_delimiters,
         count_unfolded,
         decode,
         decode_columns,
@@ -65,6 +67,7 @@ __all__ = [
     "OversizePieceError",
     "Scan",
     "boundaries",
+    "count_delimiters",
     "count_unfolded",
     "decode",
     "decode_columns",

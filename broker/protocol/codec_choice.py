@@ -8,7 +8,7 @@ from broker.errors import ConfigError
 
 VARIABLE = "PYLOGCTL_CODEC"
 """The environment variable that forces a twin: `python` or `compiled`."""
-_INTERFACE = 1
+_INTERFACE = 2
 """What the compiled twin must say of itself; it may stem from an older build in this folder."""
 
 

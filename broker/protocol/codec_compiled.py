@@ -24,6 +24,7 @@ from broker.protocol.unfolding import count_with, unfold_with
 
 __all__ = [
     "boundaries",
+    "count_delimiters",
     "count_unfolded",
     "decode",
     "decode_columns",
@@ -67,6 +68,13 @@ def decode_columns(
 ) -> Columns:
     """Return the messages of a message set as columns for Arrow; see `codec_python`."""
     return _codec.decode_columns(buffer, base_offset, crc_check, max_value_bytes, _open)
+
+
+def count_delimiters(text: Buffer, delimiter: bytes) -> int:
+    """Return how often a delimiter is in a text; see `codec_python`."""
+    if len(delimiter) == 1:
+        return _codec.count_byte(text, delimiter[0])
+    return bytes(text).count(delimiter)
 
 
 def unfold(codec: Codec, payload: Buffer) -> list[bytes]:

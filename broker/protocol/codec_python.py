@@ -347,6 +347,16 @@ def payloads(buffer: Buffer, open_: Opener) -> tuple[list[bytes], int, Fault]:
     return found, position, Fault.NONE
 
 
+def count_delimiters(text: Buffer, delimiter: bytes) -> int:
+    """Return how often a delimiter is in a text, occurrences that overlap counted once.
+
+    Args:
+        text: any bytes.
+        delimiter: at least one byte.
+    """
+    return bytes(text).count(delimiter)
+
+
 def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
     """Return the payloads inside a wrapper, whatever wrappers it holds in turn.
 

@@ -69,6 +69,7 @@ def _compare_reading(twins: Twins, random: Random) -> None:
         lambda twin: twin.boundaries(data),
         lambda twin: twin.decode(data, base_offset),
         lambda twin: twin.decode_delimited(data, delimiter, limit),
+        lambda twin: twin.count_delimiters(bytes(data), delimiter or b"x"),
     )
     for call in calls:
         assert_alike(twins, call)

@@ -52,5 +52,6 @@ PyObject *codec_decode(PyObject *module, PyObject *args);
 PyObject *codec_payloads(PyObject *module, PyObject *args);
 PyObject *codec_decode_delimited(PyObject *module, PyObject *args);
 PyObject *codec_decode_columns(PyObject *module, PyObject *args);
+PyObject *codec_count_byte(PyObject *module, PyObject *args);
 
 #endif

@@ -65,6 +65,7 @@ def test_set_when_at_the_end_of_memory_then_is_read_no_further(
     assert compiled.decode_delimited(buffer, delimiter) == compiled.decode_delimited(
         data, delimiter
     )
+    assert compiled.count_delimiters(buffer, b"e") == compiled.count_delimiters(data, b"e")
     for check in CrcCheck:
         columns = compiled.decode_columns(data, 0, crc_check=check)
         assert compiled.decode_columns(buffer, 0, crc_check=check) == columns

@@ -45,6 +45,15 @@ def test_text_when_encoded_and_decoded_then_is_what_was_consumed(
     assert (decoded.valid_bytes, decoded.fault) == (len(encoded.message_set), Fault.NONE)
 
 
+@given(st.integers(0, 40_000), st.binary(max_size=200), DELIMITERS)
+def test_text_when_delimiters_are_counted_then_as_many_as_pieces_less_one(
+    twin: Twin, size: int, pattern: bytes, delimiter: bytes
+) -> None:
+    text = (pattern * (size // max(len(pattern), 1) + 1))[:size]
+
+    assert twin.count_delimiters(text, delimiter) == len(text.split(delimiter)) - 1
+
+
 @given(TEXTS, DELIMITERS)
 def test_text_when_encoded_then_rest_holds_no_delimiter(
     twin: Twin, text: bytes, delimiter: bytes
