@@ -16,6 +16,10 @@ class ConfigError(BrokerError):
     """A setting is unknown, malformed or out of range, or the environment lacks something."""
 
 
+class QueryError(BrokerError):
+    """What a job was asked for cannot be: SQL, a column, a pattern, or a stream without bounds."""
+
+
 class ProtocolError(BrokerError):
     """Bytes from a peer do not parse; the connection they came on is of no further use."""
 

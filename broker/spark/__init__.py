@@ -9,6 +9,10 @@ Nothing of the library imports this package, and it needs the extra `spark`. Sta
     | load       | `run_load`: topics into files, each message once                               |
     | source     | `PylogDataSource`, the class that Spark knows                                  |
     | schema     | the columns                                                                    |
+    | queries    | SQL on topics, as text or as the columns of their JSON                          |
+    | extraction | `events`: key and time out of payloads, by fields of JSON or a pattern         |
+    | windows    | counts of events per key: tumbling, sliding, sessions                          |
+    | joins      | events of two topics, or of a topic with a table                               |
     | options    | the options below, parsed                                                      |
 
 Options of a read; they mean what those of Spark's Kafka source mean, except that an offset is a

@@ -1,0 +1,142 @@
+"""Keys and times out of payloads, and formats of times."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker.client.audit import json_time
+from broker.errors import QueryError
+from broker.spark.extraction import EventFields, events
+from broker.spark.time_formats import parse_time_format
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MOMENT_MS = 1_133_671_664_000  # 2005-12-04T04:47:44Z
+
+
+def found(
+    spark: SparkSession, payloads: list[bytes], fields: EventFields
+) -> list[tuple[object, ...]]:
+    """Return key, time in milliseconds, and text."""
+    messages = spark.createDataFrame([(bytearray(one),) for one in payloads], "value binary")
+    rows = events(messages, fields).selectExpr("key", "unix_millis(time)", "text").collect()
+    return [tuple(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("%Y-%m-%d %H:%M:%S", "yyyy-M-d H:m:s"),
+        ("%Y%m%dT%H%M%S", "yyyyMMdd'T'HHmmss"),
+        ("%d/%b/%Y:%H:%M:%S %z", "d/MMM/yyyy:H:m:s [XXX][XX][X]"),
+        ("%F %T,%f", "yyyy-M-d H:m:s,SSSSSS"),
+        ("%b  %e o'clock %I%p %%", "MMM d 'o''clock' hha '%'".replace("'%'", "%")),
+    ],
+)
+def test_time_format_when_known_then_is_translated(text: str, expected: str) -> None:
+    assert parse_time_format(text).pattern == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("%a %b %d", "leave the weekday out"),
+        ("%Y-%Q", "unknown '%Q'"),
+        ("%Y-%", "unknown '%'"),
+        ("yyyy-MM-dd", "no time format: 'yyyy-MM-dd'"),
+    ],
+)
+def test_time_format_when_not_possible_then_says_what(text: str, message: str) -> None:
+    with pytest.raises(QueryError, match=message):
+        parse_time_format(text)
+
+
+def test_time_zone_when_unknown_then_is_refused() -> None:
+    with pytest.raises(QueryError, match="no time zone 'Mars/Base'"):
+        parse_time_format(zone="Mars/Base")
+
+
+@pytest.mark.spark
+def test_json_times_when_of_any_kind_then_are_as_the_audit_reads_them(spark: SparkSession) -> None:
+    times = [
+        MOMENT_MS, MOMENT_MS / 1000, MOMENT_MS / 1000 + 0.25, str(MOMENT_MS // 1000 * 1000),
+        "2005-12-04T04:47:44Z", "2005-12-04 04:47:44", "2005-12-04T05:47:44.5+01:00",
+        "2005-12-04", "yesterday", None, True,
+    ]  # fmt: skip
+    payloads = [json.dumps({"meta": {"ts": time}, "user": "ada"}).encode() for time in times]
+    time_of = json_time(".meta.ts")
+    expected = [
+        None if isinstance(t, bool) else time_of(p) for t, p in zip(times, payloads, strict=True)
+    ]
+    expected[3] = MOMENT_MS  # digits in quotes are a number here
+
+    rows = found(spark, payloads, EventFields(key_field=".user", time_field=".meta.ts"))
+
+    assert [row[1] for row in rows] == expected
+    assert {row[0] for row in rows} == {"ada"}
+
+
+@pytest.mark.spark
+def test_json_when_payloads_are_none_then_key_and_time_are_null(spark: SparkSession) -> None:
+    rows = found(spark, [b"no json", b"{}", b"a\xffb"], EventFields("user", "ts"))
+
+    assert rows == [(None, None, "no json"), (None, None, "{}"), (None, None, "a�b")]
+
+
+@pytest.mark.spark
+def test_pattern_when_groups_are_named_in_either_spelling_then_both_work(
+    spark: SparkSession,
+) -> None:
+    lines = [
+        b"[Sun Dec  4 04:47:44 2005] [error] no",
+        b"[Mon Dec 05 23:59:59 2005] [notice] ok",
+        b"x",
+    ]
+    form = parse_time_format("%b %d %H:%M:%S %Y")
+    python = r"^\[\w+ (?P<time>[^]]+)\] \[(?P<key>\w+)\]"
+
+    rows = found(spark, lines, EventFields(pattern=python, time_format=form))
+    same = found(spark, lines, EventFields(pattern=python.replace("(?P<", "(?<"), time_format=form))
+
+    assert [row[:2] for row in rows] == [
+        ("error", MOMENT_MS), ("notice", MOMENT_MS + 155_535_000), (None, None),
+    ]  # fmt: skip
+    assert same == rows
+
+
+@pytest.mark.spark
+def test_times_when_without_year_and_zone_then_take_those_given(spark: SparkSession) -> None:
+    form = parse_time_format("%b %d %H:%M:%S", "Europe/Paris")
+    pattern = r"^(?P<time>\w+ +\d+ [\d:]+)"
+
+    given = found(
+        spark, [b"Dec 4 05:47:44 x"], EventFields(pattern=pattern, time_format=form, year=2005)
+    )
+    present = found(spark, [b"Dec 4 05:47:44 x"], EventFields(pattern=pattern, time_format=form))
+
+    assert given[0][1] == MOMENT_MS
+    year = datetime.now(UTC).year
+    assert present[0][1] == datetime(year, 12, 4, 4, 47, 44, tzinfo=UTC).timestamp() * 1000
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (EventFields(pattern="("), r"'\(' is no regular expression: missing \)"),
+        (EventFields(pattern="(?P<user>x)"), "no group named key or time"),
+        (EventFields(key_field=".a..b"), r"no path of a JSON field: '.a..b'"),
+        (EventFields(time_field=""), "no path of a JSON field: ''"),
+        (EventFields(key_field="a", pattern="(?P<key>x)"), "cannot be used together"),
+    ],
+)
+@pytest.mark.spark
+def test_fields_when_malformed_then_say_what_is_wrong(
+    spark: SparkSession, fields: EventFields, message: str
+) -> None:
+    with pytest.raises(QueryError, match=message):
+        found(spark, [], fields)
