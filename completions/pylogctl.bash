@@ -192,13 +192,25 @@ __pylogctl_tables() {
         options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset --include --exclude --tier --reference --time-field --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline')
-        commands='load' words=''
+        commands='load sql window join' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
         options='--to --format --group --include --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --allow-data-loss --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--to --format --group --include --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+    'pylogctl pipeline sql')
+        commands='' words=''
+        options='-t --topic --path --from --until --json --schema --allow-data-loss --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic --path --from --until --schema --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl pipeline window')
+        commands='' words='@topic'
+        options='--size --slide --session --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--size --slide --session --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --checkpoint --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl pipeline join')
+        commands='' words='@topic'
+        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --checkpoint --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume simple e2e compare report' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -566,6 +578,56 @@ __pylogctl_values() {
     'pylogctl pipeline load --progress') words='auto always never' ;;
     'pylogctl pipeline load --log-format') words='text json' ;;
     'pylogctl pipeline load --color') words='auto always never' ;;
+    'pylogctl pipeline sql -t' | 'pylogctl pipeline sql --topic') words='@topic' ;;
+    'pylogctl pipeline sql --path') words='@zk-path' ;;
+    'pylogctl pipeline sql --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline sql --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline sql --into') words='@file' ;;
+    'pylogctl pipeline sql --to-topic') words='@topic' ;;
+    'pylogctl pipeline sql --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl pipeline sql --log-file') words='@file' ;;
+    'pylogctl pipeline sql --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline sql --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline sql --log-format') words='text json' ;;
+    'pylogctl pipeline sql --color') words='auto always never' ;;
+    'pylogctl pipeline window --size') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline window --slide') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline window --session') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline window --key-field') words='@zk-path' ;;
+    'pylogctl pipeline window --time-field') words='@zk-path' ;;
+    'pylogctl pipeline window --path') words='@zk-path' ;;
+    'pylogctl pipeline window --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline window --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline window --checkpoint') words='@dir' ;;
+    'pylogctl pipeline window --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline window --into') words='@file' ;;
+    'pylogctl pipeline window --to-topic') words='@topic' ;;
+    'pylogctl pipeline window --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl pipeline window --log-file') words='@file' ;;
+    'pylogctl pipeline window --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline window --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline window --log-format') words='text json' ;;
+    'pylogctl pipeline window --color') words='auto always never' ;;
+    'pylogctl pipeline join --table') words='@file' ;;
+    'pylogctl pipeline join --key-field') words='@zk-path' ;;
+    'pylogctl pipeline join --time-field') words='@zk-path' ;;
+    'pylogctl pipeline join --other-key-field') words='@zk-path' ;;
+    'pylogctl pipeline join --other-time-field') words='@zk-path' ;;
+    'pylogctl pipeline join --within') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline join --how') words='inner left' ;;
+    'pylogctl pipeline join --path') words='@zk-path' ;;
+    'pylogctl pipeline join --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline join --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline join --checkpoint') words='@dir' ;;
+    'pylogctl pipeline join --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline join --into') words='@file' ;;
+    'pylogctl pipeline join --to-topic') words='@topic' ;;
+    'pylogctl pipeline join --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl pipeline join --log-file') words='@file' ;;
+    'pylogctl pipeline join --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline join --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline join --log-format') words='text json' ;;
+    'pylogctl pipeline join --color') words='auto always never' ;;
     'pylogctl perf --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl perf --log-format') words='text json' ;;
     'pylogctl perf --color') words='auto always never' ;;

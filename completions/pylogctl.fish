@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --confirm --at --payload --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --wait --jobs --max-errors --engine --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --messages --duration --size --payload-file --batch --acks --threads --warmup --save --fail-below --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --confirm --at --payload --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --wait --jobs --max-errors --engine --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --schema --into --to-topic --size --slide --session --key-field --pattern --time-format --time-zone --year --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline sql' ' pipeline window' ' pipeline join' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -1070,6 +1070,9 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-color -d 'Sam
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a load -d 'Load topics into files: what was not loaded yet, each message once'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a sql -d 'Query topics with SQL'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a window -d 'Count messages per key in windows of their own time'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a join -d 'Join messages of a topic with those of another one, or with a table'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s Z -l zookeeper -d 'Registry' -r
@@ -1126,6 +1129,116 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l color -d 'Colo
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s t -l topic -d 'Topic to have as a view of its name (repeatable)' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json -d 'Payloads are JSON objects: have their fields as columns, as they are in the first 10000 messages'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l schema -d 'Payloads are JSON objects with these fields, such as '\''id BIGINT, user STRING'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l size -d 'Length of a window' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l slide -d 'Sliding windows: how far each starts behind the one before' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l session -d 'Instead of --size: sessions, which end when a key is quiet for so long' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l key-field -d 'Field of JSON messages that has the key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-field -d 'Field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l pattern -d 'Instead of fields: a regular expression with groups named key and time' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-format -d 'How times are written, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-zone -d 'Zone of times that name none, such as Europe/Paris' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l year -d 'Year of times that name none' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l stream -d 'Run on as messages come, until stopped'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Where a stream keeps what is done; started again it goes on there' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s e -l exit-at-end -d 'Stop when everything that is there at the start is done'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l watermark -d 'How far behind the newest time an event may come and still count' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table -d 'Instead of another topic: a table to join with, .parquet, .json or .csv' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-column -d 'Column of the table that has the key' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l key-field -d 'Field of JSON messages that has the key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-field -d 'Field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l pattern -d 'Instead of fields: a regular expression with groups named key and time' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-format -d 'How times are written, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-zone -d 'Zone of times that name none, such as Europe/Paris' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l year -d 'Year of times that name none' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-key-field -d 'Field with the key in the other topic' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-time-field -d 'Field with the time in the other topic' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-pattern -d 'Regular expression for the other topic' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l within -d 'How far apart in time two events may be that belong together' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l how -d 'Leave out messages that nothing belongs to (inner), or keep them (left)' -r -a 'inner left'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l stream -d 'Run on as messages come, until stopped'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Where a stream keeps what is done; started again it goes on there' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s e -l exit-at-end -d 'Stop when everything that is there at the start is done'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l watermark -d 'How far behind the newest time an event may come and still count' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a produce -d 'Send messages as fast as possible and measure it'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a consume -d 'Read messages as fast as possible, decode every one, and measure it'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a simple -d 'Read one partition as Kafka 0.7'\''s simple consumer does, and measure it'

@@ -36,6 +36,7 @@ class _Rule(NamedTuple):
 _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.BrokerError: _Rule(ExitStatus.FAILED, "FAILED"),
     library.ConfigError: _Rule(ExitStatus.CONFIG, "CONFIG"),
+    library.QueryError: _Rule(ExitStatus.USAGE, "QUERY"),
     library.ProtocolError: _Rule(ExitStatus.REMOTE, "PROTOCOL"),
     library.LogCorruptError: _Rule(
         ExitStatus.CORRUPT, "LOG_CORRUPT", "try: pylogctl log verify FILE"

@@ -88,10 +88,8 @@ def source_options(
         if env.settings.brokers or env.settings.zookeeper:
             raise UsageError("--path reads files; it cannot be used with --broker or --zookeeper")
         options["paths"] = json.dumps([str(path) for path in paths])
-    elif env.settings.brokers:
-        options["brokers"] = ",".join(env.settings.brokers)
     else:
-        options["zk"] = env.zookeeper
+        options |= cluster_options(env)
     if topics:
         options["subscribe"] = ",".join(topics)
     elif include:
@@ -101,6 +99,13 @@ def source_options(
     if allow_data_loss:
         options["failOnDataLoss"] = "false"
     return options
+
+
+def cluster_options(env: Environment) -> dict[str, str]:
+    """Return the option of the data source that names the cluster."""
+    if env.settings.brokers:
+        return {"brokers": ",".join(env.settings.brokers)}
+    return {"zk": env.zookeeper}
 
 
 def bound_options(

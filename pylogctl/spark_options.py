@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pylogctl.options import OptionGroup, shared_option
@@ -16,6 +16,10 @@ class SparkChoice:
     driver_memory: str | None = None
     spark_conf: list[str] | None = None
     log_file: Path | None = None
+
+    def with_conf(self, *texts: str) -> SparkChoice:
+        """Return the same with settings of a command's own, which those of the user go before."""
+        return replace(self, spark_conf=[*texts, *(self.spark_conf or ())])
 
 
 DEFAULT_SPARK = SparkChoice()

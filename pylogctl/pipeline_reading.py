@@ -1,0 +1,74 @@
+"""What a pipeline command reads, planned before Spark is started: topics, ranges, what is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.errors import TopicNotFoundError
+from broker.spark.frames import frozen, plan_messages
+from broker.spark.plans import ReadPlan
+from pylogctl.context import Environment
+from pylogctl.pipeline_input import bound_options, source_options
+
+
+class Reading(NamedTuple):
+    """Options of the data source, and what they meant when they were looked at."""
+
+    options: dict[str, str]
+    plan: ReadPlan
+
+    @property
+    def topics(self) -> list[str]:
+        """Return the topics there are, by name."""
+        return sorted({one.partition.topic for one in self.plan.ranges})
+
+    def of_batch(self, topic: str | None = None) -> dict[str, str]:
+        """Return options that read exactly what was planned.
+
+        Args:
+            topic: of this topic only.
+        """
+        ranges = [one for one in self.plan.ranges if topic in (None, one.partition.topic)]
+        return frozen(self.options, replace(self.plan, ranges=tuple(ranges)))
+
+    def of_stream(self) -> dict[str, str]:
+        """Return options of a stream that starts where the batch does."""
+        return {"startingOffsets": "earliest", **self.options}
+
+
+def plan_reading(
+    env: Environment,
+    topics: Sequence[str],
+    paths: Sequence[Path] = (),
+    *,
+    start: str | None = None,
+    until: str | None = None,
+    allow_data_loss: bool = False,
+) -> Reading:
+    """Return what is to be read; what is lost of it is told.
+
+    Args:
+        env: says where brokers or registry are.
+        topics: must exist.
+        paths: segment files instead of brokers.
+        start: where to start, in the offset grammar; None for the start.
+        until: where to end, likewise; None for the end.
+        allow_data_loss: whether messages that are gone are no error.
+
+    Raises:
+        UsageError: an option is malformed, or not possible here.
+        BrokerError: a topic does not exist, messages are gone, or a broker does not answer.
+    """
+    named = source_options(env, topics, (), paths, allow_data_loss=allow_data_loss)
+    options = bound_options(env, named, start, until)
+    plan = plan_messages(options)
+    there = {one.partition.topic for one in plan.ranges}
+    for topic in topics:
+        if topic not in there:
+            raise TopicNotFoundError(f"topic '{topic}' is not in these files")
+    for omission in plan.omissions:
+        env.warn(omission.message)
+    return Reading(options, plan)
