@@ -77,18 +77,19 @@ def looks_like_entry(fd: int, position: int, end: int) -> bool:
     return following is None or _is_sane(following)
 
 
-def find_entry(fd: int, position: int, end: int) -> int | None:
+def find_entry(fd: int, position: int, end: int, *, search_end: int | None = None) -> int | None:
     """Return where the next whole entry with a good CRC starts.
 
     Args:
         fd: the file.
         position: where to start looking.
         end: the end of the file.
+        search_end: where to stop looking; the end of the file if None.
 
     Returns:
         A position, or None when there is none up to the end.
     """
-    while position < end:
+    while position < (end if search_end is None else search_end):
         window = os.pread(fd, min(_WINDOW_BYTES, end - position), position)
         for found in _CANDIDATE.finditer(window):
             candidate = position + found.start()

@@ -91,6 +91,46 @@ def verify_segment(
     return _Verification(path, deep, max_problems, engine, progress or _ignore).run()
 
 
+@dataclass(frozen=True, slots=True)
+class PieceReport:
+    """What was found in a part of a file.
+
+    Attributes:
+        start: of the first entry that is thought to start there; the end of the part if none is.
+        end: of the last entry that starts there, which may reach into the next part.
+        entry_count: good outer entries.
+        message_count: good messages.
+        is_good: whether there was no problem; if there was, the figures mean nothing.
+    """
+
+    start: int
+    end: int
+    entry_count: int
+    message_count: int
+    is_good: bool
+
+
+def verify_piece(
+    path: Path, start: int, stop: int, *, deep: bool = True, engine: Engine = "codec"
+) -> PieceReport:
+    """Check the entries that start in a part of a segment file.
+
+    Where the first one is can only be guessed, if the part is not the first: what a message
+    carries can look like messages. The guess was right if the part before ends there.
+
+    Args:
+        path: the file.
+        start: where the part starts, anywhere in the file.
+        stop: where it stops, anywhere in the file.
+        deep: also unfold wrappers and check what is inside.
+        engine: what computes the CRCs, as for `verify_segment`.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return _Verification(path, deep, 1, engine, _ignore).run_piece(start, stop)
+
+
 class _Verification:
     """One run over one file."""
 
@@ -130,6 +170,19 @@ class _Verification:
             problems=tuple(self._problems),
             is_complete=position >= self._end,
         )
+
+    def run_piece(self, start: int, stop: int) -> PieceReport:
+        size = self._end
+        found = find_entry(self._file.fd, start, size, search_end=stop) if start else 0
+        start = position = stop if found is None or found > stop else found
+        # To `_has_grown`, an entry that reaches behind the part was still being written.
+        self._end = stop
+        is_good = True
+        while is_good and position < self._end:
+            position, fault = self._check_good_part(position)
+            is_whole = not fault or (fault is Fault.PARTIAL and self._has_grown(position))
+            is_good = is_whole and not self._problems
+        return PieceReport(start, position, self._entry_count, self._message_count, is_good)
 
     def _check_good_part(self, position: int) -> tuple[int, Fault]:
         """Check up to the first fault or the end, and say where that is."""

@@ -62,7 +62,9 @@ class VerifySummary:
         return sum(report.message_count for report in self.reports)
 
 
-class _Task(NamedTuple):
+class FileTask(NamedTuple):
+    """A file to check, and how; the fields are arguments of `verify_segment`."""
+
     path: Path
     deep: bool
     max_problems: int
@@ -70,6 +72,7 @@ class _Task(NamedTuple):
 
 
 Outcome = VerifyReport | UnreadableFile
+"""What came of checking one file."""
 
 
 def verify_paths(
@@ -92,16 +95,27 @@ def verify_paths(
         progress: called on this thread with the bytes done since the last call.
     """
     files = expand_paths(paths)
-    tasks = [_Task(path, deep, max_problems, engine) for path in files]
+    tasks = [FileTask(path, deep, max_problems, engine) for path in files]
     job_count = min(jobs, len(files))
     if job_count > 1:
         outcomes = _verify_parallel(tasks, job_count, progress or _ignore)
     else:
-        outcomes = [_verify_one(task, progress or _ignore) for task in tasks]
+        outcomes = [verify_file(task, progress or _ignore) for task in tasks]
+    return summary_of(files, outcomes)
+
+
+def summary_of(files: Sequence[Path], outcomes: Iterable[Outcome]) -> VerifySummary:
+    """Return what was found in files, and where they join up.
+
+    Args:
+        files: all of them.
+        outcomes: of each, in the same order.
+    """
+    found = list(outcomes)
     return VerifySummary(
-        reports=tuple(one for one in outcomes if isinstance(one, VerifyReport)),
+        reports=tuple(one for one in found if isinstance(one, VerifyReport)),
         joints=tuple(find_joint_problems(files)),
-        unreadable=tuple(one for one in outcomes if isinstance(one, UnreadableFile)),
+        unreadable=tuple(one for one in found if isinstance(one, UnreadableFile)),
     )
 
 
@@ -133,7 +147,13 @@ def _joint_problem(earlier: Path, later: Path) -> Iterator[Problem]:
         yield Problem(earlier, size, kind, expected, str(following), skipped, 0)
 
 
-def _verify_one(task: _Task, progress: Callable[[int], None]) -> Outcome:
+def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
+    """Check a file, or say that it cannot be read.
+
+    Args:
+        task: the file, and how to check it.
+        progress: called now and then with the bytes done since the last call.
+    """
     try:
         return verify_segment(
             task.path,
@@ -148,7 +168,7 @@ def _verify_one(task: _Task, progress: Callable[[int], None]) -> Outcome:
 
 
 def _verify_parallel(
-    tasks: Sequence[_Task], job_count: int, progress: Callable[[int], None]
+    tasks: Sequence[FileTask], job_count: int, progress: Callable[[int], None]
 ) -> list[Outcome]:
     # Not fork: the caller may have threads, whose locks a forked child would inherit as they are.
     context = multiprocessing.get_context("spawn")
@@ -187,8 +207,8 @@ def _start_worker(done_bytes: Synchronized[int], stopping: Event) -> None:
 _shared: tuple[Synchronized[int], Event] | None = None
 
 
-def _work(task: _Task) -> Outcome:
-    return _verify_one(task, _report_progress)
+def _work(task: FileTask) -> Outcome:
+    return verify_file(task, _report_progress)
 
 
 def _report_progress(size: int) -> None:

@@ -20,11 +20,8 @@ from pylogctl.log_documents import (
     DUMP,
     RECOVER,
     STAT,
-    VERIFY,
     plan_record,
-    problem_record,
     stat_record,
-    summary_line,
     with_file_column,
 )
 from pylogctl.options import CONFIRM, DRY_RUN, OUTPUT, PAGER, PROGRESS, accepts
@@ -33,9 +30,9 @@ from pylogctl.payload_text import PAYLOAD_TEXTS, PayloadOption
 from pylogctl.progress import progress
 from pylogctl.render import render
 from pylogctl.tree import Command, new_app
+from pylogctl.verification import tell_verification
 
 if TYPE_CHECKING:
-    from broker.log.inspect import VerifySummary
     from pylogctl.segment_dump import Dumped
 
 app = new_app("Dump, verify and recover segment files.")
@@ -281,23 +278,7 @@ def verify(
                 engine=engine,
                 progress=meter.advance,
             )
-    render(env, VERIFY, [problem_record(problem) for problem in summary.problems])
-    env.flush()
-    for unreadable in summary.unreadable:
-        env.complain(f"'{unreadable.path}': {unreadable.reason.lower()}")
-    env.note(summary_line(summary, env.clock.monotonic_s() - started_s))
-    raise typer.Exit(_verify_status(summary))
-
-
-def _verify_status(summary: VerifySummary) -> ExitStatus:
-    if summary.problems:
-        return ExitStatus.CORRUPT
-    if not summary.unreadable:
-        return ExitStatus.OK
-    if summary.reports:
-        return ExitStatus.PARTIAL
-    all_missing = all(unreadable.is_missing for unreadable in summary.unreadable)
-    return ExitStatus.NOT_FOUND if all_missing else ExitStatus.FAILED
+    raise typer.Exit(tell_verification(env, summary, env.clock.monotonic_s() - started_s))
 
 
 @app.command("stat", cls=Command)
