@@ -461,6 +461,13 @@ class ConsumerConfig(Settings):
             "where to start without an offset, or with one out of range",
             choices=("smallest", "largest", "fail"),
         ),
+        _P(
+            "autooffset.outofrange.reset",
+            "out_of_range_reset",
+            _TEXT,
+            "the latter, if it differs",
+            choices=("", "smallest", "largest", "fail"),
+        ),
         _P("queuedchunks.max", "max_queued_chunks", _INT, "chunks a stream reads ahead", 1),
         _P("fetcher.backoff.ms", "fetch_backoff_ms", _INT, "longest wait for a lost broker", 1),
         _P("rebalance.retries.max", "rebalance_retries", _INT, "failures before all is let go", 1),
@@ -486,6 +493,7 @@ class ConsumerConfig(Settings):
     auto_commit: bool = True
     auto_commit_interval_ms: int = 10_000
     offset_reset: str = "smallest"
+    out_of_range_reset: str = ""
     max_queued_chunks: int = 10
     fetch_backoff_ms: int = 1000
     rebalance_retries: int = 4

@@ -225,7 +225,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s g -l group -d 'Share
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l default-offset -d 'Where a group starts in a partition it has no offset of' -r -a 'start end'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit -d 'When the group'\''s offsets are stored' -r -a 'auto exit none'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit-interval -d 'For --commit auto' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-offset -d 'An offset out of range is an error, not moved into it'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-offset -d 'An offset out of range is an error, not moved into it, or to the start if a group had stored it'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l wait-for-topic -d 'Wait for a topic that does not exist yet' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s n -l max-messages -d 'Stop after exactly so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s e -l exit-at-end -l no-follow -l follow -s f -d 'Stop where each partition ended at the start'

@@ -26,7 +26,7 @@ from pylogctl.selection import (
     select_topics,
     wait_for_topics,
 )
-from pylogctl.signals import graceful_stop
+from pylogctl.signals import StopRequest, graceful_stop
 
 if TYPE_CHECKING:
     from pylogctl.executing import ExecOptions
@@ -60,8 +60,6 @@ def run(env: Environment, request: Request) -> ExitStatus:
         CliError: a topic does not exist, a message is corrupt, or an offset is not valid.
         BrokerError: a broker or the registry fails.
     """
-    include = compile_patterns(request.include, "--include")
-    exclude = compile_patterns(request.exclude, "--exclude")
     config = request.config
     connect = connector(
         env,
@@ -77,7 +75,23 @@ def run(env: Environment, request: Request) -> ExitStatus:
 
             executor = stack.enter_context(open_executor(env, request.execution, stop))
             plan = replace(plan, executor=executor)
-        cluster = stack.enter_context(open_cluster(env, connect, config=config))
+        consumption = Consumption(env, plan, stop)
+        status = _run(env, request, connect, consumption, stop)
+        env.note(summary(consumption))
+    return status
+
+
+def _run(
+    env: Environment,
+    request: Request,
+    connect: Connect,
+    consumption: Consumption,
+    stop: StopRequest,
+) -> ExitStatus:
+    """Find out what there is to read, and read it."""
+    include = compile_patterns(request.include, "--include")
+    exclude = compile_patterns(request.exclude, "--exclude")
+    with open_cluster(env, connect, config=request.config) as cluster:
         if request.wait_s is not None:
             wait_for_topics(
                 cluster,
@@ -85,18 +99,14 @@ def run(env: Environment, request: Request) -> ExitStatus:
                 timeout_s=request.wait_s,
                 should_stop=lambda: stop.is_set,
             )
-        consumption = Consumption(env, plan, stop)
         if request.group is None:
             topics = select_topics(cluster, request.topics, include=include, exclude=exclude)
             partitions = select_partitions(cluster, topics, request.partitions)
-            status = _run_alone(env, request, cluster, connect, partitions, consumption)
-        else:
-            select_partitions(cluster, request.topics)
-            from pylogctl.group_run import run_in_group  # late: the registry's client
+            return _run_alone(env, request, cluster, connect, partitions, consumption)
+        select_partitions(cluster, request.topics)
+    from pylogctl.group_run import run_in_group  # late: the registry's client
 
-            status = run_in_group(env, request, request.group, connect, consumption)
-        env.note(summary(consumption))
-    return status
+    return run_in_group(env, request, request.group, connect, consumption)
 
 
 def _run_alone(

@@ -6,14 +6,16 @@ is the group's stored offset, unless the user names another start and nobody els
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 from broker.client.connector import ConsumerConnector
 from broker.client.offsets import OffsetStore, Position
 from broker.client.positions import Positions
 from broker.client.streams import Chunk, ConsumerStream
-from broker.errors import ConsumerTimeoutError
+from broker.errors import BrokerError, ConsumerTimeoutError, RegistryUnreachableError
 from broker.topic import TopicPartition
+from pylogctl.errors import CliError
 from pylogctl.offset_resolution import Point
 from pylogctl.reading import Stretch
 
@@ -41,17 +43,26 @@ class StartElsewhere:
         self._start_of = start_of
         self._is_kept = is_kept
         self._started: set[TopicPartition] = set()
+        self.failure: CliError | None = None
+        """Why a partition has no start, for whoever reads: `load` runs in a thread of its own."""
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
-        """Return where to go on, or where to start what was not started yet."""
+        """Return where to go on, or where to start what was not started yet.
+
+        Raises:
+            BrokerError: the store failed, or a partition has no such start; see `failure`.
+        """
         positions = self._store.load(partitions)
-        starts = {}
-        for partition in set(partitions) - self._started:
-            self._started.add(partition)
-            if (start := self._start_of(partition)) is not None:
-                starts[partition] = start
+        fresh = set(partitions) - self._started
+        try:
+            found = {partition: self._start_of(partition) for partition in sorted(fresh)}
+        except CliError as error:
+            self.failure = error
+            raise BrokerError(str(error)) from error
+        starts = {partition: start for partition, start in found.items() if start is not None}
         if starts and self._is_kept:
             self._store.commit(starts)
+        self._started |= fresh
         return positions | starts
 
     def restart(self, partition: TopicPartition, offset: int) -> None:
@@ -99,6 +110,9 @@ class GroupReading:
         stream: of the connector, the only one.
         ends: where to stop in each partition; None for never.
         positions: looks up where messages start.
+        starts: fails the reading if a partition has no such start as was asked for.
+        patience_s: how long a reading with ends goes on while the registry is away. One without
+            ends waits for it.
     """
 
     def __init__(
@@ -107,11 +121,17 @@ class GroupReading:
         stream: ConsumerStream,
         ends: Mapping[TopicPartition, int] | None,
         positions: Positions,
+        starts: StartElsewhere,
+        *,
+        patience_s: float,
     ) -> None:
         self._connector = connector
         self._stream = stream
         self._ends = ends
         self._positions = positions
+        self._starts = starts
+        self._patience_s = patience_s
+        self._certain_at_s = time.monotonic()
         self._open: tuple[Chunk, _ChunkPlace] | None = None
 
     @property
@@ -126,9 +146,12 @@ class GroupReading:
 
         Raises:
             BrokerError: an offset is not there and no reset is configured.
+            RegistryUnreachableError: the registry is away for too long.
+            CliError: a partition has no such start as was asked for.
         """
         chunks = self._stream.chunks()
         while not self._is_done():
+            self._check_progress()
             try:
                 chunk = next(chunks)
             except ConsumerTimeoutError:
@@ -164,6 +187,19 @@ class GroupReading:
     def skip_to(self, partition: TopicPartition, offset: int) -> None:
         """Go on in a partition, if it still is ours, at another offset; all before is finished."""
         self._stream.seek(partition, offset)
+
+    def _check_progress(self) -> None:
+        """Find out why nothing may come any more."""
+        if self._starts.failure is not None:
+            raise self._starts.failure
+        now_s = time.monotonic()
+        if self._connector.is_certain or self._ends is None:
+            self._certain_at_s = now_s
+        elif now_s - self._certain_at_s > self._patience_s:
+            raise RegistryUnreachableError(
+                f"the registry is away for {self._patience_s:g}s longer than the session lasts, "
+                "and what this member owned may be read by others"
+            )
 
     def _is_done(self) -> bool:
         """Say whether this member has its share, and all of that is read to its end."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from broker.client.cluster import Connect, RegistryCluster
+from broker.client.cluster import Cluster, Connect, RegistryCluster
 from broker.client.connector import ConsumerConnector
-from broker.client.offsets import OffsetStore, Position, RegistryOffsets
+from broker.client.offsets import Position, RegistryOffsets
 from broker.client.positions import Positions
 from broker.client.subscription import Whitelist
 from broker.config import ConsumerConfig
-from broker.errors import RegistryNodeNotFoundError
+from broker.errors import OffsetOutOfRangeError, RegistryNodeNotFoundError
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
@@ -19,8 +20,10 @@ from pylogctl.consume_options import GroupOptions
 from pylogctl.consume_run import Request
 from pylogctl.consuming import Consumption
 from pylogctl.context import Environment
+from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.group_reading import GroupReading, StartElsewhere
+from pylogctl.library_warnings import library_warnings
 from pylogctl.offset_resolution import resolve
 from pylogctl.offset_spec import Mark
 
@@ -49,33 +52,24 @@ def run_in_group(
         CliError: a message is corrupt, or an offset is not valid.
         BrokerError: the registry or a broker fails.
     """
-    registry = Registry(env.zookeeper, session_timeout_ms=request.config.zk_session_timeout_ms)
-    registry.start(env.timeout_s(request.config.zk_connection_timeout_ms / 1000))
+    patience_s = request.config.zk_connection_timeout_ms / 1000
+    registry = Registry(
+        env.zookeeper,
+        session_timeout_ms=request.config.zk_session_timeout_ms,
+        request_timeout_s=patience_s,
+    )
+    registry.start(env.timeout_s(patience_s))
     with ExitStack() as stack:
+        stack.enter_context(library_warnings(env))
         stack.callback(registry.stop)
         cluster = RegistryCluster(registry)
         positions = stack.enter_context(Positions(cluster, connect))
-        offsets: OffsetStore = RegistryOffsets(registry, group.group)
-        if request.span.starts_elsewhere:
-            if members := _members(registry, group.group):
-                env.note(
-                    f"group '{group.group}' has {len(members)} other members: going on where it is"
-                )
-            else:
-                offsets = StartElsewhere(
-                    offsets,
-                    lambda one: _start_of(env, request, one, positions),
-                    is_kept=group.commit != "none",
-                )
-        ends = None
-        if request.span.exit_at_end:
-            topics = request.topics or cluster.topics()
-            everything = [one for topic in topics for one in cluster.partitions(topic)]
-            ends = {partition: positions.latest(partition) for partition in everything}
+        starts = _starts(env, request, group, registry, positions)
+        ends = _ends(cluster, positions, request.topics) if request.span.exit_at_end else None
         connector = stack.enter_context(
             ConsumerConnector(
                 _group_config(request, group),
-                offsets=offsets,
+                offsets=starts,
                 registry=registry,
                 connect=connect,
                 payload_filter=request.plan.payload_filter,
@@ -88,7 +82,53 @@ def run_in_group(
             (stream,) = connector.create_message_streams_by_filter(chosen, 1)
         if group.commit == "exit":
             stack.callback(connector.commit_offsets)
-        return consumption.run(GroupReading(connector, stream, ends, positions))
+        reading = GroupReading(connector, stream, ends, positions, starts, patience_s=patience_s)
+        stack.enter_context(_explained(group.group))
+        return consumption.run(reading)
+
+
+@contextmanager
+def _explained(group: str) -> Iterator[None]:
+    """Have the error about a stored offset say what to do."""
+    try:
+        yield
+    except OffsetOutOfRangeError as error:
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            str(error),
+            hints=[
+                f"pylogctl group reset {group} moves the group's offsets",
+                "without --strict-offset it goes on at the first message there is",
+            ],
+            code="OFFSET_OUT_OF_RANGE",
+        ) from error
+
+
+def _ends(
+    cluster: Cluster, positions: Positions, topics: Sequence[str]
+) -> dict[TopicPartition, int]:
+    """Return where all partitions of topics end now; of all topics if none is named."""
+    everything = [one for topic in topics or cluster.topics() for one in cluster.partitions(topic)]
+    return {partition: positions.latest(partition) for partition in everything}
+
+
+def _starts(
+    env: Environment,
+    request: Request,
+    group: GroupOptions,
+    registry: Registry,
+    positions: Positions,
+) -> StartElsewhere:
+    """Return the group's offsets, behind what the user wants instead where nobody else reads."""
+    wanted = request.span.starts_elsewhere
+    if wanted and (members := _members(registry, group.group)):
+        env.note(f"group '{group.group}' has {len(members)} other members: going on where it is")
+        wanted = False
+    return StartElsewhere(
+        RegistryOffsets(registry, group.group),
+        lambda one: _start_of(env, request, one, positions) if wanted else None,
+        is_kept=group.commit != "none",
+    )
 
 
 def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
@@ -98,6 +138,7 @@ def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
         auto_commit=group.commit == "auto",
         auto_commit_interval_ms=group.commit_interval_ms,
         offset_reset="smallest" if group.default_offset == "start" else "largest",
+        out_of_range_reset="fail" if request.strict_offset else "smallest",
         consumer_timeout_ms=_POLL_MS,
     )
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from broker.client.membership import Ownership
 from broker.client.offsets import OffsetStore, Position
 from broker.client.owned import OwnedPartition
-from broker.errors import BrokerError, CoordinationError
+from broker.errors import BrokerError, CoordinationError, RegistryUnreachableError
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
 _MAX_RETRY_S = 1.0
+_NAMED_MAX = 5
 
 
 class Committer:
@@ -44,11 +46,12 @@ class Committer:
             due = _due(owned)
             if not due:
                 return
-            held = self._ownership.held(due)
-            if lost := due.keys() - held:
-                logger.warning("not committed, as no longer owned: %s", _names(lost))
-                self._on_lost()
-            self._commit({partition: due[partition] for partition in held})
+            with _naming(due):
+                held = self._ownership.held(due)
+                if lost := due.keys() - held:
+                    logger.warning("not committed, as no longer owned: %s", _names(lost))
+                    self._on_lost()
+                self._commit({partition: due[partition] for partition in held})
 
     def salvage(self, owned: Iterable[OwnedPartition]) -> None:
         """Commit positions of partitions whose owner nodes are gone, as far as they still hold.
@@ -60,8 +63,9 @@ class Committer:
         """
         with self._lock:
             due = _due(owned)
-            free = self._ownership.unowned(due)
-            self._store.commit({one: due[one][1] for one in free})
+            with _naming(due):
+                free = self._ownership.unowned(due)
+                self._store.commit({one: due[one][1] for one in free})
 
     def _commit(self, due: dict[TopicPartition, tuple[OwnedPartition, Position]]) -> None:
         positions = {partition: position for partition, (_, position) in due.items()}
@@ -100,6 +104,20 @@ def _due(owned: Iterable[OwnedPartition]) -> dict[TopicPartition, tuple[OwnedPar
         if position is not None and position != one.committed:
             due[one.partition] = (one, position)
     return due
+
+
+@contextmanager
+def _naming(due: Mapping[TopicPartition, tuple[OwnedPartition, Position]]) -> Iterator[None]:
+    """Have a failure of the registry say what was to be committed, and what that means."""
+    try:
+        yield
+    except RegistryUnreachableError as error:
+        wanted = [f"{one} at {position.offset}" for one, (_, position) in sorted(due.items())]
+        rest = f" and {len(wanted) - _NAMED_MAX} more" if len(wanted) > _NAMED_MAX else ""
+        raise RegistryUnreachableError(
+            f"{error}; not committed, so that messages before it may come again: "
+            f"{', '.join(wanted[:_NAMED_MAX])}{rest}"
+        ) from error
 
 
 def _names(partitions: Collection[TopicPartition]) -> str:
@@ -141,6 +159,6 @@ class AutoCommit:
                 self._commit()
             except BrokerError as error:
                 wait_s = min(wait_s, _MAX_RETRY_S)
-                logger.warning("offsets not committed, trying again in %gs: %s", wait_s, error)
+                logger.warning("%s; trying again in %gs", error, wait_s)
             except Exception:
                 logger.exception("failure while committing offsets")

@@ -265,6 +265,7 @@ class ConsumerConnector:
             config.max_wait_ms,
             config.fetch_backoff_ms / 1000,
             config.offset_reset,
+            config.out_of_range_reset or config.offset_reset,
             self._filter,
         )
         pool = FetcherPool(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.fetcher import Fetcher
+from broker.client.offsets import UNREADABLE_OFFSET
 from broker.client.owned import OwnedPartition
 from broker.client.pieces import Piece
 from broker.client.positions import Positions
@@ -45,14 +46,16 @@ class Feed(NamedTuple):
 class FetchSettings(NamedTuple):
     """How to read.
 
-    `reset` is what to do about an offset that is missing or out of range: `smallest`, `largest`,
-    or `fail` to hand the error to the application; `payload_filter` says which messages are wanted.
+    `reset` is what to do about an offset that is missing, `out_of_range_reset` about one that is
+    out of range: `smallest`, `largest`, or `fail` to hand the error to the application.
+    `payload_filter` says which messages are wanted.
     """
 
     fetch_bytes: int
     max_wait_ms: int
     max_backoff_s: float
     reset: str
+    out_of_range_reset: str
     payload_filter: PayloadFilter | None = None
 
 
@@ -209,14 +212,9 @@ class BrokerFetcher:
                     text = f"{owned.partition} has no offset, and autooffset.reset is fail"
                     self._block(owned, stream, OffsetOutOfRangeError(text))
                     continue
-                offset = self._reset_offset(positions, owned.partition)
+                offset = _end_of(positions, owned.partition, self._settings.reset)
                 logger.info("%s has no offset: reading from %d on", owned.partition, offset)
                 self._jump(owned, stream, offset)
-
-    def _reset_offset(self, positions: Positions, partition: TopicPartition) -> int:
-        if self._settings.reset == "smallest":
-            return positions.earliest(partition)
-        return positions.latest(partition)
 
     def _jump(self, owned: OwnedPartition, stream: ConsumerStream, offset: int) -> None:
         owned.fetch_offset = offset
@@ -245,14 +243,18 @@ class BrokerFetcher:
 
     def _reset(self, fetcher: Fetcher, feed: Feed, piece: Piece) -> None:
         """Deal with an offset that the broker does not have."""
-        owned, stream = feed
+        (owned, stream), reset = feed, self._settings.out_of_range_reset
+        with Positions(self._cluster, self._connect) as positions:
+            ends = positions.earliest(owned.partition), positions.latest(owned.partition)
         what = f"offset {piece.offset} of {owned.partition} is out of range"
-        if self._settings.reset == "fail":
+        if piece.offset == UNREADABLE_OFFSET:
+            what = f"the offset of {owned.partition} is no number, or below 0"
+        what += f": {ends[0]} to {ends[1]} can be read"
+        if reset == "fail":
             self._block(owned, stream, OffsetOutOfRangeError(what))
             return
-        with Positions(self._cluster, self._connect) as positions:
-            offset = self._reset_offset(positions, owned.partition)
-        logger.warning("%s: going on at the %s, %d", what, self._settings.reset, offset)
+        offset = ends[reset == "largest"]
+        logger.warning("%s; going on at the %s, %d", what, reset, offset)
         fetcher.seek(owned.partition, offset)
         self._jump(owned, stream, offset)
 
@@ -280,6 +282,10 @@ class BrokerFetcher:
         fetcher, self._fetcher = self._fetcher, None
         if fetcher is not None:
             fetcher.close()
+
+
+def _end_of(positions: Positions, partition: TopicPartition, reset: str) -> int:
+    return positions.earliest(partition) if reset == "smallest" else positions.latest(partition)
 
 
 class FetcherPool:

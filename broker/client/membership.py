@@ -77,7 +77,8 @@ class Membership:
             if stat is None or stat.ephemeral_owner != session_id:
                 raise RegistryConflictError(
                     f"consumer id '{self.consumer_id}' is already registered in group "
-                    f"'{self._group}', by a process that is alive or was so until just now"
+                    f"'{self._group}': choose another consumerid, or if that process is gone, "
+                    "wait until its session has ended"
                 ) from error
         if self._session.session_id != session_id:
             raise RegistryUnreachableError("the registry session expired while registering")

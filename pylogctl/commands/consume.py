@@ -147,7 +147,8 @@ def consume(  # the signature is the option table
         bool,
         typer.Option(
             "--strict-offset",
-            help="An offset out of range is an error, not moved into it.",
+            help="An offset out of range is an error, not moved into it, or to the start if a "
+            "group had stored it.",
             rich_help_panel="Selection",
         ),
     ] = False,
@@ -373,6 +374,9 @@ def consume(  # the signature is the option table
     )
     member = None
     if group is not None:
+        from pylogctl.groups.snapshot import check_name  # late: the registry's client
+
+        check_name(group)
         interval_ms = parse_duration_ms(commit_interval)
         pattern = consume_options.group_pattern(include or (), exclude or ())
         member = consume_options.GroupOptions(group, commit, interval_ms, default_offset, pattern)

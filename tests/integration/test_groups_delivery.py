@@ -132,7 +132,22 @@ def test_group_when_its_offset_is_out_of_range_then_goes_to_the_smallest_and_say
     commit_for_group(session, stored)
 
     assert take(only_stream(join()), 1) == [b"old"]
-    assert "t[0-0] is out of range: going on at the smallest, 0" in caplog.text
+    what = "is out of range" if stored == b"1000000" else "is no number, or below 0"
+    assert f"t[0-0] {what}: 0 to 13 can be read; going on at the smallest, 0" in caplog.text
+
+
+def test_group_when_told_so_then_treats_no_offset_and_one_out_of_range_differently(
+    producer: Producer, join: Join, session: Session
+) -> None:
+    send(producer, b"old")
+    settings = {"offset_reset": "smallest", "out_of_range_reset": "fail"}
+    with join(**settings) as connector:
+        assert take(only_stream(connector), 1) == [b"old"]
+
+    session.set("/consumers/g/offsets/t/0-0", b"1000000")
+
+    with pytest.raises(OffsetOutOfRangeError, match=r"offset 1000000 of t.*0 to 13 can be read"):
+        next(only_stream(join(**settings)))
 
 
 def test_group_when_its_offset_is_out_of_range_and_told_to_fail_then_raises(
