@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pylogctl.context import Environment
+from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, accepts
 from pylogctl.pipeline_documents import LOAD, PLAN, load_line, load_plan_records, load_records
@@ -27,8 +28,9 @@ from pylogctl.spark_options import DEFAULT_SPARK, SPARK, SparkChoice
 from pylogctl.spark_run import check_spark, in_parts, open_spark
 
 if TYPE_CHECKING:
-    from broker.spark.load import LoadRequest
+    from broker.spark.load import LoadRequest, PreparedLoad
     from broker.spark.load_plan import LoadPlan
+    from broker.spark.manifest import Manifest
 
 To = Annotated[
     Path,
@@ -200,15 +202,30 @@ def _load(env: Environment, request: LoadRequest, spark: SparkChoice) -> None:
         if plan.is_empty:
             render(env, LOAD, [])
             return
-        with open_spark(env, spark) as session, progress(env, "load", plan.size_bytes) as meter:
-            started_s = env.clock.monotonic_s()
-            manifest = prepared.run(session, in_parts(meter, plan.size_bytes))
-            elapsed_s = env.clock.monotonic_s() - started_s
+        started_s = env.clock.monotonic_s()
+        manifest = _run(env, prepared, spark)
+        elapsed_s = env.clock.monotonic_s() - started_s
     render(env, LOAD, load_records(manifest))
     env.flush()
     for partition, gap in manifest.left_out:
         env.warn(f"{partition}: {gap.text} ({gap.cause}, {gap.size_bytes} bytes from {gap.start})")
     env.note(load_line(manifest, elapsed_s))
+
+
+def _run(env: Environment, prepared: PreparedLoad, spark: SparkChoice) -> Manifest:
+    from broker.errors import InvalidMessageError
+
+    total = prepared.plan.size_bytes
+    try:
+        with open_spark(env, spark) as session, progress(env, "load", total) as meter:
+            return prepared.run(session, in_parts(meter, total))
+    except InvalidMessageError as error:
+        raise CliError(
+            ExitStatus.CORRUPT,
+            str(error).partition("; crc=")[0],
+            hints=["--corrupt skip leaves it out"],
+            code="INVALID_MESSAGE",
+        ) from error
 
 
 def _tell_of_plan(env: Environment, plan: LoadPlan) -> None:

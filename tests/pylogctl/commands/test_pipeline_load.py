@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from broker.server.lifecycle import Broker
 from pylogctl.exit_status import ExitStatus
 from tests.broker.spark.conftest import publish
+from tests.broker.spark.inline import inline_spark
 from tests.pylogctl.conftest import Invoke
 
 pytest.importorskip("pyspark")
@@ -134,3 +137,58 @@ def test_files_when_given_by_path_then_are_planned(
 
     assert "events,0-0,0,700" in result.text
     assert refused.status == ExitStatus.USAGE
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load in this process."""
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[object]:
+        yield inline_spark()
+
+    monkeypatch.setattr("pylogctl.commands.pipeline_load.open_spark", opened)
+
+
+def damage(running_broker: Broker) -> None:
+    """Have a message with a wrong CRC in the middle of a topic."""
+    publish(running_broker, "events", [b"0000"] * 50)
+    (path,) = Path(running_broker.config.data_dir).glob("events_0/*.pylog")
+    with path.open("r+b") as file:
+        file.seek(14 * 20 + 13)
+        file.write(b"1")
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_damage_when_loaded_then_is_a_line_or_is_counted(
+    load: Load, running_broker: Broker
+) -> None:
+    damage(running_broker)
+
+    failed = load("events", dry=False)
+    skipped = load("events", "--corrupt", "skip", "--output", "jsonl", dry=False)
+
+    assert failed[0] == ExitStatus.CORRUPT
+    assert failed[2].splitlines() == [
+        "error: events[0-0]: the message at 280 is invalid: its payload does not match its CRC",
+        "  --corrupt skip leaves it out",
+    ]
+    assert skipped[0] == ExitStatus.OK
+    record = json.loads(skipped[1].splitlines()[0])
+    assert (record["messages"], record["left_out_bytes"]) == (49, 14)
+    assert "corrupt, 14 bytes from 280" in skipped[2]
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_load_when_from_a_point_then_loads_are_taken_back(
+    load: Load, running_broker: Broker
+) -> None:
+    for _ in range(3):
+        publish(running_broker, "events", [b"0000"] * 10)
+        assert load("events", dry=False)[0] == ExitStatus.OK
+
+    status, text, stderr = load("events", "--from", "280", "--output", "csv", dry=False)
+
+    assert status == ExitStatus.OK
+    assert text.splitlines()[1].startswith("3,events,0-0,280,420,10,")
+    assert "load 3: taken back, and loaded again" in stderr

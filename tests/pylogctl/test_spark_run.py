@@ -1,0 +1,80 @@
+"""Spark sessions of commands: what is told of a failure, and which log file stays."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.errors import BrokerError, InvalidMessageError
+from broker.spark.session import SessionSettings
+from pylogctl.context import Environment, Streams
+from pylogctl.errors import UsageError
+from pylogctl.spark_options import SparkChoice
+from pylogctl.spark_run import open_spark, parse_conf
+
+pyspark_errors = pytest.importorskip("pyspark.errors")
+
+ENV = Environment(Streams(None, io.BytesIO(), io.StringIO()), {})
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[Path]]:
+    """Have sessions that only write a log; returns what there is of logs."""
+
+    @contextmanager
+    def opened(settings: SessionSettings) -> Iterator[object]:
+        assert settings.log_path is not None
+        settings.log_path.write_text("many words")
+        yield object()
+
+    monkeypatch.setattr("broker.spark.session.open_session", opened)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    return lambda: sorted(tmp_path.glob("*.log"))
+
+
+def fail(message: str, choice: SparkChoice) -> BrokerError:
+    with pytest.raises(BrokerError) as caught, open_spark(ENV, choice):
+        raise pyspark_errors.PySparkException(message)
+    return caught.value
+
+
+def test_log_when_all_went_well_then_is_gone(logs: Callable[[], list[Path]]) -> None:
+    with open_spark(ENV, SparkChoice()):
+        assert logs()
+    assert not logs()
+
+
+def test_failure_when_the_cause_is_ours_then_is_told_and_the_log_is_gone(
+    logs: Callable[[], list[Path]],
+) -> None:
+    error = fail("x\nbroker.errors.InvalidMessageError: events[0-0]: bad\n\tat y", SparkChoice())
+
+    assert isinstance(error, InvalidMessageError)
+    assert str(error) == "events[0-0]: bad"
+    assert not logs()
+
+
+def test_failure_when_it_is_spark_s_own_then_names_the_log(
+    logs: Callable[[], list[Path]],
+) -> None:
+    error = fail("[NO_LUCK] today\n\tat y", SparkChoice())
+
+    (log,) = logs()
+    assert str(error) == f"[NO_LUCK] today; Spark's own words are in {log}"
+
+
+def test_log_when_asked_for_then_stays(logs: Callable[[], list[Path]], tmp_path: Path) -> None:
+    with open_spark(ENV, SparkChoice(log_file=tmp_path / "mine.log")):
+        pass
+    assert logs() == [tmp_path / "mine.log"]
+
+
+def test_conf_when_malformed_then_is_refused() -> None:
+    assert parse_conf(["spark.a=b=c"]) == {"spark.a": "b=c"}
+    for text in ("spark.a", "=b"):
+        with pytest.raises(UsageError, match="is not KEY=VALUE"):
+            parse_conf([text])
