@@ -192,7 +192,7 @@ __pylogctl_tables() {
         options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset --include --exclude --tier --reference --time-field --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline')
-        commands='load sql window join verify' words=''
+        commands='load sql window join audit verify' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
@@ -211,6 +211,10 @@ __pylogctl_tables() {
         commands='' words='@topic'
         options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --checkpoint --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl pipeline audit')
+        commands='' words='@topic'
+        options='--load --include --time-field --reference --grace --fail-above --all --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--load --include --time-field --reference --grace --fail-above --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl pipeline verify')
         commands='' words='@file'
         options='--deep --shallow --max-errors --engine --piece-size --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -632,6 +636,15 @@ __pylogctl_values() {
     'pylogctl pipeline join --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline join --log-format') words='text json' ;;
     'pylogctl pipeline join --color') words='auto always never' ;;
+    'pylogctl pipeline audit --load') words='@dir' ;;
+    'pylogctl pipeline audit --time-field') words='@zk-path' ;;
+    'pylogctl pipeline audit --grace') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline audit --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl pipeline audit --log-file') words='@file' ;;
+    'pylogctl pipeline audit --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline audit --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline audit --log-format') words='text json' ;;
+    'pylogctl pipeline audit --color') words='auto always never' ;;
     'pylogctl pipeline verify --engine') words='codec zlib crcmod' ;;
     'pylogctl pipeline verify --piece-size') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline verify --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;

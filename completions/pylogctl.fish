@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --confirm --at --payload --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --wait --jobs --max-errors --engine --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --schema --into --to-topic --size --slide --session --key-field --pattern --time-format --time-zone --year --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --piece-size --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --confirm --at --payload --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --wait --jobs --max-errors --engine --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --schema --into --to-topic --size --slide --session --key-field --pattern --time-format --time-zone --year --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --piece-size --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -1073,6 +1073,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a load -d 'Load topic
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a sql -d 'Query topics with SQL'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a window -d 'Count messages per key in windows of their own time'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a join -d 'Join messages of a topic with those of another one, or with a table'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a audit -d 'Compare what is in topics, and in a load of them, with what producers have counted'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a verify -d 'Check every byte of segment files, on many machines at once'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1240,6 +1241,33 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l color -d 'Colo
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l load -d 'Directory of pipeline load to compare, too' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l include -d 'Instead: topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l time-field -d 'Field of JSON messages that has their time, as given to produce --time-field' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l reference -d 'Tier whose counts are expected' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l grace -d 'How long after its end a window may still be reported' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l fail-above -d 'Status 12 if more messages than this are lost, late or duplicated' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l all -d 'Show windows that agree, too'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l max-errors -d 'Stop in a file after so many' -r

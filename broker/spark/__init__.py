@@ -13,6 +13,7 @@ Nothing of the library imports this package, and it needs the extra `spark`. Sta
     | extraction | `events`: key and time out of payloads, by fields of JSON or a pattern         |
     | windows    | counts of events per key: tumbling, sliding, sessions                          |
     | joins      | events of two topics, or of a topic with a table                               |
+    | audit      | counts of messages in topics and in loads, to compare with those of producers  |
     | options    | the options below, parsed                                                      |
 
 Options of a read; they mean what those of Spark's Kafka source mean, except that an offset is a

@@ -112,7 +112,7 @@ def _groups(text: Column, pattern: str) -> tuple[Column | None, Column | None]:
 def _time(text: Column, fields: EventFields) -> Column:
     form = fields.time_format
     if form.pattern is None:
-        return _any_time(text, form.zone)
+        return any_time(text, form.zone)
     text, pattern = fn.regexp_replace(fn.trim(text), r"\s+", " "), form.pattern
     if not form.has_zone:
         text, pattern = fn.concat(text, fn.lit(f" {form.zone}")), f"{pattern} VV"
@@ -122,7 +122,13 @@ def _time(text: Column, fields: EventFields) -> Column:
     return fn.try_to_timestamp(text, fn.lit(pattern))
 
 
-def _any_time(text: Column, zone: str) -> Column:
+def any_time(text: Column, zone: str = "UTC") -> Column:
+    """Return times out of text: ISO 8601, or seconds or milliseconds since 1970; else null.
+
+    Args:
+        text: a column of text.
+        zone: of times that name none.
+    """
     number = text.try_cast("double")
     millis = fn.when(number < _MILLISECONDS_FROM, number * 1000).otherwise(number)
     whole = fn.when(text.rlike(_DATE), fn.concat(text, fn.lit("T00:00:00"))).otherwise(text)

@@ -9,6 +9,7 @@ Programs and notebooks that have a session only register the data source with it
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 DEFAULT_MASTER = "local[*,4]"
 """All cores, and four attempts for each task; plain `local[*]` has only one."""
 _END_S = 20.0
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where PySpark tells of failed queries."""
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -96,6 +99,7 @@ def open_session(settings: SessionSettings | None = None) -> Iterator[SparkSessi
         )
         log_path = settings.log_path or _default_log_path()
         spark = _start(settings, directory, log_path, cleanup)
+        cleanup.enter_context(_told_in(log_path))
         register(spark)
         yield spark
         if settings.log_path is None:
@@ -150,6 +154,27 @@ def _start(
     spark = SparkSession.builder.getOrCreate()
     cleanup.callback(spark.stop)
     return spark
+
+
+@contextmanager
+def _told_in(log_path: Path) -> Iterator[None]:
+    """Have PySpark tell of failed queries in the log, for as long as the block lasts.
+
+    It would write them to standard error, beside the exceptions it raises.
+    """
+    from pyspark.logger import PySparkLogger
+
+    log = logging.FileHandler(log_path)
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    before = [(one.handlers[:], one.propagate) for one in loggers]
+    for one in loggers:
+        one.handlers[:], one.propagate = [log], False
+    try:
+        yield
+    finally:
+        for one, (handlers, propagates) in zip(loggers, before, strict=True):
+            one.handlers[:], one.propagate = handlers, propagates
+        log.close()
 
 
 @contextmanager

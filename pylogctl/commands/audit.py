@@ -191,7 +191,7 @@ def check(
     with _events(env, audit_topic, offset) as (side, events):
         tallied = tally(one for one in events if chosen(one.topic))
         if not any(reference in counts for counts in tallied.values()):
-            raise _no_tier(audit_topic, reference, tallied)
+            raise no_tier(audit_topic, reference, tallied)
         if count:
             if time_field is None:
                 tallied = merged(tallied)
@@ -268,7 +268,8 @@ def _events(
         )
 
 
-def _no_tier(audit_topic: str, reference: str, tallied: dict[Window, dict[str, Count]]) -> CliError:
+def no_tier(audit_topic: str, reference: str, tallied: dict[Window, dict[str, Count]]) -> CliError:
+    """Return the error for a tier that nobody has counted for, with those that are known."""
     known = sorted({tier for counts in tallied.values() for tier in counts})
     return CliError(
         ExitStatus.NOT_FOUND,

@@ -113,3 +113,12 @@ def test_query_when_impossible_then_says_what_and_where(
     assert str(cause).startswith(message)
     assert "\n" not in str(cause)
     assert "SQLSTATE" not in str(cause)
+
+
+def test_query_when_impossible_then_standard_error_stays_empty(
+    spark: SparkSession, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(QueryError, match="`nowhere` cannot be found"):
+        query(spark, "SELECT * FROM nowhere")
+
+    assert capfd.readouterr().err == ""

@@ -1,0 +1,125 @@
+"""The audit in Spark: what producers have counted, and what is in topics and in loads.
+
+Results are small and are given as tallies, which `broker.client.audit_check` compares. Counting
+stays with the executors: only windows and numbers leave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import functions as fn
+
+from broker.client.audit import VERSION
+from broker.client.audit_check import Count, Window
+from broker.spark.extraction import any_time, json_field, text_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_EVENT = (
+    "v INT, id STRING, seq BIGINT, tier STRING, topic STRING, start_ms BIGINT, end_ms BIGINT, "
+    "count BIGINT, bytes BIGINT"
+)
+_ROW = ("partition", "offset", "inner_index")
+"""What tells messages of a topic apart."""
+
+
+class Events(NamedTuple):
+    """What tiers have counted, and how many messages of the audit topic are no events."""
+
+    tallied: dict[Window, dict[str, Count]]
+    problem_count: int
+
+
+class Counted(NamedTuple):
+    """What is there, by window.
+
+    Attributes:
+        counts: messages, each once, and the bytes of all rows.
+        repeated: rows beyond those.
+        timeless_count: rows that have no time to tell the window by.
+    """
+
+    counts: dict[Window, Count]
+    repeated: dict[Window, int]
+    timeless_count: int
+
+
+def tally_events(messages: DataFrame) -> Events:
+    """Add up the events of an audit topic by window and tier, each event once.
+
+    Args:
+        messages: of the audit topic, with a column `value`.
+    """
+    event = fn.from_json(text_of(fn.col("value")), _EVENT)
+    parsed = messages.select(event.alias("event")).select("event.*")
+    is_event = fn.coalesce(
+        (fn.col("v") == VERSION)
+        & (fn.col("start_ms") < fn.col("end_ms"))
+        & (fn.col("count") >= 0)
+        & (fn.col("bytes") >= 0)
+        & fn.concat("id", "tier", "topic", fn.col("seq").cast("string")).isNotNull(),
+        fn.lit(False),
+    )
+    sums = (
+        parsed.where(is_event)
+        .dropDuplicates(["id", "seq"])
+        .groupBy("topic", "start_ms", "end_ms", "tier")
+        .agg(fn.sum("count"), fn.sum("bytes"))
+    )
+    tallied: dict[Window, dict[str, Count]] = {}
+    for topic, start_ms, end_ms, tier, message_count, payload_bytes in sums.collect():
+        tiers = tallied.setdefault(Window(topic, start_ms, end_ms), {})
+        tiers[tier] = Count(message_count, payload_bytes)
+    return Events(tallied, parsed.where(~is_event).count())
+
+
+def count_messages(
+    messages: DataFrame, windows: Collection[Window], *, time_field: str | None = None
+) -> Counted:
+    """Count messages in the windows that tiers have reported.
+
+    Args:
+        messages: rows of topics or of a load: `topic`, `partition`, `offset`, `inner_index` and
+            `value`; those of other topics than the windows' are left out.
+        windows: what was reported; all windows of a topic are of one length. Messages from before
+            the first one of their topic are left out.
+        time_field: field of JSON payloads with their time; without one each topic has one window.
+
+    Raises:
+        QueryError: the path of the field is malformed.
+    """
+    first = {one.topic: one for one in sorted(windows, reverse=True)}
+    rows = [(one.topic, one.start_ms, one.end_ms - one.start_ms) for one in first.values()]
+    schema = "topic STRING, first_ms BIGINT, length_ms BIGINT"
+    known = messages.sparkSession.createDataFrame(rows, schema)
+    placed = messages.join(fn.broadcast(known), "topic").withColumn("start_ms", _start(time_field))
+    in_time = fn.col("start_ms").isNull() | (fn.col("start_ms") >= fn.col("first_ms"))
+    sums = (
+        placed.where(in_time)
+        .groupBy("topic", "start_ms", "length_ms")
+        .agg(
+            fn.count("*"),
+            fn.count_distinct(*(fn.col(name) for name in _ROW)),
+            fn.sum(fn.length("value")),
+        )
+    )
+    found = Counted({}, {}, 0)
+    for topic, start_ms, length_ms, row_count, message_count, size_bytes in sums.collect():
+        if start_ms is None:
+            found = found._replace(timeless_count=found.timeless_count + row_count)
+            continue
+        window = Window(topic, start_ms, start_ms + length_ms)
+        found.counts[window] = Count(message_count, size_bytes)
+        found.repeated[window] = row_count - message_count
+    return found
+
+
+def _start(time_field: str | None) -> Column:
+    """Return the start of the window of a message; null for one without a time."""
+    if time_field is None:
+        return fn.col("first_ms")
+    time_ms = fn.unix_millis(any_time(json_field(text_of(fn.col("value")), time_field)))
+    return time_ms - fn.pmod(time_ms, fn.col("length_ms"))
