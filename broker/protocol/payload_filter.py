@@ -47,7 +47,7 @@ class PayloadFilter:
             )
         try:
             search = re.compile(self.pattern, re.IGNORECASE if self.ignore_case else 0).search
-        except (re.error, OverflowError, RecursionError) as error:
+        except (re.error, ValueError, OverflowError, RecursionError) as error:
             raise InvalidPatternError(
                 f"pattern '{self.text}' is no regular expression: {error}"
             ) from error

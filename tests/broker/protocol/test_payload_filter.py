@@ -36,6 +36,7 @@ def test_payload_when_searched_then_is_wanted_by_pattern_and_options(
         (b"ab**", "pattern 'ab**' is no regular expression: multiple repeat at position 3"),
         (b"\xff(", "pattern '\\xff(' is no regular expression: missing ), unterminated subpattern"),
         (b"(?u)x", "pattern '(?u)x' is no regular expression: bad inline flags"),
+        (b"(?a)(?L)x", "is no regular expression: ASCII and LOCALE flags are incompatible"),
         (b"(" * 1024, "is no regular expression"),
         (b"a{99999999999}", "is no regular expression: the repetition number is too large"),
         (b"x" * (MAX_PATTERN_BYTES + 1), "the pattern has 1025 bytes; the limit is 1024"),
