@@ -41,13 +41,13 @@ class Answer:
     """A place in a connection's queue of answers.
 
     `parts` is None until the answer is known. `bytes_in_memory` counts the parts that are no
-    file slices.
+    file slices; until they are known it is what they are expected to take.
     """
 
     __slots__ = ("bytes_in_memory", "parts")
 
-    def __init__(self, *parts: Part) -> None:
-        self.bytes_in_memory = 0
+    def __init__(self, *parts: Part, expected_bytes: int = 0) -> None:
+        self.bytes_in_memory = expected_bytes
         self.parts: list[Part] | None = None
         if parts:
             self.complete(list(parts))

@@ -195,9 +195,9 @@ class Connection:
         self._answers.append(answer)
         self._bytes_in_memory += answer.bytes_in_memory
 
-    def learn(self, answer: Answer) -> None:
-        """Take note that an answer was completed after it was queued."""
-        self._bytes_in_memory += answer.bytes_in_memory
+    def learn(self, answer: Answer, expected_bytes: int) -> None:
+        """Take note that an answer was completed after it was queued with other expectations."""
+        self._bytes_in_memory += answer.bytes_in_memory - expected_bytes
 
     @property
     def may_go_on(self) -> bool:

@@ -26,7 +26,7 @@ from broker.protocol.responses import (
 from broker.server.answer import Answer, Parked, Part
 from broker.server.fetch import FetchHandler
 from broker.server.metrics import ProcessorMetrics
-from broker.server.pattern_filter import PatternFilter, Search
+from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
 
 SEARCH_DEADLINE_S = 20.0
 """How long a search may take together with those that are before it."""
@@ -105,7 +105,9 @@ class FilteredRead(Parked):
         logs: list[Log],
     ) -> None:
         deadline_s = handler.clock.monotonic_s() + max(0, request.read.max_wait_ms) / 1000
-        super().__init__(Answer(), self._try, deadline_s, logs)
+        # what is found is held in memory: a client must not have it pile up by asking ahead
+        answer = Answer(expected_bytes=min(max(0, request.read.max_bytes), KEPT_BYTES))
+        super().__init__(answer, self._try, deadline_s, logs)
         self._handler = handler
         self._request = request
         self._header = header

@@ -335,9 +335,10 @@ class Processor:
             self._serve(connection, self._write)
 
     def _attempt(self, parked: Parked, is_last: bool, connection: Connection) -> None:
+        expected_bytes = parked.answer.bytes_in_memory
         if parked.attempt(is_last=is_last):
             self._unpark(connection, parked)
-            connection.learn(parked.answer)
+            connection.learn(parked.answer, expected_bytes)
 
     def _attempt_woken(self) -> None:
         woken = {self._woken.popleft() for _ in range(len(self._woken))}

@@ -12,8 +12,10 @@ from broker.protocol.requests import (
 )
 from broker.server.connection import MAX_ANSWERS_IN_MEMORY_BYTES, MAX_QUEUED_ANSWERS
 from broker.server.lifecycle import Broker
+from broker.server.pattern_filter import KEPT_BYTES
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
-from tests.broker.server.peer import Peer, extension_frame
+from tests.broker.server.peer import Peer, extension_frame, filtered_request
+from tests.conftest import wait_until
 
 ONE = encode([b"one message"])
 TOPIC = "t" * 240
@@ -78,6 +80,27 @@ def test_client_when_it_takes_no_answers_then_those_in_memory_are_few(
     assert in_memory < MAX_ANSWERS_IN_MEMORY_BYTES + 2 * answer_bytes
     for _ in range(count):
         peer.receive()
+
+
+def test_client_when_it_takes_no_filtered_reads_then_those_in_memory_are_few(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    broker = start_broker(socket_send_bytes=1 << 16)
+    peer = connect(broker, receive_bytes=1 << 16)
+    peer.publish("events", encode([bytes(1000)]) * 1000)
+    frame = extension_frame(filtered_request("events", 0, b"", max_bytes=KEPT_BYTES))
+    peer.send_bytes(frame)
+    answer_bytes = len(peer.receive())
+    count = 20
+    peer.send_bytes(frame * count)
+    (processor,) = broker._processors
+    (connection,) = processor._connections
+    wait_until(lambda: connection.has_unsent, "the first answer")
+    # searches are done in order: this one is after all that were asked for before it
+    assert connect(broker).read_filtered("events", 0, b"x").runs == ()
+    assert connection._bytes_in_memory < MAX_ANSWERS_IN_MEMORY_BYTES + 2 * answer_bytes
+    for _ in range(count):
+        assert len(peer.receive()) == answer_bytes
 
 
 def test_client_when_more_answers_wait_than_allowed_then_all_come_in_the_end(
