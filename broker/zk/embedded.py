@@ -10,6 +10,7 @@ import errno
 import logging
 import os
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -33,6 +34,12 @@ _PORT_ATTEMPTS = 5
 _POLL_S = 0.05
 _SESSION_CHECK_S = 1.0
 _SHOWN_LOG_LINES = 5
+_STOP_S = 10.0
+
+# Before a server that ended by itself is started again, doubled while that fails.
+_FIRST_PAUSE_S = 0.5
+_MAX_PAUSE_S = 30.0
+_RESTART_LIMIT_S = 30.0
 
 
 class EmbeddedZooKeeper:
@@ -46,6 +53,7 @@ class EmbeddedZooKeeper:
         java: the runtime to use; looked for by default.
         is_durable: fsync each write before it is acknowledged. Off for tests only.
         tick_ms: ZooKeeper's unit of time; session timeouts are clamped to 2 to 20 of them.
+        is_kept_up: start the server again, on the same port, when it ends by itself.
     """
 
     def __init__(
@@ -58,6 +66,7 @@ class EmbeddedZooKeeper:
         java: Java | None = None,
         is_durable: bool = True,
         tick_ms: int = 2000,
+        is_kept_up: bool = False,
     ) -> None:
         self._data_dir = data_dir.absolute()
         self._host = host
@@ -67,9 +76,12 @@ class EmbeddedZooKeeper:
         self._java = java
         self._is_durable = is_durable
         self._tick_ms = tick_ms
+        self._is_kept_up = is_kept_up
         self._lock = DirectoryLock(self._data_dir)
         self._child: ChildProcess | None = None
+        self._command: list[str] = []
         self._is_up = False
+        self._stopped = threading.Event()
 
     def __enter__(self) -> EmbeddedZooKeeper:
         self.start()
@@ -111,39 +123,44 @@ class EmbeddedZooKeeper:
                 log), or it did not serve in time.
             OSError: the data directory or the log file cannot be written.
         """
-        command = server_command(self._java or find_java(), find_jars())
+        self._command = server_command(self._java or find_java(), find_jars())
         self._data_dir.mkdir(parents=True, exist_ok=True)
         self._lock.acquire()
+        self._stopped.clear()
         try:
             remove_note(self._data_dir)
-            child = self._start_on_some_port(command, time.monotonic() + timeout_s)
-            write_note(self._data_dir, host=self._host, port=self._port, pid=child.pid)
-            self._is_up = True
+            self._note_up(self._start_on_some_port(time.monotonic() + timeout_s))
         except BaseException:
             self.stop()
             raise
 
-    def stop(self, timeout_s: float = 10.0) -> None:
+    def stop(self, timeout_s: float = _STOP_S) -> None:
         """Stop the server and wait for its end; does nothing when it does not run.
 
         Args:
             timeout_s: how long it may take before it is killed.
         """
         self._is_up = False
-        if self._child:
-            self._child.stop(timeout_s)
-            self._child = None
-            remove_note(self._data_dir)
+        self._stopped.set()
+        while (child := self._child) is not None:
+            child.stop(timeout_s)  # also waits for its thread, which may be starting another one
+            if self._child is child:
+                self._child = None
+                remove_note(self._data_dir)
         self._lock.release()
 
-    def _start_on_some_port(self, command: list[str], deadline_s: float) -> ChildProcess:
+    def _note_up(self, child: ChildProcess) -> None:
+        write_note(self._data_dir, host=self._host, port=self._port, pid=child.pid)
+        self._is_up = True
+
+    def _start_on_some_port(self, deadline_s: float) -> ChildProcess:
         for _ in range(_PORT_ATTEMPTS - 1):
             try:
-                return self._start_on(self._pick_port(), command, deadline_s)
+                return self._start_on(self._pick_port(), deadline_s)
             except _PortTakenError:
                 if self._wanted_port != 0:
                     raise
-        return self._start_on(self._pick_port(), command, deadline_s)
+        return self._start_on(self._pick_port(), deadline_s)
 
     def _pick_port(self) -> int:
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
@@ -163,7 +180,7 @@ class EmbeddedZooKeeper:
             return _PortTakenError(f"cannot start ZooKeeper at {address}: the port is in use")
         return CoordinationError(f"cannot start ZooKeeper at {address}: {error.strerror}")
 
-    def _start_on(self, port: int, command: list[str], deadline_s: float) -> ChildProcess:
+    def _start_on(self, port: int, deadline_s: float) -> ChildProcess:
         self._port = port
         write_settings(
             self._data_dir,
@@ -174,7 +191,7 @@ class EmbeddedZooKeeper:
         )
         log_position = self._log_file.stat().st_size if self._log_file.exists() else 0
         child = ChildProcess(
-            command,
+            self._command,
             directory=self._data_dir,
             log_file=self._log_file,
             # Without a UTF-8 locale Java cannot name files outside ASCII.
@@ -187,7 +204,8 @@ class EmbeddedZooKeeper:
         while not self._is_serving():
             if child.wait(_POLL_S):
                 raise self._ended_error(child.exit_status, log_position)
-            if time.monotonic() >= deadline_s:
+            if time.monotonic() >= deadline_s or self._stopped.is_set():
+                child.stop(_STOP_S)
                 raise CoordinationError(
                     f"ZooKeeper at {self.connect} did not serve in time; see {self._log_file}"
                 )
@@ -224,13 +242,31 @@ class EmbeddedZooKeeper:
         return kind(f"{message}\n{shown}")
 
     def _on_exit(self, status: int) -> None:
-        if self._is_up:
-            logger.error(
-                "embedded ZooKeeper at %s ended with status %d; see %s",
-                self.connect,
-                status,
-                self._log_file,
-            )
+        """Tell that the server ended, and see to the next one; runs in the thread of the child."""
+        if not self._is_up or self._stopped.is_set():
+            return
+        self._is_up = False
+        logger.error(
+            "embedded ZooKeeper at %s ended with status %d; see %s",
+            self.connect,
+            status,
+            self._log_file,
+        )
+        if self._is_kept_up:
+            self._start_again()
+
+    def _start_again(self) -> None:
+        pause_s = _FIRST_PAUSE_S
+        while not self._stopped.wait(pause_s):
+            try:
+                self._note_up(self._start_on(self._port, time.monotonic() + _RESTART_LIMIT_S))
+            except (CoordinationError, OSError) as error:
+                if not self._stopped.is_set():
+                    logger.error("cannot start the embedded ZooKeeper again: %s", error)
+                pause_s = min(2 * pause_s, _MAX_PAUSE_S)
+            else:
+                logger.warning("embedded ZooKeeper at %s is up again", self.connect)
+                return
 
 
 class _PortTakenError(CoordinationError):

@@ -14,6 +14,7 @@ import pytest
 
 from broker.errors import ConfigError, CoordinationError, LogLockedError
 from broker.zk.embedded import EmbeddedZooKeeper
+from broker.zk.instance import is_locked
 from broker.zk.java import Java
 from broker.zk.session import Session
 
@@ -133,6 +134,42 @@ def test_server_when_it_dies_then_is_logged_and_no_longer_running(
 
         assert EmbeddedZooKeeper.running(tmp_path) is None
     assert f"embedded ZooKeeper at {server.connect} ended with status -9" in caplog.text
+
+
+@pytest.mark.zookeeper
+def test_server_when_kept_up_and_it_dies_then_serves_again_with_its_sessions_and_data(
+    tmp_path: Path, java: Java, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = EmbeddedZooKeeper(tmp_path, java=java, is_kept_up=True)
+    with server, Session(server.connect) as session:
+        connect, pid = server.connect, server.pid
+        session.create("/here", b"value", ephemeral=True)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+
+        wait_until(lambda: "is up again" in caplog.text)
+
+        assert server.pid not in (None, pid)
+        assert EmbeddedZooKeeper.running(tmp_path) == server.connect == connect
+        assert session.get("/here")[0] == b"value"
+    assert EmbeddedZooKeeper.running(tmp_path) is None
+
+
+@pytest.mark.zookeeper
+def test_server_when_stopped_while_it_is_started_again_then_none_is_left(
+    tmp_path: Path, java: Java, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = EmbeddedZooKeeper(tmp_path, java=java, is_kept_up=True)
+    server.start()
+    pid = server.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: server.pid not in (None, pid))
+
+    server.stop()
+
+    assert server.pid is None
+    assert not is_locked(tmp_path)
 
 
 @pytest.mark.zookeeper
