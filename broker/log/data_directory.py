@@ -15,7 +15,7 @@ from pathlib import Path
 
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError, StorageError
 from broker.log.checkpoint import CHECKPOINT_NAME, LogKey
-from broker.log.durable import sync_directory, write_all, write_atomically
+from broker.log.durable import TEMPORARY_SUFFIX, sync_directory, write_all, write_atomically
 from broker.topic import check_topic_name
 
 LOCK_NAME = ".lock"
@@ -180,7 +180,7 @@ class DataDirectory:
                 key = parse_log_directory_name(entry.name) if entry.is_dir() else None
                 if key is not None:
                     found[key] = Path(entry.path)
-                elif entry.name not in _OWN_NAMES:
+                elif entry.name.removesuffix(TEMPORARY_SUFFIX) not in _OWN_NAMES:
                     logger.warning("%s is not a log: ignored", entry.path)
         return found
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+TEMPORARY_SUFFIX = ".tmp"
+"""Of a file that is being written; a crash, or a full disk, can leave one behind."""
+
 
 def sync_directory(directory: Path) -> None:
     """Make the creation, renaming and removal of entries in a directory durable.
@@ -35,7 +38,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         OSError: the file cannot be written; the old content, if any, is still there.
     """
-    temporary = path.with_name(path.name + ".tmp")
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         write_all(fd, content)

@@ -126,11 +126,13 @@ def test_log_directories_when_foreign_ones_are_there_then_skipped_with_a_warning
     for name in ("events_0", "events_1", "lost+found"):
         (tmp_path / name).mkdir()
     (tmp_path / "notes_3").touch()
+    (tmp_path / "recovery-point-checkpoint.tmp").touch()  # left by a full disk
     with locked(tmp_path) as directory:
         found = directory.log_directories()
     assert found == {("events", n): tmp_path / f"events_{n}" for n in (0, 1)}
     assert "lost+found is not a log" in caplog.text
     assert "notes_3 is not a log" in caplog.text
+    assert "checkpoint" not in caplog.text
 
 
 def test_partition_counts_when_written_then_read_back(tmp_path: Path) -> None:
