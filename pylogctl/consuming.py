@@ -95,8 +95,7 @@ class Consumption:
                 if self._is_cut_short():
                     break
             self._settle()
-            if self._plan.executor is not None and not self._is_cut_short():
-                self._plan.executor.work()
+            self._use_pause(is_idle=not stretches)
             if self._stop.is_set:
                 self.end_reason = "interrupted"
                 return self._stop.status
@@ -107,6 +106,14 @@ class Consumption:
         count = reading.partition_count
         self.end_reason = f"end of {count} partition{'s' * (count != 1)} reached"
         return ExitStatus.OK
+
+    def _use_pause(self, *, is_idle: bool) -> None:
+        """Do what is due between two polls."""
+        if self._plan.executor is None:
+            if is_idle:
+                self._env.check_reader()
+        elif not self._is_cut_short():
+            self._plan.executor.work()
 
     def _time_is_up(self, elapsed_s: float, idle_s: float) -> ExitStatus | None:
         plan = self._plan

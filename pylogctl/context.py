@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import BinaryIO, Literal, TextIO
 
@@ -125,6 +127,21 @@ class Environment:
         if self.streams.stdout is not None:
             self.streams.stdout.flush()
 
+    def check_reader(self) -> None:
+        """Find out whether standard output still has a reader, where nothing is to be written.
+
+        A write would tell; a stream that waits for its next message would wait on for nobody.
+
+        Raises:
+            BrokenPipeError: it is a pipe whose other end is closed.
+        """
+        try:
+            descriptor = -1 if self.streams.stdout is None else self.streams.stdout.fileno()
+        except UnsupportedOperation:
+            return
+        if descriptor >= 0 and _is_abandoned_pipe(descriptor):
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
     @property
     def unicode_output(self) -> bool:
         """Say whether standard output takes any character."""
@@ -206,6 +223,13 @@ def xdg_dir(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
     if not base.startswith("/"):
         base = str(Path(environ.get("HOME") or "/") / fallback)
     return Path(base) / "pylogctl"
+
+
+def _is_abandoned_pipe(descriptor: int) -> bool:
+    """Say whether a descriptor is the end to write to of a pipe whose other end is closed."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def write_diagnostic(stderr: TextIO | None, text: str) -> None:

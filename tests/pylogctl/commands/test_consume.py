@@ -430,6 +430,20 @@ def test_consume_when_the_reader_goes_away_ends_by_sigpipe_in_silence(
     assert process.returncode == -signal.SIGPIPE
 
 
+def test_consume_when_the_reader_goes_away_while_nothing_comes_ends_by_sigpipe_in_silence(
+    running_broker: Broker, spawn: Spawn
+) -> None:
+    fill(running_broker, "t", [b"only"])
+    with spawn("consume", "t", "-b", at(running_broker), "-o", "start", "-q") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"only\n"
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.wait(timeout=20)
+    assert process.returncode == -signal.SIGPIPE
+
+
 def test_consume_when_the_disk_behind_stdout_is_full_says_so(
     running_broker: Broker, run_process: Invoke
 ) -> None:
