@@ -174,9 +174,22 @@ class Sender:
         """Wait until consumers can read all that was sent.
 
         Raises:
-            BrokerError: a broker is gone, or takes too long.
+            CliError: a broker or the registry is gone, or takes too long; the text says how much
+                was confirmed all the same.
         """
-        self._sink.barrier()
+        try:
+            self._sink.barrier()
+        except BrokerError as error:
+            failure = failure_of(error)
+            assert failure is not None
+            raise CliError(
+                failure.status,
+                f"{failure.message}; {count_text(self.message_count)} confirmed, and not known to "
+                "be readable yet",
+                hints=failure.hints,
+                code=failure.code,
+                details={"confirmed": self.message_count},
+            ) from error
 
     def _settle(self) -> None:
         for window in self._in_flight.values():

@@ -28,6 +28,7 @@ class Window:
         self.deliveries: list[Delivery] = []
         self.flush_error: BrokerError | None = None
         self.flush_count = 0
+        self.barrier_error: BrokerError | None = None
 
     def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
         self.deliveries.append(Delivery(partition, message_set))
@@ -49,7 +50,8 @@ class Window:
                 self.settle(place)
 
     def barrier(self) -> None:
-        raise AssertionError("not asked for")
+        assert self.barrier_error is not None, "not asked for"
+        raise self.barrier_error
 
 
 def batch(first: int, *payloads: bytes, partition: TopicPartition = HERE) -> Batch:
@@ -98,6 +100,21 @@ def test_sender_when_the_broker_is_lost_says_what_is_known() -> None:
     )
     assert caught.value.details == {"confirmed": 2, "first_unconfirmed": 3}
     assert sender.has_failed
+
+
+def test_sender_when_the_barrier_fails_then_says_what_is_confirmed() -> None:
+    sink = Window()
+    sink.barrier_error = LOST
+    sender = make_sender(sink)
+    sender.send(batch(1, b"x", b"y"))
+    sink.settle(0)
+    sender.flush()
+    with pytest.raises(CliError) as caught:
+        sender.barrier()
+    assert caught.value.status is ExitStatus.UNREACHABLE
+    assert caught.value.message == (
+        "lost broker 0; 2 messages confirmed, and not known to be readable yet"
+    )
 
 
 def test_sender_when_one_broker_is_lost_still_hears_the_other() -> None:
