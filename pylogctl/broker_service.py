@@ -20,6 +20,7 @@ from broker.errors import CoordinationError
 from broker.log.data_directory import REGISTRY_NAME
 from broker.server.acceptor import AddressInUseError
 from broker.server.lifecycle import Broker
+from broker.zk.paths import DEFAULT_PORT
 from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
@@ -56,7 +57,7 @@ class StartOptions:
     port: int | None = None
     data_dir: Path | None = None
     no_zookeeper: bool = False
-    zookeeper_port: int = 2181
+    zookeeper_port: int | None = None
     ephemeral: bool = False
 
 
@@ -91,16 +92,20 @@ def broker_config(layers: Sequence[Layer]) -> BrokerConfig:
 def _registry_option(env: Environment, options: StartOptions) -> str | None:
     """Return what the options say of the registry: empty for none, None for nothing said."""
     given = env.settings.zookeeper
+    stands_alone = options.no_zookeeper or options.ephemeral
+    brings_one = options.zookeeper_port is not None
     if given is not None and given == env.environ.get("PYLOGCTL_ZOOKEEPER"):
-        # The variable is meant for clients; a broker that is to stand alone does not heed it.
-        given = None if options.no_zookeeper or options.ephemeral else given
+        # The variable is meant for clients; a broker that is told otherwise does not heed it.
+        given = None if stands_alone or brings_one else given
     if options.no_zookeeper and given is not None:
         raise UsageError("--zookeeper cannot be used with --no-zookeeper")
+    if brings_one and given != EMBEDDED and (given is not None or stands_alone):
+        raise UsageError("--zookeeper-port is for the embedded registry, which is not asked for")
     if options.ephemeral and options.data_dir is not None:
         raise UsageError("--data cannot be used with --ephemeral, which makes a directory")
-    if given is None and (options.no_zookeeper or options.ephemeral):
+    if given is None and stands_alone:
         return ""
-    return given
+    return EMBEDDED if brings_one else given
 
 
 def _as_properties(options: StartOptions, registry: str | None) -> dict[str, str]:
@@ -156,9 +161,7 @@ def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_read
             with announced_wait(env, f"the broker to open {config.data_dir} and register"):
                 broker.start()
         except AddressInUseError as error:
-            raise CliError(
-                ExitStatus.CONFLICT, str(error), hints=["--port 0 picks a free one"]
-            ) from error
+            raise CliError(ExitStatus.CONFLICT, str(error)) from error
         try:
             announce_ready(env, READY, ready_record(broker), on_ready.targets)
             on_ready.tell()
@@ -182,7 +185,9 @@ def ready_record(broker: Broker) -> Mapping[str, Any]:
 
 
 @contextmanager
-def embedded_registry(env: Environment, config: BrokerConfig, port: int) -> Iterator[str]:
+def embedded_registry(
+    env: Environment, config: BrokerConfig, wanted_port: int | None
+) -> Iterator[str]:
     """Give the address of the data directory's own registry, started unless it runs already.
 
     Raises:
@@ -196,7 +201,8 @@ def embedded_registry(env: Environment, config: BrokerConfig, port: int) -> Iter
     if running is not None:
         yield running
         return
-    server = EmbeddedZooKeeper(directory, port=port)
+    port = DEFAULT_PORT if wanted_port is None else wanted_port
+    server = EmbeddedZooKeeper(directory, port=port, is_kept_up=True)
     try:
         with announced_wait(env, "the embedded ZooKeeper to start"):
             server.start()

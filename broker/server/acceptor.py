@@ -55,9 +55,11 @@ def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
         listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
-        hint = "; choose another --port" if error.errno in _PORT_ERRORS else ""
+        other = "port, 0 for a free one" if error.errno in _PORT_ERRORS else "host"
         reason = str(error.strerror).lower()
-        raise AddressInUseError(f"cannot listen on {host}:{port}: {reason}{hint}") from error
+        raise AddressInUseError(
+            f"cannot listen on {host}:{port}: {reason}; choose another --{other}"
+        ) from error
     listener.setblocking(False)
     return listener
 

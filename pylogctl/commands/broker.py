@@ -74,13 +74,13 @@ DataDir = Annotated[
 ]
 NoZookeeper = Annotated[bool, typer.Option("--no-zookeeper", help="Do without a registry.")]
 ZookeeperPort = Annotated[
-    int,
+    int | None,
     typer.Option(
         "--zookeeper-port",
         metavar="PORT",
         min=0,
         max=65535,
-        help="Port of the embedded registry; 0 picks a free one.",
+        help="Port of the embedded registry; 0 picks a free one. Default: 2181.",
     ),
 ]
 Ephemeral = Annotated[
@@ -143,7 +143,7 @@ def start(
     port: Port = None,
     data: DataDir = None,
     no_zookeeper: NoZookeeper = False,
-    zookeeper_port: ZookeeperPort = 2181,
+    zookeeper_port: ZookeeperPort = None,
     ephemeral: Ephemeral = False,
     check_config: CheckConfig = False,
     ready_file: ReadyFile = None,

@@ -127,7 +127,9 @@ def test_start_when_port_is_taken_then_says_where_and_what_to_do(tmp_path: Path)
 
 
 def test_listen_when_address_is_not_of_this_machine_then_no_hint_at_the_port() -> None:
-    with pytest.raises(AddressInUseError, match=r"^cannot listen on 192.0.2.1:0: [a-z ]+$"):
+    with pytest.raises(
+        AddressInUseError, match=r"^cannot listen on 192.0.2.1:0: [a-z ]+; choose another --host$"
+    ):
         listen("192.0.2.1", 0, receive_bytes=0)
 
 

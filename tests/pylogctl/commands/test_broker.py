@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -20,6 +21,10 @@ from pylogctl.exit_status import ExitStatus
 from pylogctl.processes import is_running
 from tests.broker.server.peer import Peer
 from tests.pylogctl.conftest import Invoke, Spawn
+
+_NOTES_OF_A_SLOW_START = re.compile(
+    r"^waiting for (the embedded ZooKeeper to start|the broker to open .* and register)\n", re.M
+)
 
 
 class Served:
@@ -46,9 +51,9 @@ class Served:
         return self.ended()
 
     def ended(self) -> tuple[int, str]:
-        """Wait for its end; return its exit status and what it said."""
+        """Wait for its end; return its exit status and what it said, but for slowness."""
         _, stderr = self.process.communicate(timeout=60)
-        return self.process.returncode, stderr.decode()
+        return self.process.returncode, _NOTES_OF_A_SLOW_START.sub("", stderr.decode())
 
 
 @pytest.fixture
@@ -175,6 +180,8 @@ def test_start_without_its_registry_is_unreachable(run_process: Invoke, tmp_path
         (["--ephemeral", "--data", "d"], ExitStatus.USAGE, "--data cannot be used"),
         (["--no-zookeeper", "-Z", "h:1"], ExitStatus.USAGE, "--zookeeper cannot be used"),
         (["--port", "70000"], ExitStatus.USAGE, "--port"),
+        (["--zookeeper-port", "0", "-Z", "h:1"], ExitStatus.USAGE, "is for the embedded registry"),
+        (["--zookeeper-port", "0", "--no-zookeeper"], ExitStatus.USAGE, "is not asked for"),
     ],
 )
 def test_start_with_wrong_settings_says_what_is_wrong(
@@ -183,6 +190,15 @@ def test_start_with_wrong_settings_says_what_is_wrong(
     result = invoke("broker", "start", *args)
     assert result.status == status
     assert message in result.stderr
+
+
+def test_start_with_a_port_for_its_registry_does_not_heed_the_registry_of_the_environment(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYLOGCTL_ZOOKEEPER", "127.0.0.1:1")
+    text = invoke("broker", "start", "--zookeeper-port", "0", "-X", "dump").text
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("zk.connect "))
+    assert row[-2:] == ["embedded", "option"]
 
 
 def test_check_config_starts_nothing(invoke: Invoke, tmp_path: Path) -> None:
