@@ -160,18 +160,28 @@ def _start(
 def _told_in(log_path: Path) -> Iterator[None]:
     """Have PySpark tell of failed queries in the log, for as long as the block lasts.
 
-    It would write them to standard error, beside the exceptions it raises.
+    It would write them to standard error, beside the exceptions it raises; so would Py4J tell of
+    the call that Ctrl-C has interrupted.
     """
     from pyspark.logger import PySparkLogger
 
     log = logging.FileHandler(log_path)
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     before = [(one.handlers[:], one.propagate) for one in loggers]
+
+    def is_of_others(record: logging.LogRecord) -> bool:
+        if Path(record.pathname).parent.name != "py4j":
+            return True
+        log.handle(record)
+        return False
+
+    logging.root.addFilter(is_of_others)
     for one in loggers:
         one.handlers[:], one.propagate = [log], False
     try:
         yield
     finally:
+        logging.root.removeFilter(is_of_others)
         for one, (handlers, propagates) in zip(loggers, before, strict=True):
             one.handlers[:], one.propagate = handlers, propagates
         log.close()
