@@ -349,8 +349,11 @@ class Processor:
             connection = self._resumable.popleft()
             if connection in self._connections:
                 connection.last_active_s = connection.last_received_s = self._clock.monotonic_s()
-                connection.resume()
-                self._serve(connection, self._write)
+                self._serve(connection, self._resume)
+
+    def _resume(self, connection: Connection) -> None:
+        connection.resume()
+        self._write(connection)
 
     def _expire(self) -> None:
         now_s = self._clock.monotonic_s()

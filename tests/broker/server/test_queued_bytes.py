@@ -9,7 +9,7 @@ import pytest
 from broker.errors import BrokerError
 from broker.protocol.codec import encode
 from broker.protocol.requests import ProduceRequest, encode_request
-from broker.server.connection import LARGE_FRAME_BYTES
+from broker.server.connection import LARGE_FRAME_BYTES, Connection
 from broker.server.lifecycle import Broker
 from broker.server.limits import QueuedBytes
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
@@ -174,6 +174,24 @@ def test_broker_when_stopped_while_frames_wait_for_the_budget_then_stops(
     broker.stop()
 
     assert waiting.is_closed()
+    assert taken_bytes(broker) == 0
+
+
+def test_frame_when_there_is_no_memory_for_it_after_its_wait_then_costs_its_connection_only(
+    broker: Broker, connect: PeerFactory, expects_bugs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = fill_up(broker, connect), connect(broker)
+    second.send_bytes(FRAME[:1000])
+    await_waiting(broker, 1)
+
+    def fail(_connection: Connection, _needed: int, _start: bytes) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(Connection, "_fill_large", fail)
+    first.send_bytes(FRAME[-1:])
+
+    assert second.is_closed()
+    assert first.publish("events", encode([b"one"])).base_offset == len(SET)
     assert taken_bytes(broker) == 0
 
 
