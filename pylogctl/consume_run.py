@@ -19,6 +19,7 @@ from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
 from pylogctl.offset_resolution import ResolvedRange, resolve
 from pylogctl.partition_list import PartitionList
+from pylogctl.progress import announced_wait
 from pylogctl.reading import Reading
 from pylogctl.selection import (
     compile_patterns,
@@ -93,12 +94,17 @@ def _run(
     exclude = compile_patterns(request.exclude, "--exclude")
     with open_cluster(env, connect, config=request.config) as cluster:
         if request.wait_s is not None:
-            wait_for_topics(
-                cluster,
-                request.topics,
-                timeout_s=request.wait_s,
-                should_stop=lambda: stop.is_set,
-            )
+            names = ", ".join(request.topics)
+            with announced_wait(env, f"topic {names} to appear"):
+                wait_for_topics(
+                    cluster,
+                    request.topics,
+                    timeout_s=request.wait_s,
+                    should_stop=lambda: stop.is_set,
+                )
+            if stop.is_set:
+                consumption.end_reason = "interrupted"
+                return stop.status
         if request.group is None:
             topics = select_topics(cluster, request.topics, include=include, exclude=exclude)
             partitions = select_partitions(cluster, topics, request.partitions)

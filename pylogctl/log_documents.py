@@ -103,10 +103,11 @@ def summary_line(summary: VerifySummary, elapsed_s: float) -> str:
         elapsed_s: how long it took, in seconds.
     """
     files, problems = len(summary.reports), len(summary.problems)
-    size = summary.size_bytes
+    messages, size = summary.message_count, summary.size_bytes
     return (
         f"{files} file{'' if files == 1 else 's'}, {format_size(size)}, "
-        f"{summary.message_count:,} messages, {problems} problem{'' if problems == 1 else 's'}, "
+        f"{messages:,} message{'' if messages == 1 else 's'}, "
+        f"{problems} problem{'' if problems == 1 else 's'}, "
         f"{format_size(size / max(elapsed_s, 1e-9))}/s"
     )
 

@@ -468,6 +468,17 @@ def test_consume_when_it_waits_for_a_topic_starts_with_it(
     assert (process.returncode, stdout) == (0, b"here\n")
 
 
+def test_consume_when_interrupted_while_it_waits_for_a_topic_ends_with_130(
+    running_broker: Broker, spawn: Spawn
+) -> None:
+    with spawn("consume", "later", "-b", at(running_broker), "--wait-for-topic") as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"waiting for topic later to appear\n"
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=20)
+    assert (process.returncode, stderr) == (130, b"stopped: interrupted, 0 messages\n")
+
+
 def test_consume_when_the_broker_is_down_ends_with_status_10(invoke: Invoke) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
