@@ -153,7 +153,6 @@ class ProduceHandler:
         self._logs = logs
         self._metrics = metrics
         self._checker = checker
-        self._log_of_head: dict[bytes, Log] = {}
 
     def handle_run(self, frames: list[memoryview]) -> int:
         """Append the sets of produce requests that arrived one after another.
@@ -199,9 +198,7 @@ class ProduceHandler:
         self._checker.begin_request()
         appends = []
         for head, batch in batches.items():
-            log = self._log_of_head.get(head)
-            if log is None or log.is_deleted:
-                log = self._find_log(head)
+            log = self._find_log(head)
             joined = None if log is None else join_sets(batch, self._checker)
             if log is None or joined is None:
                 return False
@@ -218,15 +215,11 @@ class ProduceHandler:
         return True
 
     def _find_log(self, head: bytes) -> Log | None:
-        """Return and remember an existing log; None where the slow path has to look closer."""
+        """Return an existing log; None where the slow path has to look closer."""
         topic = head[4:-4].decode(errors="replace")
         (index,) = INT32.unpack(head[-4:])
         log = self._logs.get(topic, index)
-        if log is not None:
-            self._log_of_head[head] = log
-        else:
-            self._log_of_head.pop(head, None)  # of a topic that was deleted
-        return log
+        return None if log is None or log.is_deleted else log
 
     def _append_one(self, frame: memoryview) -> None:
         reader = Reader(frame)

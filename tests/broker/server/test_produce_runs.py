@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,10 +19,13 @@ from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16
-from broker.protocol.requests import ProduceRequest
+from broker.protocol.requests import DeleteTopicRequest, ProduceRequest, encode_request
 from broker.server.checking import SetChecker, TooMuchToCheckError
+from broker.server.lifecycle import Broker
 from broker.server.metrics import ProcessorMetrics
 from broker.server.produce import Appender, ProduceHandler
+from tests.broker.server.conftest import PeerFactory
+from tests.conftest import wait_until
 from tests.doubles import FakeClock
 
 MAX_MESSAGE_BYTES = 50
@@ -126,3 +131,25 @@ def test_handle_run_when_there_is_no_time_for_all_then_only_the_rest_is_left(
     done_count = done_counts[0] if done_counts else len(run_of)
 
     assert limited == run(one_by_one(run_of[:done_count]))
+
+
+def test_produce_run_when_its_topic_is_deleted_then_nothing_keeps_the_log(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    peer = connect(running_broker)
+    frame = encode_request(ProduceRequest("events", 0, encode([b"one"])))
+    for _ in range(2):  # the first one creates the topic
+        peer.send_bytes(2 * frame)
+        peer.status()
+    log = running_broker._logs.get("events", 0)
+    assert log is not None
+    kept = weakref.ref(log)
+    del log
+
+    peer.call(DeleteTopicRequest("events"))
+
+    def is_gone() -> bool:
+        gc.collect()
+        return kept() is None
+
+    wait_until(is_gone, "the log to go")
