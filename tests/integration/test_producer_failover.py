@@ -189,7 +189,8 @@ def test_producer_when_broker_stays_away_then_all_is_reported_and_others_go_on(
     finally:
         cluster.start_broker(VICTIM)
     assert told.counts == Counter(range(200))
-    assert {one.partition.home for one in told.errors} == {VICTIM}
+    # none at all if the registry has dropped the broker before anything was sent to it
+    assert {one.partition.home for one in told.errors} <= {VICTIM}
     check_log(cluster, topic, told.acknowledged)
 
 
