@@ -34,12 +34,12 @@ byte position and a partition is named `HOME-INDEX`:
     | failOnDataLoss           | true     | fail if messages asked for are gone; else report it    |
     | crc                      | fail     | what to do about damage: fail, mark, skip, off         |
     | maxBytesPerTrigger       |          | the most of a micro-batch (and a message a partition)  |
-    | maxBytesPerPartition     | 128m     | the most of a task                                     |
+    | maxBytesPerPartition     | 1g       | the most of a task                                     |
     | minPartitions            | 1        | how many tasks there are at least, if there is data    |
     | pushFilters              | false    | read less for filters on topic, partition and offset;  |
     |                          |          | needs `spark.sql.python.filterPushdown.enabled`        |
     | reportPath               |          | a directory for what was left out, as JSON             |
-    | fetchSize                | 4m       | bytes to ask for at a time                             |
+    | fetchSize                | 1m       | bytes to ask for at a time                             |
     | timeoutMs                | 30000    | how long to wait for an answer                         |
     | connectTimeoutMs         | 5000     | how long to try to connect                             |
 """

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.errors import BrokerError, ConfigError
+from broker.errors import ConfigError
 from broker.spark.offsets import EARLIEST, LATEST
 from broker.spark.options import Bound, ReadOptions
 from broker.spark.ranges import ByteRange, RowFilter, cut, piece_bytes, split_evenly
@@ -200,18 +200,16 @@ def cut_ranges(
     size = piece_bytes(ranges, max_bytes, min_count)
     pieces: list[ByteRange] = []
     for one in ranges:
-        if one.size_bytes <= size:
-            pieces += [one] if one.size_bytes else []
-        elif positions.has_lookup(one.partition):
-            pieces += _cut_anywhere(one, positions, size)
-        else:
-            pieces += split_evenly(one, size, positions.segment_starts(one.partition))
+        if one.size_bytes > size:
+            pieces += _cut(one, positions, size)
+        elif one.size_bytes:
+            pieces.append(one)
     return pieces
 
 
-def _cut_anywhere(one: ByteRange, positions: LogPositions, size: int) -> list[ByteRange]:
-    try:
-        return cut(one, size, positions.boundary_after)
-    except BrokerError:
-        # damage in the way: whoever reads the range meets it, and does about it what is wanted
-        return split_evenly(one, size, positions.segment_starts(one.partition))
+def _cut(one: ByteRange, positions: LogPositions, size: int) -> list[ByteRange]:
+    """Cut at segment starts, which cost nothing, and what is still too large anywhere."""
+    pieces = split_evenly(one, size, positions.segment_starts(one.partition))
+    if not positions.has_lookup(one.partition):
+        return pieces
+    return [part for piece in pieces for part in cut(piece, size, positions.boundary_after)]

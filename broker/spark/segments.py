@@ -18,7 +18,7 @@ from pathlib import Path
 
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
 from broker.log.data_directory import parse_log_directory_name, read_broker_id
-from broker.log.lookup import boundaries_around
+from broker.log.lookup import boundaries_despite_damage
 from broker.log.resync import find_entry
 from broker.log.segment import SegmentFile
 from broker.log.segment_paths import base_offset_of, expand_paths
@@ -28,6 +28,7 @@ from broker.spark.places import SegmentPiece
 from broker.topic import TopicPartition
 
 _REPLICAS_NAME = "replicas"
+_TAIL_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,10 @@ class FileLog:
     def boundaries_around(self, position: int) -> tuple[int, int]:
         """Return the message boundaries at or before, and at or after, a position.
 
+        Damage reaches up to the next good message, as it does for brokers.
+
         Raises:
             OffsetOutOfRangeError: the position is outside the log, or in a gap.
-            LogCorruptError: a file is damaged before the position.
         """
         if position == self.end:
             return position, position
@@ -101,10 +103,7 @@ class FileLog:
         piece = self.pieces[place]
         size = min(piece.end_offset, self.end) - piece.base_offset
         file = self._files.setdefault(piece.path, SegmentFile(piece.path))
-        try:
-            before, after = boundaries_around(file, position - piece.base_offset, size)
-        except LogCorruptError as error:
-            raise LogCorruptError(f"{piece.path}: {error}") from error
+        before, after = boundaries_despite_damage(file, position - piece.base_offset, size)
         return piece.base_offset + before, piece.base_offset + after
 
 
@@ -224,6 +223,8 @@ def _whole_bytes(path: Path, size: int) -> int:
     Damage that whole messages follow is not the end: whoever reads it says what is wrong there.
     """
     file = SegmentFile(path)
+    if _ends_on_message(file.fd, size):
+        return size
     start = 0
     while True:
         end = _chain_end(file.fd, start, size)
@@ -231,6 +232,16 @@ def _whole_bytes(path: Path, size: int) -> int:
         if resumed is None:
             return end
         start = resumed
+
+
+def _ends_on_message(fd: int, size: int) -> bool:
+    """Return whether a message ends where the file does, as far as its last part can tell.
+
+    So that a directory of large segments is planned at once. What looks like a message and is
+    the inside of one cannot end there, unless the file itself ends in the middle of that one.
+    """
+    start = find_entry(fd, max(0, size - _TAIL_BYTES), size)
+    return start is not None and _chain_end(fd, start, size) == size
 
 
 def _chain_end(fd: int, position: int, size: int) -> int:

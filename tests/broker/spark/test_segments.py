@@ -139,6 +139,25 @@ def test_newest_segment_when_its_last_message_is_unfinished_then_leaves_it_out(
     assert omission.end - omission.start == len(tail)
 
 
+@pytest.mark.parametrize("tail", [b"", b"\0\0", build_set([bytes(1 << 20)])[:-1]])
+def test_newest_segment_when_larger_than_what_is_looked_at_then_its_end_is_right(
+    write_segments: WriteSegments, tail: bytes
+) -> None:
+    payloads = [bytes([number]) * 1000 for number in range(256)] * 4
+    data = write_segments(payloads, tail=tail)
+
+    assert values(read(path=str(data))) == payloads
+
+
+def test_newest_segment_when_messages_hold_message_sets_then_its_end_is_right(
+    write_segments: WriteSegments,
+) -> None:
+    payloads = [build_set(numbered(0, 50)) for _ in range(1000)]
+    data = write_segments(payloads)
+
+    assert values(read(path=str(data))) == payloads
+
+
 def test_newest_segment_when_whole_messages_follow_damage_then_it_is_no_unfinished_one(
     write_segments: WriteSegments,
 ) -> None:
@@ -169,7 +188,7 @@ def test_large_partition_when_cut_then_every_piece_starts_on_a_message(
 
     made = plan(options)
 
-    assert len(made.tasks) == 13
+    assert len(made.tasks) == 14
     assert values(read(**options)) == numbered(0, 999)
 
 
