@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
-from broker.client.cluster import Cluster, Connect, RegistryCluster
+from broker.client.cluster import Connect, RegistryCluster
 from broker.client.connector import ConsumerConnector
 from broker.client.offsets import Position, RegistryOffsets
 from broker.client.positions import Positions
@@ -105,10 +105,10 @@ def _explained(group: str) -> Iterator[None]:
 
 
 def _ends(
-    cluster: Cluster, positions: Positions, topics: Sequence[str]
+    cluster: RegistryCluster, positions: Positions, topics: Sequence[str]
 ) -> dict[TopicPartition, int]:
     """Return where all partitions of topics end now; of all topics if none is named."""
-    everything = [one for topic in topics or cluster.topics() for one in cluster.partitions(topic)]
+    everything = cluster.partitions_of(topics or cluster.topics())
     return {partition: positions.latest(partition) for partition in everything}
 
 

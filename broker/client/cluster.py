@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -73,9 +73,14 @@ class RegistryCluster:
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic on live brokers, by home and index."""
+        return self.partitions_of([topic])
+
+    def partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """Return the partitions of topics on live brokers, asked for all at once."""
         return [
             TopicPartition(topic, home, index)
-            for home, count in sorted(self._registry.topic_partitions(topic).items())
+            for topic, counts in self._registry.partitions_of(topics).items()
+            for home, count in sorted(counts.items())
             for index in range(count)
         ]
 

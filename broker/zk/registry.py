@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -240,16 +240,30 @@ class Registry(Session):
         Raises:
             RegistryUnreachableError: no answer came in time.
         """
+        return self.partitions_of([topic])[topic]
+
+    def partitions_of(self, topics: Iterable[str]) -> dict[str, dict[int, int]]:
+        """Return how many partitions of each topic each live broker has, by broker id.
+
+        Args:
+            topics: their names; an unknown topic is one no broker has.
+
+        Raises:
+            RegistryUnreachableError: no answer came in time.
+        """
         live = set(self._live_broker_ids())
+        homes = {paths.topic(topic): topic for topic in topics}
         nodes = {
-            paths.topic_broker(topic, broker_id): broker_id
-            for broker_id in _numbers(self._children_if_any(paths.topic(topic)))
+            paths.topic_broker(homes[path], broker_id): (homes[path], broker_id)
+            for path, names in self.children_many(homes).items()
+            for broker_id in _numbers(names)
             if broker_id in live
         }
-        return {
-            nodes[path]: decode_number(value, f"value of {path}")
-            for path, (value, _) in self.get_many(nodes).items()
-        }
+        counts: dict[str, dict[int, int]] = {topic: {} for topic in homes.values()}
+        for path, (value, _) in self.get_many(nodes).items():
+            topic, broker_id = nodes[path]
+            counts[topic][broker_id] = decode_number(value, f"value of {path}")
+        return counts
 
     def _live_broker_ids(self) -> list[int]:
         return _numbers(self._children_if_any(paths.BROKER_IDS))

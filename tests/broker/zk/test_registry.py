@@ -381,3 +381,13 @@ def test_topic_partitions_when_a_broker_is_not_live_then_leaves_it_out(
     session.create("/brokers/topics/events/2", b"8")
 
     assert registry.topic_partitions("events") == {1: 4}
+
+
+def test_partitions_of_when_topics_are_many_then_each_has_those_on_live_brokers(
+    registry: Registry, session: Session
+) -> None:
+    session.create("/brokers/ids/1", b"h-1:host:9092")
+    for node, count in (("a/1", b"2"), ("a/7", b"9"), ("b/1", b"3")):
+        session.create(f"/brokers/topics/{node}", count)
+
+    assert registry.partitions_of(["a", "b", "none"]) == {"a": {1: 2}, "b": {1: 3}, "none": {}}
