@@ -109,9 +109,15 @@ def test_group_when_told_to_start_at_the_largest_then_commits_that_at_once(
     producer: Producer, join: Join, session: Session
 ) -> None:
     send(producer, b"old")
-    connector = join(offset_reset="largest", consumer_timeout_ms=300)
-    with pytest.raises(ConsumerTimeoutError):
-        next(only_stream(connector))
+    connector = join(offset_reset="largest", consumer_timeout_ms=100)
+    stream = only_stream(connector)
+
+    def is_there() -> bool:
+        with pytest.raises(ConsumerTimeoutError):
+            next(stream)
+        return connector.positions.get(PARTITION) is not None
+
+    wait_until(is_there, "the jump to the end")
     connector.shutdown()
 
     send(producer, b"new")

@@ -45,9 +45,9 @@ def test_connector_when_zookeeper_goes_away_then_fails_clearly_and_shuts_down(
         ConsumerConfig(
             zookeeper=own_zookeeper.connect,
             group="g",
-            zk_session_timeout_ms=1000,
-            zk_connection_timeout_ms=1000,
-            consumer_timeout_ms=300,
+            zk_session_timeout_ms=1500,
+            zk_connection_timeout_ms=3000,
+            consumer_timeout_ms=3000,
         )
     )
     (stream,) = connector.create_message_streams({"t": 1})["t"]
