@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from broker.client.positions import Watermarks
 from broker.errors import ConfigError
 from broker.spark.offsets import EARLIEST, LATEST
 from broker.spark.options import Bound, ReadOptions
@@ -20,11 +21,8 @@ from broker.topic import TopicPartition
 class LogPositions(Protocol):
     """Where positions of partitions are asked for."""
 
-    def earliest(self, partition: TopicPartition) -> int:
-        """Return the first valid position."""
-
-    def latest(self, partition: TopicPartition) -> int:
-        """Return the position after the last message that can be read."""
+    def watermarks(self, partition: TopicPartition) -> Watermarks:
+        """Return where the log starts and up to where it can be read."""
 
     def has_lookup(self, partition: TopicPartition) -> bool:
         """Return whether message boundaries are found without reading what lies before."""
@@ -77,7 +75,7 @@ def resolve(
     Raises:
         ConfigError: an offset is inside a message, or the end lies before the start.
     """
-    first, last = positions.earliest(partition), positions.latest(partition)
+    first, last, _ = positions.watermarks(partition)
     start = _offset(starting, partition, positions, first, last, is_end=False)
     end = _offset(ending, partition, positions, first, last, is_end=True)
     if end < start:

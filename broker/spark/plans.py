@@ -21,7 +21,12 @@ from broker.client.cluster import (
 )
 from broker.client.connection import Connection
 from broker.client.positions import Positions
-from broker.errors import BrokerError, BrokerUnreachableError, TopicNotFoundError
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    StorageError,
+    TopicNotFoundError,
+)
 from broker.protocol.responses import BrokerAddress
 from broker.spark.options import (
     BrokerList,
@@ -132,14 +137,18 @@ def select_partitions(cluster: Cluster, selection: Selection) -> list[TopicParti
         TopicNotFoundError: a topic named, or a partition, does not exist.
     """
     found = wanted_partitions(cluster, selection)
+    _check_all_found(selection, found)
+    return found
+
+
+def _check_all_found(selection: Selection, found: Sequence[TopicPartition]) -> None:
     topics = {one.topic for one in found}
     for topic in selection.topics:
         if topic not in topics:
             raise TopicNotFoundError(f"topic '{topic}' not found")
     missing = sorted((selection.partitions or frozenset()).difference(found))
     if missing:
-        raise TopicNotFoundError(f"partition {missing[0]} not found")
-    return found
+        raise TopicNotFoundError(f"partition {missing[0]} not found; is its broker away?")
 
 
 def wanted_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
@@ -168,14 +177,22 @@ def plan_read(options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
         BrokerError: a broker, the registry or a file fails.
     """
     if isinstance(options.where, SegmentPaths):
-        logs = FileLogs(options.where.paths)
-        partitions = [one for one in logs.partitions() if options.selection.has_partition(one)]
-        return _FilePlanner(options, rows, logs).plan(partitions)
+        return _plan_files(options, rows, options.where)
     on_absent = _refuse_absent if options.fail_on_data_loss else log_absent
     opened = open_cluster(options.where, options.connection, on_absent=on_absent)
     with opened as (cluster, positions):
         partitions = select_partitions(cluster, options.selection)
         return _BrokerPlanner(options, rows, positions, cluster).plan(partitions)
+
+
+def _plan_files(options: ReadOptions, rows: RowFilter, where: SegmentPaths) -> ReadPlan:
+    try:
+        logs = FileLogs(where.paths)
+        partitions = [one for one in logs.partitions() if options.selection.has_partition(one)]
+        _check_all_found(options.selection, partitions)
+        return _FilePlanner(options, rows, logs).plan(partitions)
+    except OSError as error:
+        raise StorageError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
 def _refuse_absent(error: BrokerError) -> None:

@@ -50,8 +50,7 @@ def read_task(task: ReadTask, settings: TaskSettings) -> Iterator[pa.RecordBatch
     Raises:
         InvalidMessageError: a message is corrupt, and `crc` does not bear that.
         DataLossError: a part of the range is gone since it was planned.
-        BrokerError: the broker fails.
-        OSError: a segment file cannot be read.
+        BrokerError: the broker fails, or a segment file cannot be read.
     """
     return _TaskReader(task, settings).batches()
 

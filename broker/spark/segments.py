@@ -16,6 +16,7 @@ from glob import has_magic
 from itertools import pairwise
 from pathlib import Path
 
+from broker.client.positions import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
 from broker.log.data_directory import parse_log_directory_name, read_broker_id
 from broker.log.lookup import boundaries_despite_damage
@@ -87,22 +88,27 @@ class FileLog:
     def boundaries_around(self, position: int) -> tuple[int, int]:
         """Return the message boundaries at or before, and at or after, a position.
 
-        Damage reaches up to the next good message, as it does for brokers.
+        Damage reaches up to the next good message, as it does for brokers, and a gap up to the
+        next file.
 
         Raises:
-            OffsetOutOfRangeError: the position is outside the log, or in a gap.
+            OffsetOutOfRangeError: the position is outside the log.
         """
         if position == self.end:
             return position, position
         place = bisect_right(self.pieces, position, key=lambda piece: piece.base_offset) - 1
-        if place < 0 or not position < min(self.pieces[place].end_offset, self.end):
+        if place < 0 or position > self.end:
             raise OffsetOutOfRangeError(
                 f"{position} is not in the segment files of {self.partition}, "
                 f"{self.start}..{self.end}"
             )
+        if position >= self.pieces[place].end_offset:
+            return self.pieces[place].end_offset, self.pieces[place + 1].base_offset
         piece = self.pieces[place]
         size = min(piece.end_offset, self.end) - piece.base_offset
-        file = self._files.setdefault(piece.path, SegmentFile(piece.path))
+        if piece.path not in self._files:
+            self._files[piece.path] = SegmentFile(piece.path)
+        file = self._files[piece.path]
         before, after = boundaries_despite_damage(file, position - piece.base_offset, size)
         return piece.base_offset + before, piece.base_offset + after
 
@@ -132,13 +138,10 @@ class FileLogs:
         """Return the partitions there are files of."""
         return list(self.logs)
 
-    def earliest(self, partition: TopicPartition) -> int:
-        """Return the offset of the first message."""
-        return self.logs[partition].start
-
-    def latest(self, partition: TopicPartition) -> int:
-        """Return the offset after the last whole message."""
-        return self.logs[partition].end
+    def watermarks(self, partition: TopicPartition) -> Watermarks:
+        """Return where the first message starts and the last whole one ends."""
+        log = self.logs[partition]
+        return Watermarks(log.start, log.end, None)
 
     def has_lookup(self, partition: TopicPartition) -> bool:
         """Return True: the chain of lengths is followed, which is quick on a local file."""

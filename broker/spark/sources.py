@@ -19,13 +19,14 @@ from broker.errors import (
     LogCorruptError,
     OffsetOutOfRangeError,
     RequestTimeoutError,
+    StorageError,
     error_for_code,
 )
 from broker.log.segment import SegmentFile
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import EARLIEST_TIME, OffsetsRequest
 from broker.protocol.responses import decode_offsets_response
-from broker.spark.places import BrokerPlace, FilePlace, Place
+from broker.spark.places import BrokerPlace, FilePlace, Place, SegmentPiece
 from broker.spark.ranges import ByteRange
 from broker.spark.report import DataLossError
 
@@ -51,8 +52,8 @@ def read_bytes(place: Place, whole: ByteRange, fetch_bytes: int) -> Iterator[Dat
         DataLossError: some of them are gone since the range was planned.
         BrokerUnreachableError, RequestTimeoutError: the broker is gone, also after retries.
         LogCorruptError: a file is shorter than it was.
+        StorageError: a file cannot be read.
         BrokerError: the broker refuses.
-        OSError: a file cannot be read.
     """
     if isinstance(place, BrokerPlace):
         return _fetch(place, whole, fetch_bytes)
@@ -61,18 +62,29 @@ def read_bytes(place: Place, whole: ByteRange, fetch_bytes: int) -> Iterator[Dat
 
 def _read_files(place: FilePlace, whole: ByteRange, fetch_bytes: int) -> Iterator[Data]:
     for piece in place.pieces:
-        file = SegmentFile(piece.path)
-        offset = max(whole.start, piece.base_offset)
-        end = min(whole.end, piece.end_offset)
-        while offset < end:
-            data = os.pread(file.fd, min(fetch_bytes, end - offset), offset - piece.base_offset)
-            if not data:
-                raise LogCorruptError(
-                    f"{piece.path} ends at offset {offset} of {whole.partition}; "
-                    f"it had {piece.end_offset} when the read was planned"
-                )
-            yield Data(offset, data)
-            offset += len(data)
+        try:
+            yield from _read_file(piece, whole, fetch_bytes)
+        except FileNotFoundError as error:
+            raise DataLossError(
+                f"{whole.partition}: {piece.path} is gone since the read was planned"
+            ) from error
+        except OSError as error:
+            raise StorageError(f"cannot read {piece.path}: {error.strerror}") from error
+
+
+def _read_file(piece: SegmentPiece, whole: ByteRange, fetch_bytes: int) -> Iterator[Data]:
+    file = SegmentFile(piece.path)
+    offset = max(whole.start, piece.base_offset)
+    end = min(whole.end, piece.end_offset)
+    while offset < end:
+        data = os.pread(file.fd, min(fetch_bytes, end - offset), offset - piece.base_offset)
+        if not data:
+            raise LogCorruptError(
+                f"{piece.path} ends at offset {offset} of {whole.partition}; "
+                f"it had {piece.end_offset} when the read was planned"
+            )
+        yield Data(offset, data)
+        offset += len(data)
 
 
 def _fetch(place: BrokerPlace, whole: ByteRange, fetch_bytes: int) -> Iterator[Data]:

@@ -9,7 +9,7 @@ a batch that is run again reads the same bytes.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from broker.client.positions import Positions
+from broker.client.positions import Positions, Watermarks
 from broker.errors import BrokerUnreachableError, RegistryUnreachableError
 from broker.spark.offsets import Offsets, from_document, to_document
 from broker.spark.options import ReadOptions, SegmentPaths
@@ -146,36 +146,43 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {one.range.partition: one.range.start for one in found}
 
     def _ends_now(self, opened: OpenCluster) -> Offsets:
+        return {key: found.high_watermark for key, found in self._watermarks(opened).items()}
+
+    def _watermarks(self, opened: OpenCluster) -> dict[TopicPartition, Watermarks]:
         partitions = wanted_partitions(opened.cluster, self._options.selection)
-        return {partition: opened.positions.latest(partition) for partition in partitions}
+        return {partition: opened.positions.watermarks(partition) for partition in partitions}
 
     def _next_ends(self, opened: OpenCluster, begun: Offsets, limit_bytes: int | None) -> Offsets:
-        latest = self._ends_now(opened)
-        self._latest = to_document(latest)
-        ends = self._kept(opened, begun, latest)
+        there = self._watermarks(opened)
+        self._latest = to_document({key: found.high_watermark for key, found in there.items()})
+        ends = self._kept(opened, begun, there)
         pending: list[ByteRange] = []
-        for partition, last in self._readable(latest).items():
-            first = opened.positions.earliest(partition)
+        for partition, (first, last, _) in there.items():
+            readable = self._readable(partition, last)
+            if readable is None:
+                continue
             start = begun.get(partition, first)
-            if start > latest[partition]:
-                self._bear([_made_anew(partition, start, first, latest[partition])])
+            if start > last:
+                self._bear([_made_anew(partition, start, first, last)])
                 ends[partition] = first  # read from the next batch on: this one starts behind it
                 continue
             ends[partition] = start
-            if partition in begun and max(start, first) < last:
-                pending.append(ByteRange(partition, max(start, first), last))
+            if partition in begun and max(start, first) < readable:
+                pending.append(ByteRange(partition, max(start, first), readable))
         return ends | _limited(opened.positions, pending, limit_bytes)
 
-    def _readable(self, latest: Offsets) -> Offsets:
-        """Return how far partitions may be read: no further than was there at the beginning."""
-        target = self._target
-        if target is None:
-            return latest
-        return {key: min(end, target[key]) for key, end in latest.items() if key in target}
+    def _readable(self, partition: TopicPartition, last: int) -> int | None:
+        """Return how far a partition may be read, None for one that came after the beginning."""
+        if self._target is None:
+            return last
+        target = self._target.get(partition)
+        return None if target is None else min(target, last)
 
-    def _kept(self, opened: OpenCluster, begun: Offsets, latest: Offsets) -> Offsets:
+    def _kept(
+        self, opened: OpenCluster, begun: Offsets, there: Container[TopicPartition]
+    ) -> Offsets:
         """Return offsets of partitions that are not there now; they wait for their broker."""
-        missing = {key: offset for key, offset in begun.items() if key not in latest}
+        missing = {key: offset for key, offset in begun.items() if key not in there}
         if not missing:
             self._away.clear()
             return {}
@@ -190,8 +197,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _cut(self, opened: OpenCluster, wanted: Sequence[ByteRange]) -> list[ReadTask]:
         positions = opened.positions
+        there = {one.partition: positions.watermarks(one.partition) for one in wanted}
         found = [
-            clip(one, positions.earliest(one.partition), positions.latest(one.partition))
+            clip(one, there[one.partition].log_start, there[one.partition].high_watermark)
             for one in wanted
         ]
         self._bear([omission for one in found for omission in one.omissions])

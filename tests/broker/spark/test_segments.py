@@ -1,17 +1,27 @@
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from broker.errors import ConfigError, InvalidMessageError, LogCorruptError
+from broker.errors import (
+    ConfigError,
+    InvalidMessageError,
+    LogCorruptError,
+    StorageError,
+    TopicNotFoundError,
+)
+from broker.log.segment import SegmentFile
 from broker.protocol.message_set import build_set
+from broker.spark.plans import plan_read
+from broker.spark.ranges import RowFilter
 from broker.spark.report import Cause, DataLossError
 from broker.spark.segments import FileLogs, partition_of_directory
 from broker.topic import TopicPartition
 from tests.broker.spark.conftest import WriteSegments
-from tests.broker.spark.rows import plan, read, values
+from tests.broker.spark.rows import parse, plan, read, run, values
 
 P0 = TopicPartition("events", 0, 0)
 SIZE = len(build_set([b"abc"]))
@@ -112,6 +122,53 @@ def test_segments_when_a_gap_is_borne_then_it_is_reported(write_segments: WriteS
 
     assert values(read(**options)) == numbered(0, 10) + numbered(20, 30)
     assert (omission.cause, omission.start, omission.end) == (Cause.LOST, 10 * SIZE, 20 * SIZE)
+
+
+@pytest.mark.parametrize(
+    ("rows", "first"),
+    [
+        (RowFilter(start=12 * SIZE), 20),
+        (RowFilter(end=12 * SIZE), 0),
+        (RowFilter(end=25 * SIZE), 0),
+    ],
+)
+def test_segments_when_a_filter_ends_in_a_gap_then_what_is_there_comes(
+    write_segments: WriteSegments, rows: RowFilter, first: int
+) -> None:
+    data = write_segments(numbered(0, 10), numbered(10, 20), numbered(20, 30))
+    sorted((data / "events_0").iterdir())[1].unlink()
+    options = {"path": str(data), "failOnDataLoss": "false"}
+
+    found = values(run(plan_read(parse(options), rows), options))
+
+    whole = numbered(0, 10) + numbered(20, 30)
+    last = 30 if rows.end is None else 25 if rows.end > 20 * SIZE else 10
+    assert found == [value for value in whole if first <= int(value) < last]
+
+
+def test_file_when_it_may_not_be_read_then_is_named(
+    write_segments: WriteSegments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = write_segments(numbered(0, 10))
+    (file,) = data.rglob("*.pylog")
+
+    def refuse(path: Path) -> SegmentFile:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr("broker.spark.segments.SegmentFile", refuse)
+
+    with pytest.raises(StorageError, match=f"cannot read {file}: Permission denied"):
+        read(path=str(data))
+
+
+def test_file_when_gone_after_planning_then_is_named(write_segments: WriteSegments) -> None:
+    options = {"path": str(write_segments(numbered(0, 10)))}
+    made = plan(options)
+    (file,) = Path(options["path"]).rglob("*.pylog")
+    file.unlink()
+
+    with pytest.raises(DataLossError, match=rf"events\[0-0\]: {file} is gone"):
+        run(made, options)
 
 
 def test_segments_when_two_have_the_same_offsets_then_they_are_refused(
@@ -226,6 +283,14 @@ def test_topics_when_selected_then_others_are_left_out(write_segments: WriteSegm
     assert values(read(path=str(data), subscribe="others")) == numbered(6, 9)
     assert values(read(path=str(data), subscribePattern="ev.*")) == numbered(0, 6)
     assert values(read(path=str(data), assign='{"events":["0-1"]}')) == numbered(3, 6)
+
+
+@pytest.mark.parametrize("selection", [{"subscribe": "nowhere"}, {"assign": '{"events":["0-7"]}'}])
+def test_topic_or_partition_when_there_are_no_files_of_it_then_says_so(
+    write_segments: WriteSegments, selection: dict[str, str]
+) -> None:
+    with pytest.raises(TopicNotFoundError, match="not found"):
+        read(path=str(write_segments(numbered(0, 3))), **selection)
 
 
 def test_positions_when_asked_of_files_then_are_the_boundaries_around(
