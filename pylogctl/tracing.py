@@ -52,9 +52,10 @@ class TracedConnection(Connection):
         )
         self._env = env
 
-    def send(self, frame: Buffer) -> None:
+    def send_parts(self, parts: list[Buffer]) -> None:
         """Send a whole frame, telling its type and size."""
-        super().send(frame)
+        super().send_parts(parts)
+        frame = b"".join(parts)
         self._tell(f"-> {self.name}: {_request_name(frame)}, {len(frame)} bytes", frame)
 
     def receive(self) -> memoryview:

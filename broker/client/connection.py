@@ -238,7 +238,7 @@ class Connection:
         """Send an extension request; return the correlation id that its answer will have."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(request.VERSION, self._correlation_id, self._client_id)
-        self._send(encode_extension_parts(request, header))
+        self.send_parts(encode_extension_parts(request, header))
         return self._correlation_id
 
     def receive_extension(self, correlation_id: int) -> Reader:
@@ -268,9 +268,10 @@ class Connection:
             BrokerUnreachableError: no connection, or it broke; it is unknown then what arrived.
             RequestTimeoutError: the broker takes no bytes.
         """
-        self._send([frame])
+        self.send_parts([frame])
 
-    def _send(self, parts: list[Buffer]) -> None:
+    def send_parts(self, parts: list[Buffer]) -> None:
+        """Send a whole frame that comes in pieces; see `send`."""
         self.connect()
         assert self._socket is not None
         try:

@@ -262,7 +262,7 @@ def test_consume_when_zookeeper_is_gone_at_its_end_says_what_is_not_committed_an
 def test_consume_when_zookeeper_goes_away_for_good_ends_if_it_was_to_end(
     own_broker: Broker, own_zookeeper: OwnZooKeeper, spawn: Spawn, run_process: Invoke, group: str
 ) -> None:
-    slow = ("--exec", "sh -c 'cat; echo; sleep 1'")
+    slow = ("--exec", "sh -c 'cat; echo; sleep 3'")  # longer than ZooKeeper takes to go
     with spawn(*follow(own_zookeeper, group), *slow, "-e") as member:
         first = lines_of(member, 1)
         own_zookeeper.stop()

@@ -790,5 +790,6 @@ def test_produce_when_what_it_sent_cannot_be_read_in_time_tells_the_missing_byte
         of_07.stop()
     assert result.status == ExitStatus.TIMEOUT
     assert result.stderr == (
-        "error: 23 bytes of t[0-0] cannot be read yet, 0.3s after they were sent\n"
+        "error: 23 bytes of t[0-0] cannot be read yet, 0.3s after they were sent; "
+        "2 messages confirmed, and not known to be readable yet\n"
     )
