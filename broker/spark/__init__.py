@@ -42,4 +42,17 @@ byte position and a partition is named `HOME-INDEX`:
     | fetchSize                | 1m       | bytes to ask for at a time                             |
     | timeoutMs                | 30000    | how long to wait for an answer                         |
     | connectTimeoutMs         | 5000     | how long to try to connect                             |
+
+Options of a write, besides brokers, zk and the two timeouts:
+
+    | option                   | default  | meaning                                                |
+    | topic                    |          | where rows go; else their column `topic` says it       |
+    | compression              | none     | none, gzip, snappy, lz4, zstd                          |
+    | batchSize                | 256k     | bytes of payload in a message set                      |
+    | retries                  | 3        | how often a set is sent again                          |
+    | stagingPath              |          | a directory that all machines share, where tasks keep  |
+    |                          |          | their messages until the driver sends those that count |
+
+Rows have a column value, and may have topic, key (whose hash picks the partition) and partition
+(`HOME-INDEX`); columns that reading gives besides are ignored.
 """

@@ -50,7 +50,7 @@ _READ_ONLY = (
     "reportPath",
 )
 _BOTH = (*_WHERE, "timeoutMs", "connectTimeoutMs")
-_WRITE_ONLY = ("topic", "compression", "batchSize", "retries")
+_WRITE_ONLY = ("topic", "compression", "batchSize", "retries", "stagingPath")
 _OF_SPARK = ("path", "checkpointLocation", "queryName")
 """Spark hands its own options on to the source."""
 
@@ -193,13 +193,18 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a write was asked to do; `topic` is None if each row names its own."""
+    """What a write was asked to do.
+
+    `topic` is None if each row names its own; with a `staging_path` sets are kept there until it is
+    known which attempts of tasks count.
+    """
 
     where: BrokerList | RegistryAddress
     topic: str | None
     codec: Codec
     batch_bytes: int
     retries: int
+    staging_path: Path | None
     connection: ConnectionOptions
 
 
@@ -236,7 +241,7 @@ def parse_read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOp
         max_trigger_bytes=values.size("maxBytesPerTrigger", 0) or None,
         fetch_bytes=values.size("fetchSize", _MIB),
         push_filters=values.flag("pushFilters", False),
-        report_path=Path(path) if (path := values.get("reportPath")) else None,
+        report_path=values.path("reportPath"),
         connection=_connection(values),
     )
 
@@ -270,6 +275,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         codec=values.choice("compression", _CODECS, Codec.NONE),
         batch_bytes=values.size("batchSize", 256 << 10),
         retries=values.number("retries", 3, minimum=0),
+        staging_path=values.path("stagingPath"),
         connection=_connection(values),
     )
 
@@ -313,6 +319,10 @@ class _Values:
         if not size:
             raise ConfigError(f"{name} is '{text}'; valid: bytes, such as 1048576, 512k, 64m, 1g")
         return size
+
+    def path(self, name: str) -> Path | None:
+        text = self.get(name)
+        return Path(text).absolute() if text else None
 
     def flag(self, name: str, default: bool) -> bool:
         text = self.get(name)

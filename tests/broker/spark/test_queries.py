@@ -174,15 +174,32 @@ def test_writing_tasks_when_they_fail_on_the_way_then_nothing_is_lost(
     assert len(found) >= 40_000  # at least once: attempts that failed have sent some
 
 
-def test_stream_when_written_to_a_topic_then_has_all_messages(
+def test_writing_tasks_when_they_fail_and_are_staged_then_every_row_comes_once(
     spark: SparkSession, running_broker: Broker, tmp_path: Path
 ) -> None:
+    spark.dataSource.register(FlakySource)
+    table = spark.range(0, 40_000, 1, 2).selectExpr("cast(id as string) as value")
+    where = {"brokers": f"127.0.0.1:{running_broker.port}", "topic": "events"}
+    staging = tmp_path / "staging"
+
+    table.write.format("flaky").options(**where, stagingPath=str(staging)).mode("append").save()
+
+    found = values(read(brokers=where["brokers"], subscribe="events"))
+    assert sorted(map(int, found)) == list(range(40_000))
+    assert list(staging.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_stream_when_written_to_a_topic_then_has_all_messages(
+    spark: SparkSession, running_broker: Broker, tmp_path: Path, is_staged: bool
+) -> None:
     publish(running_broker, "events", numbered(0, 100))
+    staging = {"stagingPath": str(tmp_path / "staging")} if is_staged else {}
     options = {"brokers": f"127.0.0.1:{running_broker.port}", "topic": "copies"}
     query = (
         stream_messages(spark, on(running_broker), columns=["value"])
         .writeStream.format("pylog")
-        .options(**options)
+        .options(**options, **staging)
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)
         .start()
