@@ -31,9 +31,13 @@ types: $(STAMP)
 DURABILITY := tests/broker/log tests/integration/process \
 	tests/integration/test_producer_failover.py tests/integration/test_groups_exactly_once.py
 
+# Files of tests run side by side, each as a whole: what its tests share is started once.
+TEST_PROCESSES ?= 2
+PYTEST := $(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile
+
 test: lint types
-	$(BIN)/python -m pytest
-	PYLOGCTL_CODEC=python $(BIN)/python -m pytest $(DURABILITY)
+	$(PYTEST)
+	PYLOGCTL_CODEC=python $(PYTEST) $(DURABILITY)
 
 # Clients and brokers of other makes, from their registries; see docs/interop.md.
 INTEROP ?= build/interop

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from broker.errors import TopicNotFoundError
 from broker.spark.frames import frozen, plan_messages
 from broker.spark.plans import ReadPlan
 from pylogctl.context import Environment
@@ -65,10 +64,6 @@ def plan_reading(
     named = source_options(env, topics, (), paths, allow_data_loss=allow_data_loss)
     options = bound_options(env, named, start, until)
     plan = plan_messages(options)
-    there = {one.partition.topic for one in plan.ranges}
-    for topic in topics:
-        if topic not in there:
-            raise TopicNotFoundError(f"topic '{topic}' is not in these files")
     for omission in plan.omissions:
         env.warn(omission.message)
     return Reading(options, plan)

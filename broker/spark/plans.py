@@ -137,18 +137,20 @@ def select_partitions(cluster: Cluster, selection: Selection) -> list[TopicParti
         TopicNotFoundError: a topic named, or a partition, does not exist.
     """
     found = wanted_partitions(cluster, selection)
-    _check_all_found(selection, found)
+    _check_all_found(selection, found, absent="not found", hint="; is its broker away?")
     return found
 
 
-def _check_all_found(selection: Selection, found: Sequence[TopicPartition]) -> None:
+def _check_all_found(
+    selection: Selection, found: Sequence[TopicPartition], *, absent: str, hint: str = ""
+) -> None:
     topics = {one.topic for one in found}
     for topic in selection.topics:
         if topic not in topics:
-            raise TopicNotFoundError(f"topic '{topic}' not found")
+            raise TopicNotFoundError(f"topic '{topic}' {absent}")
     missing = sorted((selection.partitions or frozenset()).difference(found))
     if missing:
-        raise TopicNotFoundError(f"partition {missing[0]} not found; is its broker away?")
+        raise TopicNotFoundError(f"partition {missing[0]} {absent}{hint}")
 
 
 def wanted_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
@@ -189,7 +191,7 @@ def _plan_files(options: ReadOptions, rows: RowFilter, where: SegmentPaths) -> R
     try:
         logs = FileLogs(where.paths)
         partitions = [one for one in logs.partitions() if options.selection.has_partition(one)]
-        _check_all_found(options.selection, partitions)
+        _check_all_found(options.selection, partitions, absent="is not in these files")
         return _FilePlanner(options, rows, logs).plan(partitions)
     except OSError as error:
         raise StorageError(f"cannot read {error.filename}: {error.strerror}") from error
