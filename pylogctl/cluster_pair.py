@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
@@ -53,6 +53,15 @@ ToBroker = Annotated[
         metavar="HOST:PORT[,..]",
         help="Brokers to write to, without a registry. Default: --broker.",
         rich_help_panel="Connection",
+    ),
+]
+
+OnCorruptChoice = Annotated[
+    Literal["stop", "skip"],
+    typer.Option(
+        "--on-corrupt",
+        help="Stop at a corrupt message with status 8, or leave it out and end with 6.",
+        rich_help_panel="Limits",
     ),
 ]
 

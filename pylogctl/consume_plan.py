@@ -7,23 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
+from pylogctl.corruption import OnCorrupt
 from pylogctl.filters import Filter
 from pylogctl.message_format import Render
 
 if TYPE_CHECKING:
     from broker.protocol.payload_filter import PayloadFilter
     from pylogctl.executing import Executor
-
-
-class OnCorrupt(Enum):
-    """What to do about a corrupt message; the words of `--on-corrupt`."""
-
-    STOP = "stop"
-    SKIP = "skip"
-    RAW = "raw"
 
 
 @dataclass(frozen=True, slots=True)

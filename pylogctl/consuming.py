@@ -9,12 +9,13 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from broker.errors import BrokerError, InvalidMessageError
+from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault, count_delimiters, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
 from broker.topic import TopicPartition
-from pylogctl.consume_plan import OnCorrupt, Plan
+from pylogctl.consume_plan import Plan
 from pylogctl.context import Environment
+from pylogctl.corruption import CorruptMessages
 from pylogctl.envelope import MessageFacts, facts_of
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
@@ -50,8 +51,7 @@ class Consumption:
         """Messages written, or given to the executor, so far."""
         self.failed_count = 0
         """Messages that the executor could not deal with."""
-        self.corrupt_count = 0
-        """Corrupt messages that were left out or written raw."""
+        self._corrupt = CorruptMessages(env, plan.on_corrupt)
         self.end_reason = ""
 
     def run(self, reading: Source) -> ExitStatus:
@@ -124,6 +124,11 @@ class Consumption:
             self.end_reason = f"nothing came for {plan.idle_timeout_s:g}s"
             return ExitStatus.OK if plan.max_messages is None else ExitStatus.TIMEOUT
         return None
+
+    @property
+    def corrupt_count(self) -> int:
+        """Return how many corrupt messages were left out or written raw."""
+        return self._corrupt.count
 
     def has_enough(self) -> bool:
         """Return whether as many messages are written as were asked for."""
@@ -220,24 +225,15 @@ class Consumption:
         Raises:
             CliError: it is not to be skipped, or nobody knows where the next good one is.
         """
-        partition = place.partition
-        behind = self._find_behind(partition, offset)
-        next_offset = next_offset if behind is None else behind
-        problem = f"{partition}: {problem}"
-        if self._plan.on_corrupt is not OnCorrupt.STOP and next_offset is not None:
-            self.corrupt_count += 1
-            self._env.warn(f"{problem}; going on at {next_offset}")
-            return next_offset
-        place.take(offset - place.offset)
-        self._settle()
-        hints = [] if next_offset is None else [f"--on-corrupt skip goes on at {next_offset}"]
-        raise CliError(
-            ExitStatus.CORRUPT,
-            problem,
-            hints=[*hints, "try: pylogctl log verify on the broker's segment files"],
-            code="INVALID_MESSAGE",
-            details={"topic": partition.topic, "partition": partition.name, "offset": offset},
-        )
+        assert self._source is not None
+        try:
+            return self._corrupt.pass_over(
+                place.partition, offset, problem, self._source.find_behind, next_offset
+            )
+        except CliError:
+            place.take(offset - place.offset)
+            self._settle()
+            raise
 
     def _skip_to(self, place: Place, offset: int, next_offset: int) -> None:
         """Go on at an offset that is not where the message at another one ends."""
@@ -248,7 +244,7 @@ class Consumption:
 
     def _raw(self, entry: Entry, partition: TopicPartition) -> list[MessageFacts]:
         """Return what is to be written of a corrupt message."""
-        if self._plan.on_corrupt is not OnCorrupt.RAW:
+        if not self._corrupt.are_written:
             return []
         codec = entry.codec.name.lower() if entry.codec is not None else "unknown"
         raw = MessageFacts(
@@ -262,14 +258,6 @@ class Consumption:
             bytes(entry.payload),
         )
         return [raw]
-
-    def _find_behind(self, partition: TopicPartition, offset: int) -> int | None:
-        """Return where the next good message is; no failure to find it hides the damage."""
-        try:
-            return None if self._source is None else self._source.find_behind(partition, offset)
-        except BrokerError as error:
-            self._env.trace(1, f"cannot look behind the damage: {error}")
-            return None
 
     def _finish(self, entry: Entry, executor: Executor) -> bool:
         """Note that an entry is dealt with; return False if what follows it is for others."""

@@ -55,5 +55,6 @@ def summary_text(copy: Copy, source: str, target: str, *, is_verified: bool) -> 
     return (
         f"{count_text(copy.message_count)}, {format_size(copy.size_bytes)} from {source} to "
         f"{target} in {format_duration(copy.seconds)} ({rate} msg/s)"
+        + (f", {copy.corrupt.count} corrupt" if copy.corrupt.count else "")
         + ("; all read back and compared" if is_verified else "")
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.client.placement import (
     counts_by_name,
@@ -25,6 +26,7 @@ from pylogctl.consume_options import Span
 from pylogctl.context import Environment
 from pylogctl.copy_document import DOCUMENT, copy_records, summary_text
 from pylogctl.copying import Copied, Copy, Limits
+from pylogctl.corruption import CorruptMessages, OnCorrupt
 from pylogctl.errors import UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.offset_resolution import ResolvedRange
@@ -59,6 +61,7 @@ class CopyPlan:
         max_messages: how many; None for all.
         keeps_names: partitions go to those of the same name, not of the same place.
         rate: no faster than this.
+        on_corrupt: what to do about a corrupt message.
         is_verified: read everything back.
         is_strict: an offset out of range is an error.
     """
@@ -69,8 +72,16 @@ class CopyPlan:
     max_messages: int | None
     keeps_names: bool
     rate: Rate | None
+    on_corrupt: OnCorrupt
     is_verified: bool
     is_strict: bool
+
+
+class _Done(NamedTuple):
+    """How a copy went: all was read back, and how many corrupt messages were left out."""
+
+    is_verified: bool
+    corrupt_count: int
 
 
 def run(
@@ -85,7 +96,7 @@ def run(
         plan: what to do.
 
     Returns:
-        The status of a signal that ended it, else OK.
+        The status of a signal that ended it; PARTIAL if corrupt messages were left out; else OK.
 
     Raises:
         CliError: a topic or partition is missing, a message is corrupt, or not all of it arrived;
@@ -107,9 +118,11 @@ def run(
             render(env, DOCUMENT, copy_records(ranges, copied, is_verified=False))
             env.note("nothing was copied")
             return ExitStatus.OK
-        is_verified = _copy(env, source, target, plan, ranges, copied, stop)
+        done = _copy(env, source, target, plan, ranges, copied, stop)
     if env.settings.output is not None:
-        render(env, DOCUMENT, copy_records(ranges, copied, is_verified=is_verified))
+        render(env, DOCUMENT, copy_records(ranges, copied, is_verified=done.is_verified))
+    if done.corrupt_count and not stop.is_set:
+        return ExitStatus.PARTIAL
     return stop.status
 
 
@@ -144,8 +157,8 @@ def _copy(
     ranges: Ranges,
     copied: dict[TopicPartition, Copied],
     stop: StopRequest,
-) -> bool:
-    """Copy, tell what was done, and return whether it is verified."""
+) -> _Done:
+    """Copy, and tell what was done."""
     limit_s = env.timeout_s(_TIMEOUT_S)
     pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
     in_bytes = plan.rate is not None and plan.rate.in_bytes
@@ -173,6 +186,7 @@ def _copy(
             Limits(plan.max_messages, pacer, in_bytes),
             lambda: stop.is_set,
             meter.advance,
+            CorruptMessages(env, plan.on_corrupt),
             SentSets() if plan.is_verified else None,
         )
         copy.run(reading)
@@ -182,4 +196,4 @@ def _copy(
     env.note(summary_text(copy, plan.source, plan.target, is_verified=is_verified))
     if stop.is_set:
         env.note(f"interrupted; {copy.resume_hint()}")
-    return is_verified
+    return _Done(is_verified, copy.corrupt.count)

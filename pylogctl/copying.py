@@ -11,19 +11,20 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from broker.client.excerpt import excerpt
+from broker.client.excerpt import Excerpt, excerpt, find_damage
 from broker.client.relay import Parcel, Relay
-from broker.errors import BrokerError
-from broker.protocol.codec import boundaries, scan
+from broker.errors import BrokerError, InvalidMessageError
+from broker.protocol.codec import Fault, Scan, boundaries, scan
+from broker.protocol.message_set import describe_fault, iter_entries
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
+from pylogctl.corruption import CorruptMessages
 from pylogctl.errors import CliError
 from pylogctl.failure import failure_of
 from pylogctl.producing.pacing import Pacer
 from pylogctl.producing.readback import SentSets
 from pylogctl.producing.sender import Batch, Confirmed, count_text
 from pylogctl.reading import Reading, Stretch
-from pylogctl.scanning import take_whole
 
 
 @dataclass(slots=True)
@@ -55,6 +56,7 @@ class Copy:
         limits: how much, and how fast.
         should_stop: whether a signal asked to stop.
         advance: told of bytes as they are sent.
+        corrupt: decides about corrupt messages.
         sent_sets: remembers what to verify; None for nothing.
     """
 
@@ -64,6 +66,7 @@ class Copy:
     limits: Limits
     should_stop: Callable[[], bool]
     advance: Callable[[int], None]
+    corrupt: CorruptMessages
     sent_sets: SentSets | None = None
     seconds: float = 0.0
     _sent_count: int = field(default=0, init=False)
@@ -84,7 +87,7 @@ class Copy:
 
         Raises:
             CliError: the target failed, and the text says what is confirmed; or a message is
-                corrupt, and all before it is copied.
+                corrupt and not to be skipped, and all before it is copied.
             BrokerError: a source broker failed.
         """
         started_s = time.monotonic()
@@ -103,9 +106,12 @@ class Copy:
         for stretches in reading.polls():
             for stretch in stretches:
                 for part in self._parts(stretch):
-                    self._take(part)
+                    next_offset = self._take(part, reading)
                     if self._remaining() == 0 or self.should_stop():
                         return
+                    if next_offset is not None:
+                        reading.skip_to(part.cursor.partition, next_offset)
+                        break
             if self.should_stop():
                 return
 
@@ -135,11 +141,48 @@ class Copy:
             skip=0 if start else stretch.skip,
         )
 
-    def _take(self, stretch: Stretch) -> None:
-        """Send what is wanted of a stretch."""
-        found = scan(stretch.view)
+    def _take(self, stretch: Stretch, reading: Reading) -> int | None:
+        """Send what is wanted of a stretch.
+
+        Returns:
+            Where to go on, if that is not where the stretch was left: a corrupt message is there.
+        """
+        rest = stretch.view
+        found = scan(rest)
+        problem = ""
+        try:
+            cut = self._cut(stretch, found)
+        except InvalidMessageError:
+            damage = find_damage(rest, stretch.offset)
+            if damage is None:
+                raise
+            problem = damage.text
+            stretch = stretch._replace(view=rest[: damage.position])
+            found = scan(stretch.view)
+            cut = self._cut(stretch, found)
+        if cut.message_count:
+            self._send(stretch, cut.message_set, cut.message_count, cut.taken_bytes)
+        place = stretch.cursor
+        place.take(cut.taken_bytes)
+        if cut.taken_bytes < found.valid_bytes:
+            return None  # the limit lies inside a compressed set
+        if found.fault and (found.fault is not Fault.PARTIAL or place.is_cut_for_good()):
+            problem = describe_fault(found.fault, place.offset)
+        if not problem:
+            return None
+        broken = next(iter_entries(rest[found.valid_bytes :], place.offset), None)
+        return self.corrupt.pass_over(
+            place.partition,
+            place.offset,
+            problem,
+            reading.find_behind,
+            None if broken is None else broken.next_offset,
+        )
+
+    def _cut(self, stretch: Stretch, found: Scan) -> Excerpt:
+        """Return what is wanted of the good part of a stretch."""
         end = stretch.cursor.end
-        cut = excerpt(
+        return excerpt(
             stretch.view,
             found,
             stretch.offset,
@@ -147,12 +190,6 @@ class Copy:
             end=None if end is None or not end.inner else end,
             limit=self._remaining(),
         )
-        if cut.message_count:
-            self._send(stretch, cut.message_set, cut.message_count, cut.taken_bytes)
-        if cut.taken_bytes < found.valid_bytes:
-            stretch.cursor.take(cut.taken_bytes)  # the limit lies inside a compressed set
-        else:
-            take_whole(stretch, found.valid_bytes, found.fault)
 
     def _send(self, stretch: Stretch, message_set: Buffer, count: int, taken: int) -> None:
         if self.limits.pacer is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from broker.errors import InvalidMessageError
 from broker.protocol.codec import Scan, count_unfolded
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import (
@@ -61,6 +62,29 @@ def excerpt(
         if limit is None or count <= limit:
             return Excerpt(good, count, found.valid_bytes)
     return _by_entry(good, base_offset, skip, end, limit)
+
+
+class Damage(NamedTuple):
+    """Where in a message set the first entry is that cannot be read, and what is wrong with it."""
+
+    position: int
+    text: str
+
+
+def find_damage(buffer: Buffer, base_offset: int) -> Damage | None:
+    """Return the first whole entry that cannot be read, its compressed content included.
+
+    Args:
+        buffer: the set.
+        base_offset: the log offset of its first byte.
+    """
+    for entry in iter_entries(buffer, base_offset):
+        try:
+            for _ in messages_of(entry):
+                pass
+        except InvalidMessageError as error:
+            return Damage(entry.offset - base_offset, str(error))
+    return None
 
 
 def _by_entry(

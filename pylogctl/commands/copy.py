@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from pylogctl.cluster_pair import FromBroker, FromZookeeper, ToBroker, ToZookeeper, at_cluster
+from pylogctl.cluster_pair import (
+    FromBroker,
+    FromZookeeper,
+    OnCorruptChoice,
+    ToBroker,
+    ToZookeeper,
+    at_cluster,
+)
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import (
@@ -97,6 +104,7 @@ def copy(
             rich_help_panel="Output",
         ),
     ] = False,
+    on_corrupt: OnCorruptChoice = "stop",
     strict_offset: Annotated[
         bool,
         typer.Option(
@@ -118,6 +126,7 @@ def copy(
     """
     from pylogctl.consume_options import make_span
     from pylogctl.copy_run import CopyPlan, run
+    from pylogctl.corruption import OnCorrupt
     from pylogctl.units import parse_rate
 
     status = run(
@@ -130,6 +139,7 @@ def copy(
             make_span(env, offset or [], from_beginning=False, exit_at_end=True),
             max_messages=max_messages,
             keeps_names=keep_partition,
+            on_corrupt=OnCorrupt(on_corrupt),
             rate=None if rate is None else parse_rate(rate),
             is_verified=verify,
             is_strict=strict_offset,

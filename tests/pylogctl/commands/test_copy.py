@@ -13,6 +13,7 @@ import pytest
 
 from broker import Broker, Codec, Connection, Producer, StaticCluster, TopicPartition
 from broker.client.connection import parse_broker_list
+from broker.protocol.checksum import crc32
 from broker.protocol.codec import decode
 from broker.protocol.message_set import build_set, iter_entries
 from pylogctl.exit_status import ExitStatus
@@ -319,3 +320,45 @@ def test_copy_when_a_message_is_too_large_for_the_target_then_says_which(
 
     assert result.status == ExitStatus.USAGE
     assert "u[7-0] does not take messages of t[0-0] before 111" in result.stderr
+
+
+def crc_of_another(entry: bytes) -> bytes:
+    return entry[:-1] + bytes([entry[-1] ^ 1])
+
+
+def impossible_length(entry: bytes) -> bytes:
+    return bytes([entry[0] ^ 0x70]) + entry[1:]
+
+
+def unreadable_content(entry: bytes) -> bytes:
+    payload = bytes(len(entry) - 10)
+    return entry[:6] + crc32(payload).to_bytes(4, "big") + payload
+
+
+@pytest.mark.parametrize("spoil", [crc_of_another, impossible_length, unreadable_content])
+def test_copy_when_corrupt_messages_are_skipped_then_copies_all_others_and_ends_as_partial(
+    pair: tuple[Broker, Broker], copy: Invoke, spoil: Callable[[bytes], bytes]
+) -> None:
+    source, target = pair
+    fill(source, "t", numbers(0, 3))
+    start = len(stored(source, "t"))
+    fill(source, "t", numbers(3, 9), codec=Codec.GZIP)
+    end = len(stored(source, "t"))
+    fill(source, "t", numbers(9, 12))
+    (segment,) = (source.config.data_dir / "t_0").glob("*.pylog")
+    with segment.open("r+b") as file:
+        entry = stored(source, "t")[start:end]
+        file.seek(start)
+        file.write(spoil(entry))
+
+    stopped = copy("t", "stopped")
+    skipped = copy("t", "skipped", "--on-corrupt", "skip", "--verify")
+
+    assert stopped.status == ExitStatus.CORRUPT
+    assert f"t[0-0]: the message at {start} is invalid" in stopped.stderr
+    assert f"--on-corrupt skip goes on at {end}" in stopped.stderr
+    assert payloads(target, "stopped") == numbers(0, 3)
+    assert skipped.status == ExitStatus.PARTIAL
+    assert payloads(target, "skipped") == numbers(0, 3) + numbers(9, 12)
+    assert "6 messages" in skipped.stderr
+    assert "1 corrupt" in skipped.stderr
