@@ -37,8 +37,8 @@ __pylogctl_tables() {
         valued='--include --exclude -p --partition -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
-        options='-o --offset -n --max-messages --keep-partition --rate --verify --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='-o --offset -n --max-messages --rate --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-o --offset -n --max-messages --rate --on-corrupt --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create delete offsets watermarks sample count' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -165,8 +165,8 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl mirror run')
         commands='' words=''
-        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout --log-format --color' ;;
+        options='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude --topic-map -g --group --streams --producers --queue --metrics --on-corrupt --from-zookeeper --to-zookeeper --to-broker --output -Z --zookeeper -X --timeout --log-format --color' ;;
     'pylogctl mirror plan')
         commands='' words=''
         options='--include --exclude --topic-map --from-zookeeper --from-broker --to-zookeeper --to-broker --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -366,6 +366,7 @@ __pylogctl_values() {
     'pylogctl consume --log-format') words='text json' ;;
     'pylogctl consume --color') words='auto always never' ;;
     'pylogctl copy -o' | 'pylogctl copy --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl copy --on-corrupt') words='stop skip' ;;
     'pylogctl copy --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl copy --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl copy --progress') words='auto always never' ;;
@@ -524,6 +525,7 @@ __pylogctl_values() {
     'pylogctl mirror --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror --progress') words='auto always never' ;;
     'pylogctl mirror run -g' | 'pylogctl mirror run --group') words='@group' ;;
+    'pylogctl mirror run --on-corrupt') words='stop skip' ;;
     'pylogctl mirror run --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror run --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl mirror run --log-format') words='text json' ;;

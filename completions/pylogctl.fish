@@ -278,6 +278,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s n -l max-messages -d 'S
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l keep-partition -d 'To partitions of the same name (broker-partition), or not at all'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l verify -d 'Read everything back and compare CRCs; status 8 on a difference'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l on-corrupt -d 'Stop at a corrupt message with status 8, or leave it out and end with 6' -r -a 'stop skip'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-broker -d 'Brokers to read from, without a registry' -r
@@ -912,6 +913,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l streams -d 'Threa
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l producers -d 'Threads that write' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l queue -d 'Message sets that wait for each producer' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l metrics -d 'Serve figures of each route in Prometheus'\'' format on this port of 127.0.0.1; 0 picks a free one' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l on-corrupt -d 'Stop at a corrupt message with status 8, or leave it out and end with 6' -r -a 'stop skip'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'Registry of the cluster to write to' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-broker -d 'Brokers to write to, without a registry' -r

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pylogctl.consume_plan import OnCorrupt, Plan
+from pylogctl.consume_plan import Plan
 from pylogctl.context import Environment
+from pylogctl.corruption import OnCorrupt
 from pylogctl.envelope import PayloadEncoding, write_envelope
 from pylogctl.errors import UsageError
 from pylogctl.filters import Filter, Sample, compile_grep, grep, parse_sample, parse_where

@@ -72,7 +72,7 @@ EVENTS = OptionGroup(
             "--time-format",
             metavar="FORMAT",
             panel="Events",
-            help="How times are written, such as '%d/%b/%Y:%H:%M:%S %z'. Default: auto, which is "
+            help="How times are written, such as '%d/%b/%Y:%H:%M:%S %z'. Auto: "
             "ISO 8601, or seconds or milliseconds since 1970.",
         ),
         shared_option(
@@ -82,7 +82,7 @@ EVENTS = OptionGroup(
             "--time-zone",
             metavar="ZONE",
             panel="Events",
-            help="Zone of times that name none, such as Europe/Paris. Default: UTC.",
+            help="Zone of times that name none, such as Europe/Paris.",
         ),
         shared_option(
             "year",

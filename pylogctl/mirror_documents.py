@@ -29,6 +29,7 @@ STATUS = Document(
         Column("failing", "whether nothing came through since the last error", Kind.BOOLEAN),
         Column("error_time", "when something went wrong last", Kind.TIME, shown=False),
         Column("last_error", "what went wrong last"),
+        Column("corrupt", "corrupt messages that were left out", Kind.INTEGER, shown=False),
     ),
     empty="no topics",
 )
@@ -56,6 +57,7 @@ SUMMARY = Document(
         Column("seconds", "how long it ran", Kind.SECONDS),
         Column("last_error", "what went wrong last"),
         Column("error_time", "when that was", Kind.TIME),
+        Column("corrupt", "corrupt messages that were left out", Kind.INTEGER),
     ),
     empty="nothing",
 )

@@ -29,11 +29,15 @@ _PUBLISH_EVERY_S = 1.0
 
 
 class RouteError(NamedTuple):
-    """What went wrong last on a route; `time_ms` is milliseconds since 1970."""
+    """What went wrong last on a route.
+
+    `time_ms` is milliseconds since 1970, `corrupt_count` how many corrupt messages were left out.
+    """
 
     text: str
     time_ms: int
     is_failing: bool
+    corrupt_count: int = 0
 
 
 def load_errors(
@@ -75,22 +79,35 @@ class ErrorBoard:
             CoordinationError: the registry does not answer; the next call writes all of it.
         """
         errors = {route.source: _error_of(route) for route in routes if route.error_ms is not None}
-        running = {route.source for route in routes if route.next_offset is not None}
-        first_seen = running - errors.keys() - self._published.keys()
-        errors |= self._overcome(first_seen)
         changed = {
             source: error
             for source, error in errors.items()
             if self._published.get(source) != error
         }
-        if changed:
-            self._write(changed)
+        running = {route.source for route in routes if route.next_offset is not None}
+        first_seen = running - errors.keys() - self._published.keys()
+        before = load_errors(self._session, self._group, first_seen | changed.keys())
+        written = {source: self._added(source, error, before) for source, error in changed.items()}
+        # errors of earlier mirrors hold no longer where messages come through
+        written |= {
+            one: before[one]._replace(is_failing=False)
+            for one in first_seen & before.keys()
+            if before[one].is_failing
+        }
+        if written:
+            self._write(written)
         self._published |= dict.fromkeys(first_seen) | changed
 
-    def _overcome(self, running: Iterable[TopicPartition]) -> dict[TopicPartition, RouteError]:
-        """Return the errors of earlier mirrors that hold no longer, as messages come through."""
-        found = load_errors(self._session, self._group, running)
-        return {one: old._replace(is_failing=False) for one, old in found.items() if old.is_failing}
+    def _added(
+        self,
+        source: TopicPartition,
+        error: RouteError,
+        before: Mapping[TopicPartition, RouteError],
+    ) -> RouteError:
+        """Return an error with what mirrors have left out so far, this one's share included."""
+        published, stored = self._published.get(source), before.get(source)
+        count = error.corrupt_count - (published.corrupt_count if published else 0)
+        return error._replace(corrupt_count=count + (stored.corrupt_count if stored else 0))
 
     def _write(self, errors: Mapping[TopicPartition, RouteError]) -> None:
         nodes = {
@@ -136,12 +153,22 @@ def published_errors(
 
 
 def _error_of(route: RouteStatus) -> RouteError:
-    return RouteError(route.error[:_MAX_ERROR_CHARS], route.error_ms or 0, route.is_failing)
+    return RouteError(
+        route.error[:_MAX_ERROR_CHARS],
+        route.error_ms or 0,
+        route.is_failing,
+        route.corrupt_count,
+    )
 
 
 def _decode(value: bytes) -> RouteError | None:
     try:
         fields = json.loads(value)
-        return RouteError(str(fields["text"]), int(fields["time_ms"]), bool(fields["is_failing"]))
+        return RouteError(
+            str(fields["text"]),
+            int(fields["time_ms"]),
+            bool(fields["is_failing"]),
+            int(fields.get("corrupt_count", 0)),
+        )
     except (ValueError, KeyError, TypeError):
         return None

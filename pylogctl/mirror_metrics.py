@@ -55,6 +55,12 @@ _METRICS = (
         lambda route, ends: route.error_count,
     ),
     _Metric(
+        "pylogctl_mirror_corrupt_messages_total",
+        "counter",
+        "Corrupt messages that were left out.",
+        lambda route, ends: route.corrupt_count,
+    ),
+    _Metric(
         "pylogctl_mirror_failing",
         "gauge",
         "1 if nothing was acknowledged since something went wrong.",

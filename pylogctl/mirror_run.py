@@ -14,9 +14,12 @@ from broker.client.mirror import Mirror, Route
 from broker.client.producer import Producer
 from broker.client.route_log import RouteLog
 from broker.config import ConsumerConfig
+from broker.errors import BrokerError, InvalidMessageError
 from pylogctl.cluster_pair import Side, cluster_name, open_side
 from pylogctl.connections import Absence, connector, open_registry
 from pylogctl.context import Environment
+from pylogctl.errors import CliError
+from pylogctl.exit_status import ExitStatus
 from pylogctl.mirror_documents import SUMMARY
 from pylogctl.mirror_errors import published_errors
 from pylogctl.mirror_metrics import exposition, served_metrics, source_ends
@@ -47,6 +50,7 @@ class MirrorPlan:
         producer_count: threads that write.
         queue_size: message sets that wait for each producer.
         metrics_port: where to serve figures, 0 for any free port; None for nowhere.
+        skips_corrupt: leave out corrupt messages instead of ending at the first.
         config: the consumer's settings as far as the user has set them.
     """
 
@@ -56,6 +60,7 @@ class MirrorPlan:
     producer_count: int
     queue_size: int
     metrics_port: int | None
+    skips_corrupt: bool
     config: ConsumerConfig
 
 
@@ -88,7 +93,7 @@ def run(
     target_env: Environment,
     plan: MirrorPlan,
     confirm: Callable[[list[str]], None],
-) -> None:
+) -> ExitStatus:
     """Mirror until a signal asks to stop, then finish what is under way.
 
     Args:
@@ -98,9 +103,13 @@ def run(
         plan: what to do.
         confirm: asks whether to begin, given the topics there are now.
 
+    Returns:
+        PARTIAL if corrupt messages were left out, else OK.
+
     Raises:
-        CliError: not confirmed, or a topic would be mirrored again and again.
-        BrokerError: a cluster is not there, a message is corrupt, or the target refuses one.
+        CliError: not confirmed, a topic would be mirrored again and again, or a message is corrupt
+            and not to be left out.
+        BrokerError: a cluster is not there, or the target refuses a message.
     """
     with ExitStack() as stack:
         registry = stack.enter_context(open_registry(source_env))
@@ -123,8 +132,26 @@ def run(
         started_s = time.monotonic()
         try:
             mirror.run(stop.wait)
+        except InvalidMessageError as error:
+            raise _stopped_at(error, log) from error
         finally:
             _tell(env, plan, mirror, time.monotonic() - started_s)
+    return ExitStatus.PARTIAL if mirror.corrupt_count else ExitStatus.OK
+
+
+def _stopped_at(error: InvalidMessageError, log: RouteLog) -> BrokerError | CliError:
+    """Return an error that says what to do where a message of the source is corrupt."""
+    if all(route.stuck_at is None for route in log.routes()):
+        return error
+    return CliError(
+        ExitStatus.CORRUPT,
+        str(error),
+        hints=[
+            "--on-corrupt skip leaves out corrupt messages",
+            "try: pylogctl log verify on the broker's segment files",
+        ],
+        code="INVALID_MESSAGE",
+    )
 
 
 def _make_mirror(
@@ -159,6 +186,7 @@ def _make_mirror(
         producer_count=plan.producer_count,
         queue_size=plan.queue_size,
         drain_s=_DRAIN_S,
+        skips_corrupt=plan.skips_corrupt,
         log=log,
     )
 
@@ -179,6 +207,7 @@ def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) ->
         env.note(
             f"{count_text(mirror.message_count)}, {format_size(mirror.size_bytes)} mirrored in "
             f"{format_duration(seconds)}"
+            + (f", {mirror.corrupt_count} corrupt" if mirror.corrupt_count else "")
         )
         if last is not None and last.error_ms is not None:
             env.note(f"last error, of {last.source} at {format_time(last.error_ms)}: {last.error}")
@@ -190,5 +219,6 @@ def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) ->
         "seconds": round(seconds, 3),
         "last_error": None if last is None else last.error,
         "error_time": None if last is None else last.error_ms,
+        "corrupt": mirror.corrupt_count,
     }
     render(env, SUMMARY, [record])

@@ -205,8 +205,13 @@ def _error_fields(errors: Sequence[RouteError]) -> Record:
     """Return what to tell of several errors: the last one, of those that still hold if any do."""
     last = max(errors, key=lambda one: (one.is_failing, one.time_ms), default=None)
     if last is None:
-        return {"failing": False}
-    return {"failing": last.is_failing, "error_time": last.time_ms, "last_error": last.text}
+        return {"failing": False, "corrupt": 0}
+    return {
+        "failing": last.is_failing,
+        "error_time": last.time_ms,
+        "last_error": last.text,
+        "corrupt": sum(one.corrupt_count for one in errors),
+    }
 
 
 def _sum_offsets(found: Sequence[Mirrored]) -> int | None:

@@ -11,10 +11,12 @@ import logging
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from broker.client.cluster import Cluster, Connect
+from broker.client.excerpt import find_damage
 from broker.client.placement import counts_like, create_topic, place_by_order
 from broker.client.producer import Producer
 from broker.client.relay import Parcel, Relay
@@ -34,10 +36,13 @@ from broker.protocol.codec import Fault, scan
 from broker.protocol.message_set import count_messages, describe_fault
 from broker.topic import TopicPartition
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.2
-_PLACE_AGAIN_S = 1.0
+_TRY_AGAIN_S = 1.0
+_ACKNOWLEDGED_POLL_S = 0.02
 _PASSING = (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError)
 
 
@@ -137,6 +142,7 @@ class Mirror:
             partition all go through the same.
         queue_size: how many message sets wait for each producer, at most.
         drain_s: how long to wait at the end for a target that does not answer.
+        skips_corrupt: leave out corrupt messages, and count them, instead of ending at the first.
         log: where to note what becomes of each route.
     """
 
@@ -150,17 +156,20 @@ class Mirror:
         producer_count: int = 1,
         queue_size: int = 16,
         drain_s: float = 10.0,
+        skips_corrupt: bool = False,
         log: RouteLog | None = None,
     ) -> None:
         self._consumer = consumer
         self._route = route
         self._make_producer = make_producer
         self._drain_s = drain_s
+        self._skips_corrupt = skips_corrupt
         self._give_up_s = float("inf")
         self._stopping = threading.Event()
-        self._lock = threading.Lock()  # guards _failure and _lanes
+        self._lock = threading.Lock()  # guards _failure, _lanes and _under_way
         self._failure: Exception | None = None
         self._lanes: dict[TopicPartition, int] = {}
+        self._under_way: Counter[TopicPartition] = Counter()
         self.log = log or RouteLog(SystemClock())
         """What became of each route so far."""
         self._queues: list[queue.Queue[Parcel | None]] = [
@@ -185,6 +194,11 @@ class Mirror:
         """Return what they take in a log."""
         return sum(route.size_bytes for route in self.log.routes())
 
+    @property
+    def corrupt_count(self) -> int:
+        """Return how many corrupt messages were left out."""
+        return sum(route.corrupt_count for route in self.log.routes())
+
     def run(self, wait: Callable[[float], bool]) -> None:
         """Mirror until told to stop; then send what was read, wait for it, commit and leave.
 
@@ -192,8 +206,9 @@ class Mirror:
             wait: waits for so many seconds, or less, and says whether to stop.
 
         Raises:
-            BrokerError: a message is corrupt, a target refuses one, or what was read could not be
-                sent at the end. What is acknowledged is committed all the same.
+            BrokerError: a message is corrupt and not to be left out, a target refuses one, or what
+                was read could not be sent at the end. What is acknowledged is committed all the
+                same.
         """
         for thread in (*self._senders, *self._readers):
             thread.start()
@@ -231,7 +246,7 @@ class Mirror:
             while not self._stopping.is_set():
                 try:
                     for chunk in stream.chunks():
-                        self._take(chunk)
+                        self._take(stream, chunk)
                         if self._stopping.is_set():
                             return
                     return
@@ -243,67 +258,102 @@ class Mirror:
             logger.exception("failure in stream %s", stream.name)
             self._fail(error)
 
-    def _take(self, chunk: Chunk) -> None:
-        try:
-            self._pass_on(chunk)
-        except BrokerError as error:
-            self.log.failed([chunk.partition], str(error))
-            raise
-
-    def _pass_on(self, chunk: Chunk) -> None:
-        """Hand the whole entries of a chunk to a producer.
+    def _take(self, stream: ConsumerStream, chunk: Chunk) -> None:
+        """Hand the whole entries of a chunk to a producer, and deal with damage behind them.
 
         Raises:
             InvalidMessageError: one is corrupt; all before it are handed on.
             BrokerError: there is no place for them in the target.
         """
-        found = scan(chunk.data)
-        is_torn = found.fault is Fault.PARTIAL and chunk.is_cut_for_good(found.valid_bytes)
-        chunk.take(found.valid_bytes)
-        if found.valid_bytes:
-            target = self._place(chunk.partition)
-            if target is None:
+        good = _good_part(chunk)
+        chunk.take(good.size_bytes)
+        try:
+            if good.size_bytes and not self._pass_on(chunk, good):
                 return
-            message_set = chunk.data[: found.valid_bytes]
+        except BrokerError as error:
+            self.log.failed([chunk.partition], str(error))
+            raise
+        if good.problem:
+            self._pass_over(stream, chunk, chunk.offset + good.size_bytes, good.problem)
 
-            def acknowledged(parcel: Parcel, base_offset: int) -> None:
-                chunk.finish(parcel.next_offset)
-                self.log.acknowledged(parcel)
+    def _pass_on(self, chunk: Chunk, good: _GoodPart) -> bool:
+        """Hand entries to a producer; return False if it is time to stop."""
+        source = chunk.partition
+        target = self._insist(source, "no place for it", lambda: self._route.place(source))
+        if target is None:
+            return False
+        self.log.placed(source, target)
 
-            self._put(
-                Parcel(
-                    chunk.partition,
-                    target,
-                    message_set,
-                    count_messages(message_set, found).message_count,
-                    chunk.offset + found.valid_bytes,
-                    acknowledged,
-                )
+        def acknowledged(parcel: Parcel, base_offset: int) -> None:
+            chunk.finish(parcel.next_offset)
+            self.log.acknowledged(parcel)
+            with self._lock:
+                self._under_way[parcel.source] -= 1
+
+        self._put(
+            Parcel(
+                source,
+                target,
+                chunk.data[: good.size_bytes],
+                good.message_count,
+                chunk.offset + good.size_bytes,
+                acknowledged,
             )
-        if is_torn or found.fault not in (Fault.NONE, Fault.PARTIAL):
-            fault = Fault.SIZE if is_torn else found.fault
-            text = describe_fault(fault, chunk.offset + found.valid_bytes)
-            raise InvalidMessageError(f"{chunk.partition}: {text}")
+        )
+        return True
 
-    def _place(self, source: TopicPartition) -> TopicPartition | None:
-        """Return where a partition goes, however long that takes; None if it is time to stop."""
+    def _pass_over(self, stream: ConsumerStream, chunk: Chunk, offset: int, problem: str) -> None:
+        """Leave out the corrupt message at an offset, once all before it is acknowledged.
+
+        Raises:
+            InvalidMessageError: it is not to be left out, or nobody knows where the next one is.
+            BrokerError: the source does not answer.
+        """
+        source = chunk.partition
+        problem = f"{source}: {problem}"
+        try:
+            if not self._skips_corrupt:
+                raise InvalidMessageError(problem)
+            # a skip finishes all before it as well, so nothing of that may be under way any more
+            if not self._await_acknowledgement(source) or not chunk.finish(offset):
+                return
+            next_offset = self._insist(
+                source, "no way past the damage", lambda: stream.skip_corrupt(source)
+            )
+        except BrokerError as error:
+            self.log.stuck(source, offset, str(error))
+            raise
+        if next_offset is not None and next_offset >= 0:
+            logger.warning("%s; going on at %d", problem, next_offset)
+            self.log.left_out(source, f"{problem}; went on at {next_offset}")
+
+    def _await_acknowledgement(self, source: TopicPartition) -> bool:
+        """Wait until nothing of a partition is under way; return False if it is time to stop."""
+        while True:
+            with self._lock:
+                if not self._under_way[source]:
+                    return True
+            if self._stopping.wait(_ACKNOWLEDGED_POLL_S):
+                return False
+
+    def _insist(self, source: TopicPartition, problem: str, action: Callable[[], T]) -> T | None:
+        """Do something, however long a cluster is away; None if it is time to stop."""
         has_told = False
         while True:
             try:
-                target = self._route.place(source)
-                self.log.placed(source, target)
-                return target
+                return action()
             except _PASSING as error:
                 self.log.failed([source], str(error))
                 if not has_told:
-                    logger.warning("no place for %s: %s; trying on", source, error)
+                    logger.warning("%s: %s: %s; trying on", source, problem, error)
                 has_told = True
-            if self._stopping.wait(_PLACE_AGAIN_S):
+            if self._stopping.wait(_TRY_AGAIN_S):
                 return None
 
     def _put(self, parcel: Parcel) -> None:
         with self._lock:
             lane = self._lanes.setdefault(parcel.source, len(self._lanes) % len(self._queues))
+            self._under_way[parcel.source] += 1
         while self._failure is None:
             try:
                 self._queues[lane].put(parcel, timeout=_POLL_S)
@@ -337,6 +387,35 @@ class Mirror:
             return False
         time.sleep(min(seconds, _POLL_S))
         return True
+
+
+class _GoodPart(NamedTuple):
+    """The entries of a chunk before the first one that is corrupt, or not whole yet.
+
+    `problem` says what is wrong behind them, empty for nothing.
+    """
+
+    size_bytes: int
+    message_count: int
+    problem: str
+
+
+def _good_part(chunk: Chunk) -> _GoodPart:
+    found = scan(chunk.data)
+    try:
+        count = count_messages(chunk.data, found, chunk.offset).message_count
+    except InvalidMessageError:
+        damage = find_damage(chunk.data, chunk.offset)
+        if damage is None:
+            raise
+        good = scan(chunk.data[: damage.position])
+        count = count_messages(chunk.data, good).message_count
+        return _GoodPart(damage.position, count, damage.text)
+    fault = found.fault
+    if fault is Fault.PARTIAL:
+        fault = Fault.SIZE if chunk.is_cut_for_good(found.valid_bytes) else Fault.NONE
+    problem = describe_fault(fault, chunk.offset + found.valid_bytes) if fault else ""
+    return _GoodPart(found.valid_bytes, count, problem)
 
 
 def _next(waiting: queue.Queue[Parcel | None], relay: Relay) -> Parcel | None:

@@ -27,7 +27,10 @@ class RouteStatus:
         error_count: how often something went wrong.
         error: what went wrong last; empty for nothing so far.
         error_ms: when that was, milliseconds since 1970.
-        is_failing: nothing was acknowledged since.
+        is_failing: nothing was acknowledged since; of a message that cannot go on, nothing behind
+            it.
+        stuck_at: offset of a corrupt message in the source, behind which nothing gets through.
+        corrupt_count: corrupt messages that were left out.
     """
 
     source: TopicPartition
@@ -39,6 +42,8 @@ class RouteStatus:
     error: str = ""
     error_ms: int | None = None
     is_failing: bool = False
+    stuck_at: int | None = None
+    corrupt_count: int = 0
 
 
 class RouteLog:
@@ -67,13 +72,15 @@ class RouteLog:
         """Note that the target has a set for good."""
         with self._lock:
             route = self._route(parcel.source)
+            is_stuck = route.stuck_at is not None and parcel.next_offset <= route.stuck_at
             self._routes[parcel.source] = replace(
                 route,
                 target=parcel.target,
                 message_count=route.message_count + parcel.message_count,
                 size_bytes=route.size_bytes + len(parcel.message_set),
                 next_offset=parcel.next_offset,
-                is_failing=False,
+                is_failing=is_stuck,
+                stuck_at=route.stuck_at if is_stuck else None,
             )
 
     def failed(self, sources: Iterable[TopicPartition], error: str) -> None:
@@ -94,6 +101,21 @@ class RouteLog:
                     error_ms=now_ms,
                     is_failing=True,
                 )
+
+    def stuck(self, source: TopicPartition, offset: int, error: str) -> None:
+        """Note that a corrupt message at an offset of the source holds up all behind it."""
+        self.failed([source], error)
+        with self._lock:
+            self._routes[source] = replace(self._route(source), stuck_at=offset)
+
+    def left_out(self, source: TopicPartition, error: str) -> None:
+        """Note that a corrupt message was left out, and that its partition goes on."""
+        self.failed([source], error)
+        with self._lock:
+            route = self._route(source)
+            self._routes[source] = replace(
+                route, is_failing=False, corrupt_count=route.corrupt_count + 1
+            )
 
     def _route(self, source: TopicPartition) -> RouteStatus:
         """Return the state of a route; the caller holds the lock."""

@@ -127,7 +127,7 @@ def check(
         typer.Option(
             "--reference",
             metavar="NAME",
-            help="Tier whose counts are expected. Default: producer.",
+            help="Tier whose counts are expected.",
             rich_help_panel="Selection",
         ),
     ] = "producer",
@@ -154,7 +154,7 @@ def check(
         typer.Option(
             "--grace",
             metavar="DUR",
-            help="How long after its end a window may still be reported. Default: 5m.",
+            help="How long after its end a window may still be reported.",
             rich_help_panel="Limits",
         ),
     ] = "5m",

@@ -9,6 +9,7 @@ import typer
 from pylogctl.cluster_pair import (
     FromBroker,
     FromZookeeper,
+    OnCorruptChoice,
     ToBroker,
     ToZookeeper,
     at_cluster,
@@ -82,7 +83,7 @@ MirrorGroup = Annotated[
         "-g",
         "--group",
         metavar="G",
-        help="Consumer group in the source that remembers how far the mirror is. Default: mirror.",
+        help="Consumer group in the source that remembers how far the mirror is.",
         rich_help_panel="Selection",
     ),
 ]
@@ -96,7 +97,13 @@ MirrorGroup = Annotated[
     *TIMEOUT,
     *CONFIRM,
     *DRY_RUN,
-    exits=(*READS, ExitStatus.CONFLICT, ExitStatus.DECLINED, ExitStatus.CORRUPT),
+    exits=(
+        ExitStatus.PARTIAL,
+        *READS,
+        ExitStatus.CONFLICT,
+        ExitStatus.DECLINED,
+        ExitStatus.CORRUPT,
+    ),
     examples=(
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --yes",
         "pylogctl mirror run --from-zookeeper zk1:2181 --to-broker b2:9092 --include 'app\\..*' "
@@ -115,7 +122,7 @@ def run(
             "--streams",
             metavar="N",
             min=1,
-            help="Threads that read. Default: 1.",
+            help="Threads that read.",
             rich_help_panel="Limits",
         ),
     ] = 1,
@@ -125,7 +132,7 @@ def run(
             "--producers",
             metavar="N",
             min=1,
-            help="Threads that write. Default: 1.",
+            help="Threads that write.",
             rich_help_panel="Limits",
         ),
     ] = 1,
@@ -135,7 +142,7 @@ def run(
             "--queue",
             metavar="N",
             min=1,
-            help="Message sets that wait for each producer. Default: 16.",
+            help="Message sets that wait for each producer.",
             rich_help_panel="Limits",
         ),
     ] = 16,
@@ -151,6 +158,7 @@ def run(
             rich_help_panel="Output",
         ),
     ] = None,
+    on_corrupt: OnCorruptChoice = "stop",
     from_zookeeper: FromZookeeper = None,
     to_zookeeper: ToZookeeper = None,
     to_broker: ToBroker = None,
@@ -184,13 +192,17 @@ def run(
             f"{cluster_name(target_env)}?",
         )
 
-    run_mirror(
+    status = run_mirror(
         env,
         source_env,
         target_env,
-        MirrorPlan(selection, group, streams, producers, queue, metrics, config),
+        MirrorPlan(
+            selection, group, streams, producers, queue, metrics, on_corrupt == "skip", config
+        ),
         ask,
     )
+    if status:
+        raise typer.Exit(status)
 
 
 @app.command("plan", cls=Command)
@@ -242,7 +254,7 @@ def status(
     group: MirrorGroup = DEFAULT_GROUP,
     by: Annotated[
         Literal["topic", "partition"],
-        typer.Option("--by", help="What a row is. Default: topic.", rich_help_panel="Output"),
+        typer.Option("--by", help="What a row is.", rich_help_panel="Output"),
     ] = "topic",
     interval: Annotated[
         str | None,

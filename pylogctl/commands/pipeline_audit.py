@@ -72,7 +72,7 @@ Reference = Annotated[
     typer.Option(
         "--reference",
         metavar="TIER",
-        help="Tier whose counts are expected. Default: producer.",
+        help="Tier whose counts are expected.",
         rich_help_panel="Selection",
     ),
 ]
@@ -81,7 +81,7 @@ Grace = Annotated[
     typer.Option(
         "--grace",
         metavar="DUR",
-        help="How long after its end a window may still be reported. Default: 5m.",
+        help="How long after its end a window may still be reported.",
         rich_help_panel="Limits",
     ),
 ]

@@ -18,8 +18,9 @@ import pytest
 from broker.client.cluster import RegistryCluster
 from broker.client.simple_consumer import SimpleConsumer
 from broker.protocol.codec import decode
+from broker.protocol.message_set import iter_entries
 from broker.zk.embedded import EmbeddedZooKeeper
-from tests.bench.broker_process import REPOSITORY
+from tests.bench.broker_process import REPOSITORY, BrokerProcess
 from tests.conftest import wait_until
 from tests.integration.group_harness import Cluster, Load, running_load
 
@@ -252,6 +253,36 @@ def test_mirror_when_the_target_is_away_then_status_and_metrics_tell_why(
     mirror.stop()
     assert "broker 0" in str(status()["last_error"])  # it is told still
     assert "last error, of " in mirror.log.read_text()
+
+
+def test_mirror_when_a_message_is_corrupt_then_is_failing_until_one_that_skips_gets_past(
+    cluster: Cluster, target: Cluster, topic: str, start_mirror: StartMirror
+) -> None:
+    def status() -> dict[str, object]:
+        return run_mirror(
+            "status", "--from-zookeeper", cluster.zookeeper, "--include", topic, "--group", topic
+        )
+
+    Load(cluster, topic).produce(20)
+    broker = cluster.brokers[0]
+    assert isinstance(broker, BrokerProcess)
+    segment = next(broker.data.glob(f"{topic}_*/*.pylog"))
+    entries = list(iter_entries(segment.read_bytes(), 0))
+    with segment.open("r+b") as file:
+        file.seek(entries[len(entries) // 2].next_offset - 1)
+        file.write(b"\xff")
+
+    stopped = start_mirror()
+    assert stopped.process.wait(60) == 8
+    assert "--on-corrupt skip" in stopped.log.read_text()
+    assert (status()["failing"], status()["corrupt"]) == (True, 0)
+    skipping = start_mirror("--on-corrupt", "skip", "--metrics", "0")
+    wait_until(lambda: status()["lag_bytes"] == 0, "all of it mirrored", deadline_s=60)
+    assert figures(skipping)["corrupt_messages_total"] == 1
+    skipping.process.send_signal(signal.SIGTERM)
+    assert skipping.process.wait(30) == 6
+    assert "1 corrupt" in skipping.log.read_text()
+    assert (status()["failing"], status()["corrupt"]) == (False, 1)
 
 
 def test_mirrors_when_two_share_a_group_then_order_and_messages_are_kept(

@@ -25,6 +25,7 @@ def test_exposition_of_a_route_has_its_figures_with_their_kinds() -> None:
         f"pylogctl_mirror_messages_total{LABELS} 10",
         f"pylogctl_mirror_bytes_total{LABELS} 110",
         f"pylogctl_mirror_errors_total{LABELS} 2",
+        f"pylogctl_mirror_corrupt_messages_total{LABELS} 0",
         f"pylogctl_mirror_failing{LABELS} 1",
         f"pylogctl_mirror_last_error_timestamp_seconds{LABELS} 1.5",
         f"pylogctl_mirror_offset_bytes{LABELS} 60",

@@ -36,6 +36,12 @@ def test_every_option_has_help_and_every_value_a_name(node: CommandNode) -> None
         assert bool(option.metavar) == option.takes_value, option.name
 
 
+@pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
+def test_no_option_tells_its_default_twice(node: CommandNode) -> None:
+    for option in node.options:
+        assert option.full_help.count("Default:") <= 1, option.name
+
+
 def test_short_letters_mean_the_same_in_every_command() -> None:
     meaning: dict[str, str] = {}
     for node in LEAVES:

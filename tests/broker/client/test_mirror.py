@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from broker import Broker, BrokerError, Connection, Producer, StaticCluster, TopicPartition
+from broker import Broker, BrokerError, Codec, Connection, Producer, StaticCluster, TopicPartition
 from broker.client.discovery import LockedCluster
 from broker.client.lease import Lease
 from broker.client.mirror import Mirror, Route
 from broker.client.owned import OwnedPartition
 from broker.client.streams import Arrival, ConsumerStream
 from broker.errors import BrokerUnreachableError, ConfigError, InvalidMessageError
+from broker.protocol.checksum import crc32
 from broker.protocol.codec import decode
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
@@ -232,6 +233,57 @@ def test_mirror_when_a_message_is_corrupt_then_mirrors_all_before_it_and_ends(
     assert group.owned[0].finished == len(good)
     (route,) = running.mirror.log.routes()
     assert (route.next_offset, route.error) == (len(good), str(running.error))
+    assert route.is_failing  # though what came before was acknowledged later
+
+
+def test_mirror_when_corrupt_messages_are_skipped_then_mirrors_all_others_and_counts_them(
+    running_broker: Broker, start_mirror: StartMirror
+) -> None:
+    group = Group(1)
+    bad = bytearray(build_set([b"bad"]))
+    bad[-1] ^= 1
+    unreadable = bytearray(build_set([b"bad"], Codec.GZIP))
+    unreadable[10:] = bytes(len(unreadable) - 10)
+    unreadable[6:10] = crc32(unreadable[10:]).to_bytes(4, "big")
+    parts = [build_set(numbers(0, 10)), bytes(bad), build_set(numbers(10, 20)), bytes(unreadable)]
+    last = build_set(numbers(20, 30), Codec.GZIP)
+    running = start_mirror(group, running_broker, skips_corrupt=True)
+
+    # a fetcher that is told to go on elsewhere reads again from there
+    group.fill(0, parts[0] + parts[1])
+    wait_until(lambda: group.owned[0].finished == len(parts[0] + parts[1]), "the first skip")
+    group.fill(0, parts[2] + parts[3])
+    wait_until(lambda: group.owned[0].finished == len(b"".join(parts)), "the second skip")
+    group.fill(0, last)
+    wait_until(lambda: running.mirror.message_count == 30, "all that is good mirrored")
+    running.stop()
+
+    assert running.error is None
+    assert payloads(running_broker, "m.t", 0) == numbers(0, 30)
+    (route,) = running.mirror.log.routes()
+    assert (route.corrupt_count, route.is_failing) == (2, False)
+    assert f"t[3-0]: the message at {len(parts[0] + parts[1] + parts[2])}" in route.error
+    assert group.owned[0].finished == len(b"".join(parts)) + len(last)
+
+
+def test_mirror_when_the_target_is_away_then_skips_nothing_before_all_in_front_is_acknowledged(
+    start_broker: BrokerFactory, start_mirror: StartMirror
+) -> None:
+    broker = start_broker()
+    group = Group(1)
+    first, second, bad = build_set([b"1"]), build_set([b"2"]), bytearray(build_set([b"bad"]))
+    bad[-1] ^= 1
+    running = start_mirror(group, broker, skips_corrupt=True)
+    group.fill(0, first)
+    wait_until(lambda: running.mirror.message_count == 1, "the first message mirrored")
+    broker.stop()
+    group.fill(0, second + bytes(bad))
+    wait_until(lambda: running.mirror.log.routes()[0].is_failing, "the failure being noted")
+    assert (running.mirror.corrupt_count, group.owned[0].finished) == (0, len(first))
+
+    start_broker(port=broker.port)
+    wait_until(lambda: running.mirror.corrupt_count == 1, "the skip")
+    assert group.owned[0].finished == len(first + second + bad)
 
 
 def test_route_when_the_topic_is_missing_then_creates_as_many_partitions(

@@ -57,6 +57,16 @@ def test_errors_of_an_earlier_mirror_hold_until_messages_come_through(
     assert load_errors(session, "g", [ONE]) == {ONE: RouteError("away", 5, False)}
 
 
+def test_errors_count_what_all_mirrors_of_a_partition_have_left_out(
+    board: ErrorBoard, session: Session
+) -> None:
+    left_out = replace(FAILING, is_failing=False, corrupt_count=2)
+    board.publish([left_out])
+    ErrorBoard(session, "g").publish([left_out])
+    board.publish([replace(left_out, corrupt_count=3, error_ms=9)])
+    assert load_errors(session, "g", [ONE]) == {ONE: RouteError("away", 9, False, 5)}
+
+
 @pytest.mark.parametrize("value", [b"", b"nonsense", b"{}", b"[1]", b'{"text":1,"time_ms":"x"}'])
 def test_errors_that_cannot_be_read_are_none(session: Session, value: bytes) -> None:
     session.create(paths.mirror_error("g", ONE), value)
