@@ -55,16 +55,25 @@ def run(args: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
-    except KeyboardInterrupt:
-        return 130
-    except Terminated:
-        return 143
+    except (KeyboardInterrupt, Terminated) as signalled:
+        return _status_of(signalled)
     except BrokenPipeError:
         return 141
     except Exception as error:  # noqa: BLE001 - the one place where anything unexpected ends
         from pylogctl.report import report
 
-        return report(error, args)
+        return _status_of(error) or report(error, args)
+
+
+def _status_of(error: BaseException | None) -> int:
+    """Return the status for the signal that an error, or the error before it, came of; else 0."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return 130
+        if isinstance(error, Terminated):
+            return 143
+        error = error.__context__  # what failed as a signal was dealt with is not why we end
+    return 0
 
 
 def _run_command(args: list[str]) -> int:

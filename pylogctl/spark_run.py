@@ -46,6 +46,7 @@ def open_spark(env: Environment, choice: SparkChoice) -> Iterator[SparkSession]:
         ConfigError: Spark does not start.
         BrokerError: what failed in the block, as an error of ours where one is the cause.
     """
+    from broker.errors import ConfigError
     from broker.spark.failures import SparkFailedError
     from broker.spark.session import DEFAULT_MASTER, SessionSettings, open_session
 
@@ -59,15 +60,19 @@ def open_spark(env: Environment, choice: SparkChoice) -> Iterator[SparkSession]:
     )
     with ExitStack() as stack:
         removal = stack.enter_context(ExitStack())  # once the session has ended
-        with announced_wait(env, "Spark to start"):
-            spark = stack.enter_context(open_session(settings))
         if choice.log_file is None:
             removal.callback(log_path.unlink, missing_ok=True)
+        try:
+            with announced_wait(env, "Spark to start"):
+                spark = stack.enter_context(open_session(settings))
+        except ConfigError:
+            removal.pop_all()  # the error names the file
+            raise
         try:
             with _told_in_one_line(log_path):
                 yield spark
         except SparkFailedError:
-            removal.pop_all()  # the error names the file
+            removal.pop_all()
             raise
 
 

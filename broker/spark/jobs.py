@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -44,16 +44,32 @@ def run_tasks(
     if not tasks:
         return []
     context = spark.sparkContext
+    with (
+        _job_group(context, getattr(work, "__name__", "tasks")) as group,
+        _watched(context, group, len(tasks), on_progress),
+    ):
+        return context.parallelize(tasks, len(tasks)).map(work).collect()
+
+
+@contextmanager
+def _job_group(context: SparkContext, description: str) -> Iterator[str]:
+    """Have jobs in a group of their own; none of them outlives the block."""
+    from py4j.protocol import Py4JError
+
     group = uuid.uuid4().hex
-    context.setJobGroup(group, getattr(work, "__name__", "tasks"), interruptOnCancel=True)
+    context.setJobGroup(group, description, interruptOnCancel=True)
     try:
-        with _watched(context, group, len(tasks), on_progress):
-            return context.parallelize(tasks, len(tasks)).map(work).collect()
+        yield group
     except BaseException:
-        context.cancelJobGroup(group)
+        with suppress(Py4JError):  # where the JVM is gone, so are its jobs
+            context.cancelJobGroup(group)
+            _leave_group(context)
         raise
-    finally:
-        context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # removes it
+    _leave_group(context)
+
+
+def _leave_group(context: SparkContext) -> None:
+    context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]  # removes it
 
 
 @contextmanager
@@ -63,11 +79,14 @@ def _watched(
     if on_progress is None:
         yield
         return
+    from py4j.protocol import Py4JError
+
     ended = threading.Event()
 
     def watch() -> None:
-        while not ended.wait(_POLL_S):
-            on_progress(_done_count(context.statusTracker(), group) / task_count)
+        with suppress(Py4JError):  # the JVM is gone, which the work itself will find
+            while not ended.wait(_POLL_S):
+                on_progress(_done_count(context.statusTracker(), group) / task_count)
 
     watcher = threading.Thread(target=watch, name="spark-progress", daemon=True)
     watcher.start()

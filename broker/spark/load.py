@@ -10,7 +10,6 @@ together with the data: see `output`.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,7 +25,7 @@ from broker.spark.dates import DateRule
 from broker.spark.jobs import OnProgress, run_tasks
 from broker.spark.load_files import FileFormat
 from broker.spark.load_plan import LoadPlan, plan_load
-from broker.spark.load_task import LoadSettings, TaskResult, load_range
+from broker.spark.load_task import LoadSettings, TaskResult, left_out_of, load_range
 from broker.spark.manifest import LeftOut, Manifest, PartitionLoad, joined
 from broker.spark.options import parse_read_options
 from broker.spark.output import LoadOutput
@@ -174,14 +173,10 @@ class PreparedLoad:
         """
         started_ms = self._clock.time_ms()
         staged = self._output.stage()
-        try:
-            work = partial(load_range, settings=self._settings(staged))
-            results = run_tasks(spark, work, self.plan.read.tasks, on_progress)
-            manifest = self._manifest(results, started_ms)
-            self._output.commit(staged, manifest, self.plan.retiring)
-        except BaseException:
-            shutil.rmtree(staged, ignore_errors=True)  # else the next load does it
-            raise
+        work = partial(load_range, settings=self._settings(staged))
+        results = run_tasks(spark, work, self.plan.read.tasks, on_progress)
+        manifest = self._manifest(results, started_ms)
+        self._output.commit(staged, manifest, self.plan.retiring)
         return manifest
 
     def _settings(self, staged: Path) -> LoadSettings:
@@ -229,7 +224,7 @@ def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, 
         if omission.start < omission.end <= planned.end:
             bridges.append(_bridge(omission))
         else:
-            notes.setdefault(planned, []).append(_left_out(omission))
+            notes.setdefault(planned, []).append(left_out_of(omission))
     loads = {one.partition: one for one in joined([*parts, *bridges])}
     for partition, planned in ranges.items():
         found = loads.get(partition) or PartitionLoad(partition, planned.start, planned.start)
@@ -245,9 +240,5 @@ def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, 
 
 
 def _bridge(omission: Omission) -> PartitionLoad:
-    left_out = (_left_out(omission),)
+    left_out = (left_out_of(omission),)
     return PartitionLoad(omission.partition, omission.start, omission.end, left_out=left_out)
-
-
-def _left_out(omission: Omission) -> LeftOut:
-    return LeftOut(omission.cause.value, omission.start, omission.end, omission.text)

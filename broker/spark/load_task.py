@@ -6,8 +6,6 @@ the attempt that succeeds count.
 
 from __future__ import annotations
 
-import json
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from broker.spark.options import Crc
 from broker.spark.plans import ReadTask
 from broker.spark.ranges import ByteRange
 from broker.spark.reading import TaskSettings, read_task
+from broker.spark.report import Omission, Report
 from broker.spark.sources import read_bytes
 
 _ROWS = pa.schema(
@@ -88,15 +87,15 @@ def load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
     files = RangeFiles(settings.directory, task.range, settings.file_format)
     rows = _Rows(task.range, settings)
     chain = Chain(task.range)
-    with tempfile.TemporaryDirectory(prefix="pylogctl-load-") as reports:
-        try:
-            for batch in read_task(task, _reading(settings, Path(reports))):
-                chain.add(batch)
-                rows.write(batch, files)
-            done = files.finish()
-        finally:
-            files.close()
-        omitted = _omitted(Path(reports))
+    report = Report(None)
+    try:
+        for batch in read_task(task, _reading(settings), report):
+            chain.add(batch)
+            rows.write(batch, files)
+        done = files.finish()
+    finally:
+        files.close()
+    omitted = [left_out_of(omission) for omission in report.omissions]
     chain.check(omitted, lambda gap: _has_no_message(gap, task, settings))
     left_out = tuple(sorted([*omitted, *rows.undecodable], key=lambda one: one.start))
     part = PartitionLoad(
@@ -111,21 +110,19 @@ def load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
     return TaskResult(part, done)
 
 
-def _reading(settings: LoadSettings, report_path: Path) -> TaskSettings:
+def _reading(settings: LoadSettings) -> TaskSettings:
     return TaskSettings(
         schema=_ROWS,
         crc=Crc.SKIP if settings.skips_corrupt else Crc.FAIL,
         fail_on_data_loss=settings.fail_on_data_loss,
         fetch_bytes=settings.fetch_bytes,
-        report_path=report_path,
+        report_path=None,
     )
 
 
-def _omitted(reports: Path) -> list[LeftOut]:
-    """Return what the reading has reported to be left out."""
-    lines = [line for path in reports.glob("*.json") for line in path.read_text().splitlines()]
-    found = [json.loads(line) for line in lines]
-    return [LeftOut(one["cause"], one["start"], one["end"], one["text"]) for one in found]
+def left_out_of(omission: Omission) -> LeftOut:
+    """Return what the account of a load says of an omission."""
+    return LeftOut(omission.cause.value, omission.start, omission.end, omission.text)
 
 
 def _has_no_message(gap: ByteRange, task: ReadTask, settings: LoadSettings) -> bool:

@@ -1,7 +1,7 @@
 """The directory that loads go to: data and offsets become visible together, or not at all.
 
     OUT/loads/load=0000000007/   data, and _offsets.json     visible: committed
-    OUT/_staging/                of the load that runs; dropped by the next one
+    OUT/_staging/                of the load that runs; of a dead one dropped by the next
     OUT/_retired/                loads taken back, to be loaded again; nobody reads them
     OUT/_lock                    held while a load runs
 
@@ -119,7 +119,7 @@ class LoadOutput:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep other loads away for as long as the block lasts, and drop what a dead one left.
+        """Keep other loads away for as long as the block lasts; drop what it, or a dead one, left.
 
         Raises:
             OutputConflictError: another load runs.
@@ -135,7 +135,10 @@ class LoadOutput:
                 ) from error
             if self.staging_path.exists():
                 shutil.rmtree(self.staging_path)
-            yield
+            try:
+                yield
+            finally:
+                shutil.rmtree(self.staging_path, ignore_errors=True)  # else the next load does it
 
     def stage(self) -> Path:
         """Make an empty directory for a load to write into; the lock must be held."""

@@ -40,30 +40,33 @@ class TaskSettings:
     report_path: Path | None
 
 
-def read_task(task: ReadTask, settings: TaskSettings) -> Iterator[pa.RecordBatch]:
+def read_task(
+    task: ReadTask, settings: TaskSettings, report: Report | None = None
+) -> Iterator[pa.RecordBatch]:
     """Give the messages of a range.
 
     Args:
         task: what to read, and where.
         settings: of the read.
+        report: told what is left out; by default one that the settings say.
 
     Raises:
         InvalidMessageError: a message is corrupt, and `crc` does not bear that.
         DataLossError: a part of the range is gone since it was planned.
         BrokerError: the broker fails, or a segment file cannot be read.
     """
-    return _TaskReader(task, settings).batches()
+    return _TaskReader(task, settings, report or Report(settings.report_path)).batches()
 
 
 class _TaskReader:
     """Reads one range, from front to back; `_position` is where the next message starts."""
 
-    def __init__(self, task: ReadTask, settings: TaskSettings) -> None:
+    def __init__(self, task: ReadTask, settings: TaskSettings, report: Report) -> None:
         self._range = task.range
         self._place = task.place
         self._settings = settings
         self._maker = BatchMaker(task.range.partition, settings.schema)
-        self._report = Report(settings.report_path)
+        self._report = report
         self._position = task.range.start
 
     def batches(self) -> Iterator[pa.RecordBatch]:

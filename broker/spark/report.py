@@ -68,11 +68,14 @@ class Report:
 
     Args:
         directory: where they are written to; only logged if None.
+
+    Attributes:
+        omissions: that were told of, in that order.
     """
 
     def __init__(self, directory: Path | None) -> None:
+        self.omissions: list[Omission] = []
         self._directory = directory
-        self._lines: list[str] = []
         self._name = ""
 
     def add(self, omission: Omission) -> None:
@@ -82,13 +85,14 @@ class Report:
             OSError: the report cannot be written.
         """
         logger.warning("%s", omission.message)
-        self._lines.append(omission.to_json())
+        self.omissions.append(omission)
         if self._directory is not None:
             self._write(self._directory)
 
     def _write(self, directory: Path) -> None:
-        self._name = self._name or hashlib.sha256(self._lines[0].encode()).hexdigest()[:24]
+        lines = [omission.to_json() for omission in self.omissions]
+        self._name = self._name or hashlib.sha256(lines[0].encode()).hexdigest()[:24]
         directory.mkdir(parents=True, exist_ok=True)
         temporary = directory / f".{self._name}.{os.getpid()}.{uuid.uuid4().hex}"
-        temporary.write_text("".join(f"{line}\n" for line in self._lines))
+        temporary.write_text("".join(f"{line}\n" for line in lines))
         temporary.replace(directory / f"{self._name}.json")

@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.errors import ConfigError
+from broker.spark.calls import finished, make_interruptible
 from broker.spark.java_home import MINIMUM_VERSION, make_java_home
 from broker.zk.java import find_java
 
@@ -98,8 +102,8 @@ def open_session(settings: SessionSettings | None = None) -> Iterator[SparkSessi
             cleanup.enter_context(tempfile.TemporaryDirectory(prefix="pylogctl-spark-"))
         )
         log_path = settings.log_path or _default_log_path()
-        spark = _start(settings, directory, log_path, cleanup)
         cleanup.enter_context(_told_in(log_path))
+        spark = _start(settings, directory, log_path, cleanup)
         register(spark)
         yield spark
         if settings.log_path is None:
@@ -145,15 +149,36 @@ def _start(
     try:
         gateway = _launch_jvm(conf, log_path)
         cleanup.callback(_end_jvm, gateway)
-        SparkContext(conf=conf, gateway=gateway)
+        with _own_interrupt():
+            SparkContext(conf=conf, gateway=gateway)
     except PySparkException as error:
         raise ConfigError(
             f"Spark does not start with Java {java.version} ({java.executable}); "
             f"its own words are in {log_path}"
         ) from error
     spark = SparkSession.builder.getOrCreate()
-    cleanup.callback(spark.stop)
+    cleanup.callback(_stop, spark)
     return spark
+
+
+def _stop(spark: SparkSession) -> None:
+    """End the jobs of a session, and the session."""
+    from py4j.protocol import Py4JError
+
+    # the signal that ends this process may have ended the JVM, too
+    with suppress(Py4JError), warnings.catch_warnings(action="ignore"):
+        spark.stop()
+
+
+@contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Keep what SIGINT does: PySpark's own handler calls the JVM, which may be busy."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
@@ -205,13 +230,19 @@ def _environment(**values: str) -> Iterator[None]:
 def _conf_of(settings: SessionSettings, directory: Path) -> dict[str, str]:
     log4j = directory / "log4j2.properties"
     log4j.write_text(_LOG4J)
+    temporary = directory / "tmp"
+    temporary.mkdir()
+    java_options = (
+        f"-Dlog4j2.configurationFile=file:{log4j}",
+        f"-Djava.io.tmpdir={temporary}",
+        "-XX:+UseSerialGC",
+        settings.java_options,
+    )
     conf = {
         "spark.master": settings.master,
         "spark.app.name": settings.app_name,
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": " ".join(
-            (f"-Dlog4j2.configurationFile=file:{log4j}", "-XX:+UseSerialGC", settings.java_options)
-        ),
+        "spark.driver.defaultJavaOptions": " ".join(java_options),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
@@ -234,7 +265,9 @@ def _launch_jvm(conf: SparkConf, log_path: Path) -> JavaGateway:
 
     launch: Callable[..., JavaGateway] = java_gateway.launch_gateway
     with log_path.open("ab") as log:
-        return launch(conf, {"stdout": log, "stderr": log})
+        gateway = finished(lambda: launch(conf, {"stdout": log, "stderr": log}), _end_jvm)
+    make_interruptible(gateway)
+    return gateway
 
 
 def _end_jvm(gateway: JavaGateway) -> None:

@@ -146,6 +146,34 @@ def test_signal_ends_a_short_command_with_its_status(
     assert stderr == b""
 
 
+_FAILS_TO_CLEAN_UP = """
+import sys
+from pylogctl import __main__
+def end(args):
+    try:
+        __main__._raise_terminated(15, None)
+    finally:
+        raise ConnectionError("the other end is gone")
+__main__._run_command = end
+sys.argv = ["pylogctl", "x"]
+__main__.main()
+"""
+
+
+def test_signal_when_the_cleaning_up_fails_then_is_still_what_ended_the_command(
+    tmp_path: Path,
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _FAILS_TO_CLEAN_UP],
+        cwd=REPOSITORY,
+        env=process_environment(tmp_path, {}),
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (143, b"")
+
+
 _CRASHER = """
 import sys
 from pylogctl import __main__

@@ -77,7 +77,7 @@ def test_load_when_a_task_fails_for_good_then_says_why_and_leaves_nothing(
     assert isinstance(cause, InvalidMessageError)
     assert str(cause).startswith("events[0-0]: ")
     assert LoadOutput(tmp_path / "lake").numbers() == []
-    assert list((tmp_path / "lake" / "_staging").iterdir()) == []
+    assert not (tmp_path / "lake" / "_staging").exists()
 
 
 @pytest.mark.timeout(240)
@@ -90,7 +90,7 @@ def test_load_when_its_process_is_killed_then_the_next_one_has_each_message_once
     run_load(spark, LoadRequest(output, options))
     publish(running_broker, "events", numbered(100, 2000))
     job = [sys.executable, "-m", "tests.broker.spark.load_job", str(output), options["brokers"]]
-    environ = os.environ | {"PYTHONPATH": str(REPOSITORY)}
+    environ = os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path)}
     with subprocess.Popen(job, cwd=REPOSITORY, env=environ) as process:
         wait_until(
             lambda: len(list(output.glob("_staging/*/topic=events/*/*.parquet"))) > 5,

@@ -50,7 +50,7 @@ def start_count(running_broker: Broker, tmp_path: Path) -> Iterator[Start]:
         job = subprocess.Popen(
             [sys.executable, "-m", "pylogctl", *words],
             cwd=REPOSITORY,
-            env=os.environ | {"PYTHONPATH": str(REPOSITORY)},
+            env=os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,

@@ -1,0 +1,88 @@
+"""Calls into the JVM that a signal can interrupt.
+
+Py4J waits for answers on the thread that asks. A signal handler that raises there leaves the
+connection in the middle of an answer, and the calls that would clean up read the rest of it. Here a
+thread beside the main one asks and waits; the main thread waits for that, which a signal ends at
+once, and its next calls take another thread with a connection of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaGateway
+
+Result = TypeVar("Result")
+
+
+def make_interruptible(gateway: JavaGateway) -> None:
+    """Have all calls of the main thread through a gateway end when a signal handler raises.
+
+    What the JVM was asked to do goes on there; whoever interrupts has to cancel it.
+    """
+    client = gateway._gateway_client
+    client.send_command = _Calls(client.send_command)
+
+
+def finished(work: Callable[[], Result], undo: Callable[[Result], None]) -> Result:
+    """Return the result of work that is not to be left half done.
+
+    Args:
+        work: done on a thread of its own, to its end even if the caller is interrupted.
+        undo: takes the result back then.
+    """
+    doing: Future[Result] = Future()
+
+    def do(doing: Future[Result]) -> None:
+        if not doing.set_running_or_notify_cancel():
+            return
+        try:
+            doing.set_result(work())
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
+            doing.set_exception(error)
+        finally:
+            del doing  # else an error and this frame would refer to each other
+
+    try:
+        threading.Thread(target=do, args=(doing,), name="spark-start").start()
+        return doing.result()
+    except Exception:
+        raise
+    except BaseException:
+        if not doing.cancel():
+            undo(doing.result())
+        raise
+    finally:
+        del doing  # likewise
+
+
+class _Calls:
+    """Asks the JVM: on the thread that calls, or for the main thread on one beside it.
+
+    Args:
+        send: of Py4J, which has a connection for each thread.
+    """
+
+    def __init__(self, send: Callable[..., Any]) -> None:
+        self._send = send
+        self._thread = _new_thread()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return self._send(*args, **kwargs)
+        try:
+            return self._thread.submit(self._send, *args, **kwargs).result()
+        except Exception:
+            raise
+        except BaseException:
+            self._thread.shutdown(wait=False)  # it is busy for who knows how long
+            self._thread = _new_thread()
+            raise
+
+
+def _new_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, "spark-calls")
