@@ -11,6 +11,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.positions import Positions
 from broker.config import ConsumerConfig
 from broker.topic import TopicPartition
+from pylogctl.allocator import keep_freed_memory
 from pylogctl.connections import connector, open_cluster
 from pylogctl.consume_options import GroupOptions, Span
 from pylogctl.consume_plan import Plan
@@ -61,6 +62,7 @@ def run(env: Environment, request: Request) -> ExitStatus:
         CliError: a topic does not exist, a message is corrupt, or an offset is not valid.
         BrokerError: a broker or the registry fails.
     """
+    keep_freed_memory()
     config = request.config
     connect = connector(
         env,

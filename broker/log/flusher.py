@@ -58,6 +58,7 @@ class Flusher:
             self._due_s[log] = due_s
             if log not in self._flushing:
                 self._push(log, due_s)
+                self._changed.notify()
 
     def start(self) -> None:
         """Start the threads."""
@@ -101,7 +102,7 @@ class Flusher:
             with self._changed:
                 self._flushing.discard(log)
                 if (due_s := self._due_s.get(log)) is not None:
-                    self._push(log, due_s)
+                    self._push(log, due_s)  # this thread looks next: no other need be woken
 
     def _take_due(self) -> Flushable | None:
         """Take a log that is due, marking it as being flushed."""
@@ -112,6 +113,8 @@ class Flusher:
                 if self._due_s.get(log) == due_s and log not in self._flushing:
                     del self._due_s[log]
                     self._flushing.add(log)
+                    if self._heap:  # this thread was the one that would have come for the next
+                        self._changed.notify()
                     return log
             return None
 
@@ -122,4 +125,3 @@ class Flusher:
 
     def _push(self, log: Flushable, due_s: float) -> None:
         heapq.heappush(self._heap, (due_s, next(self._order), log))
-        self._changed.notify()
