@@ -268,24 +268,30 @@ _Checked = tuple[ProduceRequest, CheckedSet | BrokerError]
 def _group(frames: list[memoryview]) -> dict[bytes, list[memoryview]] | None:
     """Return the message sets by request head (type, topic, partition), or None if one is odd."""
     batches: dict[bytes, list[memoryview]] = {}
-    batch: list[memoryview] = []
-    unpack_size = INT32.unpack_from
-    head = b""
-    head_bytes = 0
+    batch: list[memoryview] | None = None
+    layout, head = _layout(0), b""
+    unpack, start = layout.unpack_from, layout.size
     for frame in frames:
         # most requests have the head of the one before, which then need not be taken apart
-        if not head or frame[:head_bytes] != head:
-            head_bytes = _head_bytes(frame)
-            head = bytes(frame[:head_bytes])
+        if batch is None or len(frame) < start or unpack(frame)[0] != head:
+            layout = _layout(_head_bytes(frame))
+            unpack, start = layout.unpack_from, layout.size
+            if len(frame) < start:
+                return None
+            (head, _) = unpack(frame)
+            if not head:
+                return None
             batch = batches.setdefault(head, [])
-        start = head_bytes + INT32.size
-        if not head or start > len(frame):
-            return None
-        (size,) = unpack_size(frame, head_bytes)
+        _, size = unpack(frame)
         if size < 0 or start + size > len(frame):
             return None
         batch.append(frame[start : start + size])
     return batches
+
+
+def _layout(head_bytes: int) -> struct.Struct:
+    """Return how requests start that have so long a head; the size of the set comes last."""
+    return struct.Struct(f">{head_bytes}si")
 
 
 def _head_bytes(frame: memoryview) -> int:

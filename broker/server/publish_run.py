@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.errors import NO_ERROR, ProtocolError, RequestTimedOutError, ServerError
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.protocol.primitives import INT16, INT32, INT64, Reader
+from broker.protocol.primitives import INT16, INT32, Reader
 from broker.protocol.requests import Acks, PublishRequest, decode_partition, encode_partition
 from broker.protocol.responses import (
     Published,
@@ -33,7 +34,6 @@ _START = struct.Struct(">hhi")
 """Type, version and correlation id."""
 _ACKS_TIMEOUT_COUNT_BYTES = 10
 _HOME_AND_INDEX_BYTES = 8
-_NO_TEXT = INT16.pack(0)
 
 
 class _Head(NamedTuple):
@@ -70,12 +70,8 @@ class _Target:
             )
 
 
-class _Request(NamedTuple):
-    """One request of a run: whose answer it wants, and where its set lies among the joined ones."""
-
-    correlation_id: int
-    target: _Target
-    place: int
+_Request = tuple[int, _Target, int]
+"""One of a run: its correlation id, its target, and where its set lies among the joined ones."""
 
 
 class _Run(NamedTuple):
@@ -153,7 +149,7 @@ class PublishRunHandler:
         if run.acks is Acks.NONE:
             return []
         if run.acks is Acks.WRITTEN:
-            return [Answer(_encode(run.requests))]
+            return [Answer(_encode(run))]
         for target in run.targets:
             target.log.request_flush()
 
@@ -162,7 +158,7 @@ class PublishRunHandler:
                 return None
             for target in run.targets:
                 target.note_commit()
-            return [_encode(run.requests)]
+            return [_encode(run)]
 
         deadline_s = self._clock.monotonic_s() + max(run.timeout_ms, 0) / 1000
         return [Parked(Answer(), attempt, deadline_s, [target.log for target in run.targets])]
@@ -171,28 +167,27 @@ class PublishRunHandler:
         """Return what the requests ask for, or None if one of them is odd."""
         targets: dict[bytes, _Target] = {}
         requests: list[_Request] = []
+        layout, head = _layout(0), b""
+        unpack, start = layout.unpack_from, layout.size
         target: _Target | None = None
-        unpack_size, unpack_start = INT32.unpack_from, _START.unpack_from
-        head = b""
-        head_end = 0
         for frame in frames:
             # most requests have the head of the one before, which then need not be taken apart
-            if target is None or frame[_START.size : head_end] != head:
-                head_end = _head_end(frame)
-                head = bytes(frame[_START.size : head_end])
+            if target is None or len(frame) < start or unpack(frame)[3] != head:
+                layout = _layout(_head_bytes(frame))
+                unpack, start = layout.unpack_from, layout.size
+                if len(frame) < start:
+                    return None
+                head = unpack(frame)[3]
                 target = targets.get(head) or self._target(frame)
                 if target is None:
                     return None
                 targets[head] = target
-            start = head_end + INT32.size
-            if len(frame) < start or unpack_size(frame, head_end)[0] != len(frame) - start:
+            _, version, correlation_id, _, size = unpack(frame)
+            if version != PublishRequest.VERSION or size != len(frame) - start:
                 return None
-            _, version, correlation_id = unpack_start(frame)
-            if version != PublishRequest.VERSION:
-                return None
-            requests.append(_Request(correlation_id, target, target.size))
+            requests.append((correlation_id, target, target.size))
             target.sets.append(frame[start:])
-            target.size += len(frame) - start
+            target.size += size
         return _run_of(requests, list(targets.values()))
 
     def _target(self, frame: memoryview) -> _Target | None:
@@ -212,15 +207,20 @@ def _run_of(requests: list[_Request], targets: list[_Target]) -> _Run | None:
     return _Run(*rules.pop(), requests, targets)
 
 
-def _head_end(frame: memoryview) -> int:
-    """Return where the size of a request's set is, if it has one set; 0 if it is cut before."""
+def _head_bytes(frame: memoryview) -> int:
+    """Return how many bytes a request of one set has between start and set; 0 if it is cut."""
     try:
         end: int = _START.size
         end += INT16.size + INT16.unpack_from(frame, end)[0] + _ACKS_TIMEOUT_COUNT_BYTES
         end += INT16.size + INT16.unpack_from(frame, end)[0] + _HOME_AND_INDEX_BYTES
     except struct.error:
         return 0
-    return end
+    return max(0, end - _START.size)
+
+
+def _layout(head_bytes: int) -> struct.Struct:
+    """Return how requests start that have so long a head; the size of the set comes last."""
+    return struct.Struct(f"{_START.format}{head_bytes}si")
 
 
 def _decode_head(frame: memoryview) -> _Head | None:
@@ -237,17 +237,15 @@ def _decode_head(frame: memoryview) -> _Head | None:
     return _Head(Acks(acks), timeout_ms, partition)
 
 
-def _encode(requests: list[_Request]) -> bytes:
-    """Return the answers to requests, in their order."""
-    starts = {id(one.target): _encode_start(one.target) for one in requests}
+def _encode(run: _Run) -> bytes:
+    """Return the answers to the requests of a run, in their order."""
+    packs = {id(one): _good_answer(one) for one in run.targets if one.error is None}
     parts: list[bytes] = []
-    for correlation_id, target, place in requests:
-        if target.error is None:
-            head, body = starts[id(target)]
-            offset = INT64.pack(target.base_offset + place)
-            parts += (head, INT32.pack(correlation_id), body, offset, _NO_TEXT)
+    for correlation_id, target, place in run.requests:
+        error = target.error
+        if error is None:
+            parts.append(packs[id(target)](correlation_id, target.base_offset + place))
         else:
-            error = target.error
             failed = Published(target.head.partition, error.code, -1, str(error))
             parts.append(
                 encode_extension_response(correlation_id, encode_publish_response([failed]))
@@ -255,8 +253,11 @@ def _encode(requests: list[_Request]) -> bytes:
     return b"".join(parts)
 
 
-def _encode_start(target: _Target) -> tuple[bytes, bytes]:
-    """Return what good answers have before the correlation id, and between it and the offset."""
-    body = INT32.pack(1) + encode_partition(target.log.partition) + INT16.pack(NO_ERROR)
-    size = INT16.size + INT32.size + len(body) + INT64.size + len(_NO_TEXT)
-    return INT32.pack(size) + INT16.pack(NO_ERROR), body
+def _good_answer(target: _Target) -> Callable[[int, int], bytes]:
+    """Return what makes a good answer, with its size, of a correlation id and an offset."""
+    before = INT16.pack(NO_ERROR)
+    between = INT32.pack(1) + encode_partition(target.log.partition) + INT16.pack(NO_ERROR)
+    layout = struct.Struct(f">i{len(before)}si{len(between)}sqh")
+    size = layout.size - INT32.size
+    pack = layout.pack
+    return lambda correlation_id, offset: pack(size, before, correlation_id, between, offset, 0)
