@@ -31,10 +31,10 @@ _WHAT = {
     "memcpy_256m": "memory copy",
 }
 _SHARES = (
-    ("produce batch 50, ready requests", "b50-ready", "tcp_loopback_64k"),
-    ("produce batch 1000, library", "b1000-ack", "tcp_loopback_64k"),
-    ("produce batch 1000, library", "b1000-ack", "write_1m_no_fsync"),
-    ("produce batch 1000, library", "b1000-ack", "crc_200"),
+    ("produce batch 50, ready requests", "c50-ack", "tcp_loopback_64k"),
+    ("produce batch 1000, library", "b1000", "tcp_loopback_64k"),
+    ("produce batch 1000, library", "b1000", "write_1m_no_fsync"),
+    ("produce batch 1000, library", "b1000", "crc_200"),
     ("fetch, not decoded", "fetch", "sendfile_page_cache_200k"),
     ("consume, decoded", "consume", "sendfile_page_cache_200k"),
     ("consume, decoded", "consume", "crc_200"),

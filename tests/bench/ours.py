@@ -6,8 +6,10 @@ broker itself says that it has them all. Then one consumer reads them 200 KB at 
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
@@ -18,24 +20,28 @@ from broker.client.fetcher import Fetcher
 from broker.client.partitioner import sticky_partitioner
 from broker.client.pieces import MessageStream
 from broker.client.producer import Producer
+from broker.config import ProducerConfig
 from broker.protocol import codec
 from broker.protocol.requests import Acks, Lookup
 from broker.topic import TopicPartition
 from tests.bench.broker_process import BrokerProcess, running_broker
-from tests.bench.wire import publish, publish_frames
+from tests.bench.wire import Replay, publish_frames
 from tests.bench.workload import (
     ENTRY_BYTES,
     GATHER_BYTES,
+    fill,
     gather,
     offset_of,
     payloads,
     produce_frames,
-    wait_until_visible,
 )
 
 FETCH_BYTES = 200_000
 _PARTITION = TopicPartition("compared", 0, 0)
 _WINDOW_MESSAGES = 1000
+
+
+Load = Callable[[BrokerProcess, int], None]
 
 
 class Row(NamedTuple):
@@ -56,50 +62,65 @@ def measure(directory: Path, message_count: int) -> list[Row]:
         message_count: in batches; single messages are a fifth of it.
     """
     single = message_count // 5
-    rows = [
-        _produce(directory, "b1-noack", single, lambda b: _send_07(b, single, 1, 1)),
-        _produce(directory, "b1-piped", single, lambda b: _send_07(b, single, 1, GATHER_BYTES)),
-        _produce(directory, "b1-ack", single, lambda b: _publish(b, single, 1)),
-        _produce(directory, "b1-ready", single, lambda b: _publish_ready(b, single, 1)),
-        _produce(
-            directory, "b50-noack", message_count, lambda b: _send_07(b, message_count, 50, 1)
-        ),
-        _produce(directory, "b50-ack", message_count, lambda b: _publish(b, message_count, 50)),
-        _produce(
-            directory, "b50-ready", message_count, lambda b: _publish_ready(b, message_count, 50)
-        ),
-        _produce(directory, "b1000-ack", message_count, lambda b: _publish(b, message_count, 1000)),
+    with tempfile.TemporaryDirectory(dir=directory) as own:
+        replay = Replay(Path(own))
+        rows = [
+            _replayed(directory, replay, single, 1, Acks.NONE),
+            _replayed(directory, replay, single, 1, Acks.WRITTEN),
+            _replayed(directory, replay, message_count, 50, Acks.NONE),
+            _replayed(directory, replay, message_count, 50, Acks.WRITTEN),
+        ]
+    rows += [
+        _produce(directory, "piped", single, _pipe),
+        _produce(directory, "windowed", single, partial(_publish, batch=1)),
+        _produce(directory, "queued", single, _publish_queued),
+        _produce(directory, "b50", message_count, partial(_publish, batch=50)),
+        _produce(directory, "b1000", message_count, partial(_publish, batch=1000)),
     ]
     with running_broker(directory) as broker:
-        _send_07(broker, message_count, 50, GATHER_BYTES)
         connection = broker.connect()
-        wait_until_visible(connection, _PARTITION, message_count * ENTRY_BYTES)
+        fill(connection, _PARTITION, message_count)
         connection.close()
-        rows.append(_timed(broker, "consume", message_count, lambda b: _consume(b, message_count)))
-        rows.append(_timed(broker, "fetch", message_count, lambda b: _fetch(b, message_count)))
+        rows.append(_timed(broker, "consume", message_count, _consume))
+        rows.append(_timed(broker, "fetch", message_count, _fetch))
     return rows
 
 
-def _produce(directory: Path, mode: str, count: int, send: Callable[[BrokerProcess], None]) -> Row:
+def _replayed(directory: Path, replay: Replay, count: int, batch: int, acks: Acks) -> Row:
+    """Measure requests that a program in C sends, a write each."""
+    if acks is Acks.NONE:
+        replay.prepare(produce_frames(_PARTITION, len(payloads()), batch))
+        window = 0
+    else:
+        replay.prepare(publish_frames(_PARTITION, payloads(), batch, acks))
+        window = max(2, _WINDOW_MESSAGES // batch)
+
+    def send(broker: BrokerProcess, count: int) -> None:
+        replay.run(broker.port, count // batch, window)
+        _check_end(broker.connect(), count)
+
+    return _produce(directory, f"c{batch}-{'noack' if acks is Acks.NONE else 'ack'}", count, send)
+
+
+def _produce(directory: Path, mode: str, count: int, send: Load) -> Row:
     with running_broker(directory) as broker:
         row = _timed(broker, mode, count, send)
         stored = sum(path.stat().st_size for path in broker.data.glob("*/*.pylog"))
     return row._replace(disk_bytes=stored / count)
 
 
-def _timed(
-    broker: BrokerProcess, mode: str, count: int, work: Callable[[BrokerProcess], None]
-) -> Row:
+def _timed(broker: BrokerProcess, mode: str, count: int, work: Load) -> Row:
     before_s, started_s = broker.cpu_s(), time.perf_counter()
-    work(broker)
+    work(broker, count)
     elapsed_s = time.perf_counter() - started_s
     broker_us = (broker.cpu_s() - before_s) / count * 1e6
     return Row(mode, count / elapsed_s, broker_us, broker.memory_mb("VmHWM"), None)
 
 
-def _send_07(broker: BrokerProcess, count: int, batch: int, gather_bytes: int) -> None:
+def _pipe(broker: BrokerProcess, count: int) -> None:
+    """Send a 0.7 request for each message, many requests a write."""
     connection = broker.connect()
-    for data in gather(produce_frames(_PARTITION, count, batch), gather_bytes):
+    for data in gather(produce_frames(_PARTITION, count, 1), GATHER_BYTES):
         connection.send(data)
     _check_end(connection, count)
 
@@ -111,13 +132,7 @@ def _check_end(connection: Connection, count: int) -> None:
         raise RuntimeError(f"the broker has {end} bytes of {count * ENTRY_BYTES}")
 
 
-def _publish_ready(broker: BrokerProcess, count: int, batch: int) -> None:
-    frames = publish_frames(_PARTITION, payloads(), batch)
-    publish(broker.address, frames, count // batch, max(2, _WINDOW_MESSAGES // batch))
-    _check_end(broker.connect(), count)
-
-
-def _publish(broker: BrokerProcess, count: int, batch: int) -> None:
+def _publish(broker: BrokerProcess, count: int, *, batch: int) -> None:
     messages = payloads()
     batches = [messages[at : at + batch] for at in range(0, len(messages), batch)]
     cluster = StaticCluster([broker.address], Connection)
@@ -131,6 +146,20 @@ def _publish(broker: BrokerProcess, count: int, batch: int) -> None:
         for payload_batch in islice(cycle(batches), count // batch):
             producer.send(_PARTITION.topic, payload_batch)
     cluster.close()
+
+
+def _publish_queued(broker: BrokerProcess, count: int) -> None:
+    """Give the producer one message at a time; it makes the batches."""
+    config = ProducerConfig.from_properties(
+        {
+            "broker.list": f"0:{broker.address.host}:{broker.address.port}",
+            "producer.type": "async",
+            "request.required.acks": "1",
+        }
+    )
+    with Producer.from_config(config) as producer:
+        for payload in islice(cycle(payloads()), count):
+            producer.send(_PARTITION.topic, [payload])
 
 
 def _consume(broker: BrokerProcess, count: int) -> None:

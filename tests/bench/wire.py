@@ -1,17 +1,16 @@
-"""A producer that costs next to nothing: publish requests made beforehand, answers only counted.
+"""A producer that costs next to nothing: requests made beforehand, sent by a program in C.
 
 What is left is the broker's work, and the network's.
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Sequence
-from itertools import cycle, islice
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from broker.protocol import codec
-from broker.protocol.framing import SIZE_BYTES
-from broker.protocol.primitives import INT32
 from broker.protocol.requests import (
     Acks,
     PartitionSet,
@@ -19,12 +18,12 @@ from broker.protocol.requests import (
     RequestHeader,
     encode_extension_parts,
 )
-from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
 _HEADER = RequestHeader(PublishRequest.VERSION, 1, "bench")
 _TIMEOUT_MS = 30_000
-_RECEIVE_BYTES = 1 << 16
+_TIMEOUT_S = 300
+_SOURCE = Path(__file__).with_name("replay.c")
 
 
 def publish_frames(
@@ -42,40 +41,38 @@ def publish_frames(
     ]
 
 
-def publish(address: BrokerAddress, frames: Sequence[bytes], count: int, window: int) -> None:
-    """Send requests over and over, so many in all, and wait for all answers.
-
-    That none was refused is for the caller to find out, by the end of the log.
+class Replay:
+    """The program in C, built where the files of a run are.
 
     Args:
-        address: of the broker.
-        frames: requests; their answers must have one length.
-        count: how many to send, at least 1.
-        window: how many may be unanswered, at least 2.
+        directory: for the program, and what it sends.
+
+    Raises:
+        FileNotFoundError: there is no C compiler.
     """
-    requests = islice(cycle(frames), count)
-    with socket.create_connection((address.host, address.port)) as sock:
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.sendall(next(requests))
-        answer_bytes = SIZE_BYTES + _answer_size(sock)
-        unanswered_bytes = 0
-        while burst := list(islice(requests, window // 2)):
-            sock.sendall(b"".join(burst))
-            unanswered_bytes += len(burst) * answer_bytes
-            while unanswered_bytes > window // 2 * answer_bytes:
-                unanswered_bytes -= _receive(sock)
-        while unanswered_bytes:
-            unanswered_bytes -= _receive(sock)
 
+    def __init__(self, directory: Path) -> None:
+        compiler = shutil.which("cc")
+        if compiler is None:
+            raise FileNotFoundError("no C compiler: cc is not on the path")
+        self._program = directory / "replay"
+        self._frames = directory / "frames"
+        subprocess.run([compiler, "-O2", "-Wall", "-o", self._program, _SOURCE], check=True)
 
-def _answer_size(sock: socket.socket) -> int:
-    (size,) = INT32.unpack(sock.recv(SIZE_BYTES, socket.MSG_WAITALL))
-    sock.recv(size, socket.MSG_WAITALL)
-    return int(size)
+    def prepare(self, frames: Iterable[bytes]) -> None:
+        """Set what is sent from now on."""
+        self._frames.write_bytes(b"".join(frames))
 
+    def run(self, port: int, count: int, window: int = 0) -> None:
+        """Send requests over and over, so many in all, and wait until the broker has read them.
 
-def _receive(sock: socket.socket) -> int:
-    received = len(sock.recv(_RECEIVE_BYTES))
-    if not received:
-        raise RuntimeError("the broker closed the connection")
-    return received
+        That none was refused is for the caller to find out, by the end of the log.
+
+        Args:
+            port: of a broker on this machine.
+            count: how many to send.
+            window: how many may be unanswered, at least 2; 0 if they get no answers.
+        """
+        command: list[str | Path] = [self._program, str(port), self._frames]
+        command += [str(count), str(window)]
+        subprocess.run(command, check=True, timeout=_TIMEOUT_S)
