@@ -13,7 +13,8 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from pylogctl.context import Environment
-from pylogctl.errors import UsageError
+from pylogctl.errors import CliError, UsageError
+from pylogctl.exit_status import ExitStatus
 from pylogctl.progress import announced_wait
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def open_cluster(
     *,
     absence: Absence = Absence.LEFT_OUT,
     config: ProducerConfig | ConsumerConfig | None = None,
+    may_be_new: bool = False,
 ) -> Iterator[Cluster]:
     """Open the way to brokers and topics: the static brokers if any are given, else the registry.
 
@@ -76,9 +78,11 @@ def open_cluster(
         connect: makes connections to brokers; `connector(env)` unless given.
         absence: what it means that a static broker does not answer, while others do.
         config: has the timeouts of the registry.
+        may_be_new: a chroot that no broker has made yet is no error.
 
     Raises:
         RegistryUnreachableError: the registry did not answer within `--timeout`.
+        CliError: there is no such chroot.
         UsageError: a broker's address is malformed.
     """
     if env.settings.brokers:
@@ -100,7 +104,7 @@ def open_cluster(
         return
     from broker.client.cluster import RegistryCluster
 
-    with open_registry(env, config) as registry:
+    with open_registry(env, config, may_be_new=may_be_new) as registry:
         yield RegistryCluster(registry)
 
 
@@ -118,17 +122,22 @@ def _absence_teller(env: Environment, absence: Absence) -> OnAbsent:
 
 @contextmanager
 def open_registry(
-    env: Environment, config: ProducerConfig | ConsumerConfig | None = None
+    env: Environment,
+    config: ProducerConfig | ConsumerConfig | None = None,
+    *,
+    may_be_new: bool = False,
 ) -> Iterator[Registry]:
     """Open the registry, with its view of brokers and topics.
 
     Args:
         env: says which; `--timeout` goes before the timeouts of the settings.
         config: has its timeouts.
+        may_be_new: a chroot that no broker has made yet is no error.
 
     Raises:
         RegistryUnreachableError: no server answered within `--timeout`.
         ConfigError: the address is malformed.
+        CliError: there is no such chroot.
     """
     from broker.zk.registry import Registry
 
@@ -146,9 +155,32 @@ def open_registry(
     with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
         registry.start(start_s)
     try:
+        if not may_be_new:
+            check_chroot(registry)
         yield registry
     finally:
         registry.stop()
+
+
+def check_chroot(session: Session) -> None:
+    """Check that the chroot is there: what looks like an empty cluster may be a wrong name.
+
+    Raises:
+        CliError: it is not.
+    """
+    from broker.zk.paths import parse_connect_string
+
+    address = parse_connect_string(session.connect)
+    if address.chroot and session.exists("/") is None:
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            f"ZooKeeper at {address.servers} has no node '{address.chroot}', so no cluster",
+            hints=[
+                "a cluster's first broker makes it; check how the chroot is spelled",
+                f"try: pylogctl zk tree / --zookeeper {address.servers}",
+            ],
+            code="CHROOT_NOT_FOUND",
+        )
 
 
 def with_addresses(env: Environment, config: ProducerConfig | ConsumerConfig) -> Environment:

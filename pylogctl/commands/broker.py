@@ -18,7 +18,7 @@ from pylogctl.broker_documents import (
     status_record,
     stop_record,
 )
-from pylogctl.connections import Absence, connector, open_cluster, registry_session
+from pylogctl.connections import Absence, check_chroot, connector, open_cluster, registry_session
 from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
@@ -440,6 +440,7 @@ def _registered(env: Environment) -> Iterator[dict[str, Any]]:
     from pylogctl.broker_control import registered_brokers
 
     with registry_session(env) as session:
+        check_chroot(session)
         for broker in registered_brokers(session):
             yield registered_record(broker)
 

@@ -12,6 +12,7 @@ import pytest
 from broker import Broker, Codec, Connection, Producer, StaticCluster, TopicPartition
 from broker.client.connection import parse_broker_list
 from broker.protocol.message_set import build_set
+from broker.zk.session import Session
 from pylogctl.exit_status import ExitStatus
 from pylogctl.mirror_errors import RouteError
 from pylogctl.mirroring import Mirrored, Sample, make_selection, status_records
@@ -247,8 +248,9 @@ def test_status_when_something_went_wrong_then_tells_the_last_error_that_still_h
 
 @pytest.mark.zookeeper
 def test_status_when_nothing_was_mirrored_then_says_how_to_name_the_mirror(
-    zookeeper: str, invoke: Invoke
+    zookeeper: str, session: Session, invoke: Invoke
 ) -> None:
+    session.create("/consumers", b"")
     result = invoke("mirror", "status", "--from-zookeeper", zookeeper)
     assert result.status == ExitStatus.NOT_FOUND
     assert "group 'mirror' not found: nothing was mirrored with it" in result.stderr
