@@ -55,6 +55,9 @@ def handle(producer: Producer, zookeeper: str, topic: str) -> None:
 
 def main() -> None:
     """Do what the first argument says."""
+    if len(sys.argv) != 4 or sys.argv[1] not in ("send", "handle"):
+        print("usage: audit.py send|handle ZOOKEEPER TOPIC", file=sys.stderr)
+        sys.exit(2)
     what, zookeeper, topic = sys.argv[1:]
     with (
         Registry(zookeeper) as registry,

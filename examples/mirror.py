@@ -29,6 +29,9 @@ from broker import (
 
 def main() -> None:
     """Mirror what the arguments say."""
+    if len(sys.argv) < 4:
+        print("usage: mirror.py SOURCE TARGET TOPICS [S/RE/NEW/ ...]", file=sys.stderr)
+        sys.exit(2)
     source, target, topics, *renames = sys.argv[1:]
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

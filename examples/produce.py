@@ -29,6 +29,9 @@ def note(reports: Sequence[Report]) -> None:
 
 def main() -> None:
     """Send standard input, with settings from the command line."""
+    if len(sys.argv) < 3:
+        print("usage: produce.py TOPIC PROPERTY=VALUE ...", file=sys.stderr)
+        sys.exit(2)
     topic, *settings = sys.argv[1:]
     properties = {"producer.type": "async", "queue.time": "100"}
     properties |= dict(setting.split("=", 1) for setting in settings)

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from broker import Broker, SimpleConsumer
 
 REPOSITORY = Path(__file__).parents[2]
@@ -30,3 +32,16 @@ def test_example_when_given_lines_then_all_are_in_the_topic(running_broker: Brok
     with SimpleConsumer("127.0.0.1", running_broker.port) as consumer:
         found = [payload for _, _, payload in consumer.fetch("events", 0, 0, 1000)]
     assert found == [b"a one", b"b two", b"a three"]
+
+
+@pytest.mark.parametrize("name", ["mirror.py", "audit.py", "produce.py"])
+def test_example_when_started_without_arguments_then_shows_one_line_of_usage(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, REPOSITORY / "examples" / name],
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"usage: %s " % name.encode())
+    assert done.stderr.count(b"\n") == 1
