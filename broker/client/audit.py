@@ -86,6 +86,11 @@ class AuditEvent:
         """
         try:
             fields = json.loads(bytes(payload))
+        except (ValueError, RecursionError) as error:
+            raise InvalidMessageError("not an audit event: it is no JSON") from error
+        if not isinstance(fields, dict):
+            raise InvalidMessageError("not an audit event: it is no JSON object")
+        try:
             if fields["v"] != VERSION:
                 raise InvalidMessageError(f"audit event of unknown version {fields['v']!r}")
             event = cls(
@@ -99,8 +104,10 @@ class AuditEvent:
                 _number(fields["count"]),
                 _number(fields["bytes"]),
             )
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InvalidMessageError(f"not an audit event: {error!r}") from error
+        except KeyError as error:
+            raise InvalidMessageError(f"not an audit event: it has no field {error}") from error
+        except TypeError as error:
+            raise InvalidMessageError(f"not an audit event: {error}") from error
         if event.end_ms <= event.start_ms:
             raise InvalidMessageError("not an audit event: its window is empty")
         return event

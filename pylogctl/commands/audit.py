@@ -248,17 +248,25 @@ def _events(
     from pylogctl.auditing import read_events
     from pylogctl.cluster_pair import open_side
     from pylogctl.consume_options import make_span
+    from pylogctl.partition_ranges import resolve_ranges, total_bytes
     from pylogctl.producing.sender import count_text
     from pylogctl.progress import progress
     from pylogctl.selection import select_partitions
-    from pylogctl.whole_ranges import resolve_whole, total_bytes
 
     span = make_span(env, offset or [], from_beginning=False, exit_at_end=True)
     with open_side(env) as side:
         partitions = select_partitions(side.cluster, [audit_topic])
-        ranges = resolve_whole(env, side, partitions, span)
+        ranges = resolve_ranges(env, side, partitions, span)
         with progress(env, "read counts", total_bytes(ranges)) as meter:
             found = read_events(side, ranges, meter.advance)
+        if found.problems and not found.events:
+            raise CliError(
+                ExitStatus.PARTIAL,
+                f"'{audit_topic}' is no audit topic: none of {count_text(len(found.problems))} "
+                "is an audit event",
+                hints=["name the topic of produce --audit, or of an Auditor"],
+                code="NO_AUDIT_TOPIC",
+            )
         yield side, found.events
     if found.problems:
         env.complain(found.problems[0])
@@ -289,13 +297,13 @@ def _add_log(
     from broker.client.audit import json_time
     from pylogctl.auditing import LOG_TIER, count_log
     from pylogctl.consume_options import make_span
+    from pylogctl.partition_ranges import resolve_ranges, total_bytes
     from pylogctl.progress import progress
-    from pylogctl.whole_ranges import resolve_whole, total_bytes
 
     topics = sorted({window.topic for window in tallied})
     partitions = [one for topic in topics for one in side.cluster.partitions(topic)]
     span = make_span(env, ["start:end"], from_beginning=False, exit_at_end=True)
-    ranges = resolve_whole(env, side, partitions, span)
+    ranges = resolve_ranges(env, side, partitions, span)
     time_of = None if time_field is None else json_time(time_field)
     with progress(env, "count", total_bytes(ranges)) as meter:
         found = count_log(side, ranges, tallied, time_of, meter.advance)

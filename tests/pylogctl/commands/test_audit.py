@@ -168,6 +168,20 @@ def test_check_when_counting_the_log_then_finds_what_the_broker_has(
     ]
 
 
+@pytest.mark.parametrize("payload", [b"hello", b"7", b'{"user": 1}', b'{"v": 1, "id": 5}'])
+def test_show_when_the_topic_holds_no_events_then_says_so_in_one_line(
+    running_broker: Broker, audit: Invoke, payload: bytes
+) -> None:
+    publish(running_broker, payload)
+
+    result = audit("show")
+
+    assert (result.status, result.stdout) == (ExitStatus.PARTIAL, b"")
+    first, *_ = result.stderr.splitlines()
+    assert first == "error: 'audit' is no audit topic: none of 1 message is an audit event"
+    assert "Error" not in result.stderr
+
+
 def test_check_when_a_message_is_no_event_then_is_done_in_part(
     running_broker: Broker, audit: Invoke
 ) -> None:
