@@ -16,7 +16,7 @@ from typing import Any
 
 from broker.config import BrokerConfig
 from broker.config_file import load_file
-from broker.errors import CoordinationError
+from broker.errors import ConfigError, CoordinationError
 from broker.log.data_directory import REGISTRY_NAME
 from broker.server.acceptor import AddressInUseError
 from broker.server.lifecycle import Broker
@@ -84,9 +84,14 @@ def broker_config(layers: Sequence[Layer]) -> BrokerConfig:
     """Return the settings that layers make together.
 
     Raises:
-        ConfigError: a property is unknown or malformed.
+        CliError: a property is unknown or malformed.
     """
-    return BrokerConfig.from_properties(*(layer.properties for layer in layers))
+    try:
+        return BrokerConfig.from_properties(*(layer.properties for layer in layers))
+    except ConfigError as error:
+        raise CliError(
+            ExitStatus.CONFIG, str(error), hints=["try: pylogctl broker start -X list"]
+        ) from error
 
 
 def _registry_option(env: Environment, options: StartOptions) -> str | None:

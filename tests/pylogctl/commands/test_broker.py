@@ -176,6 +176,7 @@ def test_start_without_its_registry_is_unreachable(run_process: Invoke, tmp_path
     [
         (["-X", "num.partition=3"], ExitStatus.CONFIG, "did you mean 'num.partitions'?"),
         (["-X", "num.partitions=x"], ExitStatus.CONFIG, "must be a whole number"),
+        (["-X", "nope=1"], ExitStatus.CONFIG, "try: pylogctl broker start -X list"),
         (["--config", "/no/such"], ExitStatus.CONFIG, "/no/such"),
         (["--ephemeral", "--data", "d"], ExitStatus.USAGE, "--data cannot be used"),
         (["--no-zookeeper", "-Z", "h:1"], ExitStatus.USAGE, "--zookeeper cannot be used"),
