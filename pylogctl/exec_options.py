@@ -30,7 +30,8 @@ EXECUTION = OptionGroup(
             metavar="CMD",
             panel="Output",
             help="Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, "
-            "{next_offset}, {size} and {number} are filled in. Status 6 if it fails.",
+            "{next_offset}, {size} and {number} are filled in. No shell is involved: pipes and "
+            "redirections need sh -c '...'. Status 6 if it fails.",
         ),
         shared_option(
             "retry_dir",
