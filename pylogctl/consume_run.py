@@ -8,18 +8,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.positions import Positions
 from broker.config import ConsumerConfig
 from broker.topic import TopicPartition
 from pylogctl.allocator import keep_freed_memory
+from pylogctl.cluster_pair import Side
 from pylogctl.connections import connector, open_cluster
 from pylogctl.consume_options import GroupOptions, Span
 from pylogctl.consume_plan import Plan
 from pylogctl.consuming import Consumption, summary
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
-from pylogctl.offset_resolution import ResolvedRange, resolve
+from pylogctl.offset_spec import Mark
 from pylogctl.partition_list import PartitionList
+from pylogctl.partition_ranges import resolve_ranges
 from pylogctl.progress import announced_wait
 from pylogctl.reading import Reading
 from pylogctl.selection import (
@@ -94,7 +95,8 @@ def _run(
     """Find out what there is to read, and read it."""
     include = compile_patterns(request.include, "--include")
     exclude = compile_patterns(request.exclude, "--exclude")
-    with open_cluster(env, connect, config=request.config) as cluster:
+    waits = request.wait_s is not None
+    with open_cluster(env, connect, config=request.config, may_be_new=waits) as cluster:
         if request.wait_s is not None:
             names = ", ".join(request.topics)
             with announced_wait(env, f"topic {names} to appear"):
@@ -126,7 +128,14 @@ def _run_alone(
     consumption: Consumption,
 ) -> ExitStatus:
     """Read partitions, all at once or one after another, and write their messages."""
-    ranges = _resolve(env, request, cluster, connect, partitions)
+    ranges = resolve_ranges(
+        env,
+        Side(cluster, connect),
+        partitions,
+        request.span,
+        default_start=Mark.LATEST,
+        strict=request.strict_offset,
+    )
     groups = [{one: wanted} for one, wanted in ranges.items()] if request.one_by_one else [ranges]
     status = ExitStatus.OK
     for group in groups:
@@ -142,24 +151,3 @@ def _run_alone(
         if status or consumption.has_enough():
             break
     return status
-
-
-def _resolve(
-    env: Environment,
-    request: Request,
-    cluster: Cluster,
-    connect: Connect,
-    partitions: Sequence[TopicPartition],
-) -> dict[TopicPartition, ResolvedRange]:
-    """Return where to start and to end in each partition, telling what had to be moved."""
-    ranges = {}
-    with Positions(cluster, connect) as positions:
-        for partition in partitions:
-            wanted = request.span.range_for(partition)
-            found = resolve(wanted, partition, positions, strict=request.strict_offset)
-            for warning in found.warnings:
-                env.warn(warning)
-            end = "" if found.end is None else f" to {found.end.offset}"
-            env.trace(1, f"{partition}: reading from {found.start.offset}{end}")
-            ranges[partition] = found
-    return ranges

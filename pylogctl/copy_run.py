@@ -30,6 +30,7 @@ from pylogctl.corruption import CorruptMessages, OnCorrupt
 from pylogctl.errors import UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.offset_resolution import ResolvedRange
+from pylogctl.partition_ranges import resolve_ranges, total_bytes
 from pylogctl.producing.pacing import Pacer
 from pylogctl.producing.readback import SentSets
 from pylogctl.progress import progress
@@ -38,7 +39,6 @@ from pylogctl.render import render
 from pylogctl.selection import select_partitions
 from pylogctl.signals import StopRequest, graceful_stop
 from pylogctl.units import Rate
-from pylogctl.whole_ranges import resolve_whole, total_bytes
 
 _TIMEOUT_S = 30.0
 _FETCH_BYTES = 1 << 20
@@ -111,7 +111,7 @@ def run(
         partitions = select_partitions(source.cluster, [plan.source])
         if plan.source == plan.target and are_same(source, target):
             raise UsageError(f"cannot copy topic '{plan.source}' to itself")
-        ranges = resolve_whole(env, source, partitions, plan.span, strict=plan.is_strict)
+        ranges = resolve_ranges(env, source, partitions, plan.span, strict=plan.is_strict)
         placement = _place(env, partitions, target, plan)
         copied = {one: Copied(placement[one], ranges[one].start.offset) for one in partitions}
         if env.settings.dry_run:

@@ -1,7 +1,4 @@
-"""Ranges of partitions that are read to their end as it is now.
-
-Knows how a user's offsets become ranges; reads nothing.
-"""
+"""Ranges of several partitions: how a user's offsets become them. Reads nothing."""
 
 from __future__ import annotations
 
@@ -16,21 +13,23 @@ from pylogctl.offset_resolution import ResolvedRange, resolve
 from pylogctl.offset_spec import Mark
 
 
-def resolve_whole(
+def resolve_ranges(
     env: Environment,
     side: Side,
     partitions: Iterable[TopicPartition],
     span: Span,
     *,
+    default_start: Mark = Mark.EARLIEST,
     strict: bool = False,
 ) -> dict[TopicPartition, ResolvedRange]:
-    """Return from where to where to read; without a start from the beginning.
+    """Return from where to where to read in each partition.
 
     Args:
         env: told of what had to be moved.
         side: the cluster.
         partitions: which.
-        span: what the user asked for, with an end.
+        span: what the user asked for.
+        default_start: where to start if the user named no start.
         strict: an offset out of range is an error.
 
     Raises:
@@ -41,7 +40,7 @@ def resolve_whole(
     with Positions(side.cluster, side.connect) as positions:
         for partition in partitions:
             wanted = span.range_for(partition)
-            wanted = wanted._replace(start=wanted.start or Mark.EARLIEST)
+            wanted = wanted._replace(start=wanted.start or default_start)
             found = resolve(wanted, partition, positions, strict=strict)
             for warning in found.warnings:
                 env.warn(warning)

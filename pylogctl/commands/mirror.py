@@ -431,12 +431,12 @@ def _verify_topic(
     target: tuple[Side, Span],
 ) -> Record:
     from pylogctl.mirror_verify import compare_topics, verify_record
+    from pylogctl.partition_ranges import resolve_ranges, total_bytes
     from pylogctl.progress import progress
-    from pylogctl.whole_ranges import resolve_whole, total_bytes
 
     renamed = selection.rename(topic)
     ranges = [
-        resolve_whole(env, side, side.cluster.partitions(name), span)
+        resolve_ranges(env, side, side.cluster.partitions(name), span)
         for (side, span), name in ((source, topic), (target, renamed))
     ]
     for found in ranges:

@@ -258,9 +258,9 @@ def count(
     Messages inside compressed sets are counted one by one. The last line is the total.
     """
     from pylogctl.cluster_pair import open_side
+    from pylogctl.partition_ranges import total_bytes
     from pylogctl.scanning import count_messages
     from pylogctl.topic_documents import COUNT, count_record, count_total
-    from pylogctl.whole_ranges import total_bytes
 
     choice = _chosen(env, offset, partition, is_strict=strict_offset)
     with open_side(env) as side:
@@ -299,8 +299,8 @@ def _chosen(
 def _ranges(
     env: Environment, side: Side, topic: str, choice: _Choice
 ) -> dict[TopicPartition, ResolvedRange]:
+    from pylogctl.partition_ranges import resolve_ranges
     from pylogctl.selection import select_partitions, select_topics
-    from pylogctl.whole_ranges import resolve_whole
 
     there = select_partitions(side.cluster, select_topics(side.cluster, [topic]), choice.partitions)
-    return resolve_whole(env, side, there, choice.span, strict=choice.is_strict)
+    return resolve_ranges(env, side, there, choice.span, strict=choice.is_strict)

@@ -17,13 +17,14 @@ from broker.client.producer_settings import codec_of
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.topic import TopicPartition, check_topic_name
 from pylogctl.broker_control import ask_status
+from pylogctl.cluster_pair import Side
 from pylogctl.connections import Absence, open_cluster, with_addresses
 from pylogctl.consume_options import Span
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
-from pylogctl.offset_resolution import ResolvedRange, resolve
-from pylogctl.offset_spec import Mark
+from pylogctl.offset_resolution import ResolvedRange
 from pylogctl.partition_list import PartitionList
+from pylogctl.partition_ranges import resolve_ranges
 from pylogctl.perf.consume import ConsumePlan, End, OpenReadings, consume_load
 from pylogctl.perf.display import Interval, intervals
 from pylogctl.perf.e2e import E2ePlan, E2eResult, e2e_load, make_topic
@@ -230,19 +231,14 @@ def _resolve(
     selection: Selection,
 ) -> dict[TopicPartition, ResolvedRange]:
     """Return from where to where each partition is read."""
-    ranges = {}
     topics = select_topics(cluster, [selection.topic])
-    with Positions(cluster, connect) as positions:
-        for partition in select_partitions(cluster, topics, selection.partitions):
-            wanted = selection.span.range_for(partition)
-            wanted = wanted._replace(start=wanted.start or Mark.EARLIEST)
-            found = resolve(wanted, partition, positions)
-            for warning in found.warnings:
-                env.warn(warning)
-            # An end inside a compressed set would have each message looked at; it is left out.
-            end = None if found.end is None else found.end._replace(inner=0)
-            ranges[partition] = found._replace(end=end)
-    return ranges
+    partitions = select_partitions(cluster, topics, selection.partitions)
+    ranges = resolve_ranges(env, Side(cluster, connect), partitions, selection.span)
+    # An end inside a compressed set would have each message looked at; it is left out.
+    return {
+        partition: found._replace(end=None if found.end is None else found.end._replace(inner=0))
+        for partition, found in ranges.items()
+    }
 
 
 def report(
