@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
     from broker.errors import BrokerError, ConsumerTimeoutError, DeliveryFailedError
     from broker.protocol.compression import Codec
+    from broker.protocol.data_requests import Acks
     from broker.protocol.payload_filter import PayloadFilter
-    from broker.protocol.requests import Acks
     from broker.server.lifecycle import Broker
     from broker.topic import TopicPartition
     from broker.zk.registry import Registry
@@ -86,7 +86,7 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Acks": "broker.protocol.requests",
+    "Acks": "broker.protocol.data_requests",
     "AuditCounter": "broker.client.audit",
     "AuditEvent": "broker.client.audit",
     "AuditedProducer": "broker.client.audit",

@@ -18,7 +18,7 @@ from broker.errors import (
     RegistryNodeNotFoundError,
     RequestTimeoutError,
 )
-from broker.protocol.requests import ShutdownRequest, StatusRequest
+from broker.protocol.admin_requests import ShutdownRequest, StatusRequest
 from broker.protocol.responses import BrokerAddress, decode_document
 from broker.zk import paths
 from broker.zk.values import decode_broker

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.errors import TopicExistsError
-from broker.protocol.requests import CreateTopicRequest
+from broker.protocol.admin_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import check_topic_name
 from pylogctl.errors import CliError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.errors import CoordinationError, RegistryNodeNotFoundError, UnknownTopicError
-from broker.protocol.requests import DeleteTopicRequest
+from broker.protocol.admin_requests import DeleteTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import check_topic_name
 from broker.zk import paths

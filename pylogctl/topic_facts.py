@@ -16,7 +16,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.positions import Positions, Watermarks
 from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError
-from broker.protocol.requests import StatusRequest
+from broker.protocol.admin_requests import StatusRequest
 from broker.protocol.responses import BrokerAddress, decode_document
 from broker.topic import TopicPartition
 from pylogctl.offset_resolution import Point, ResolvedRange

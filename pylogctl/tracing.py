@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from broker.client.connection import Connection
 from broker.protocol.primitives import Buffer
-from broker.protocol.requests import RequestType
+from broker.protocol.request_fields import RequestType
 from broker.protocol.responses import BrokerAddress
 from pylogctl.connections import TRACE_VERBOSITY
 from pylogctl.context import Environment

@@ -14,33 +14,37 @@ from typing import NamedTuple, TypeVar
 from hypothesis import strategies as st
 
 from broker.protocol import responses
-from broker.protocol.compression import Codec, compress
-from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.requests import (
-    Acks,
-    BaseRequest,
+from broker.protocol.admin_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
-    ExtensionRequest,
-    FetchRequest,
-    FilteredReadRequest,
     HelloRequest,
-    Lookup,
-    LookupRequest,
     MetadataRequest,
-    MultiFetchRequest,
-    MultiProduceRequest,
-    OffsetsRequest,
-    PartitionLookup,
-    PartitionPosition,
-    PartitionSet,
-    ProduceRequest,
-    PublishRequest,
-    ReadRequest,
-    RequestHeader,
     ShutdownRequest,
     StatusRequest,
 )
+from broker.protocol.base_requests import (
+    BaseRequest,
+    FetchRequest,
+    MultiFetchRequest,
+    MultiProduceRequest,
+    OffsetsRequest,
+    ProduceRequest,
+)
+from broker.protocol.compression import Codec, compress
+from broker.protocol.data_requests import (
+    Acks,
+    FilteredReadRequest,
+    Lookup,
+    LookupRequest,
+    PartitionLookup,
+    PartitionPosition,
+    PartitionSet,
+    PublishRequest,
+    ReadRequest,
+)
+from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.request_fields import RequestHeader
 from broker.topic import TopicPartition
 
 WRAPPER_CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)

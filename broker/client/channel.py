@@ -23,8 +23,9 @@ from broker.errors import (
     ShuttingDownError,
     error_for_code,
 )
+from broker.protocol.base_requests import ProduceRequest
 from broker.protocol.codec import scan
-from broker.protocol.requests import Acks, PartitionSet, ProduceRequest, PublishRequest
+from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
 from broker.topic import TopicPartition
 
 

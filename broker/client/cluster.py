@@ -17,7 +17,8 @@ from broker.errors import (
     TopicNotFoundError,
     WrongPartitionError,
 )
-from broker.protocol.requests import FetchRequest, MetadataRequest
+from broker.protocol.admin_requests import MetadataRequest
+from broker.protocol.base_requests import FetchRequest
 from broker.protocol.responses import BrokerAddress, MetadataResponse, decode_fetch_response
 from broker.topic import TopicPartition, check_topic_name
 

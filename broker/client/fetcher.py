@@ -19,14 +19,9 @@ from broker.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
+from broker.protocol.base_requests import FetchRequest, MultiFetchRequest
+from broker.protocol.data_requests import FilteredReadRequest, PartitionPosition, ReadRequest
 from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.requests import (
-    FetchRequest,
-    FilteredReadRequest,
-    MultiFetchRequest,
-    PartitionPosition,
-    ReadRequest,
-)
 from broker.protocol.responses import (
     FilteredPart,
     ReadPart,

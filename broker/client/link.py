@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.errors import BrokerError, BrokerUnreachableError
-from broker.protocol.requests import Acks, FetchRequest, HelloRequest
+from broker.protocol.admin_requests import HelloRequest
+from broker.protocol.base_requests import FetchRequest
+from broker.protocol.data_requests import Acks
 from broker.protocol.responses import BrokerAddress
 
 _FIRST_PAUSE_S = 0.02

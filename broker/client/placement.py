@@ -17,7 +17,7 @@ from broker.errors import (
     TopicExistsError,
     WrongPartitionError,
 )
-from broker.protocol.requests import CreateTopicRequest
+from broker.protocol.admin_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, check_topic_name
 

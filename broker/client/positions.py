@@ -21,17 +21,11 @@ from broker.errors import (
     OffsetOutOfRangeError,
     error_for_code,
 )
+from broker.protocol.base_requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
 from broker.protocol.codec import Fault, boundaries, scan, unfold
 from broker.protocol.compression import Codec
+from broker.protocol.data_requests import Lookup, LookupRequest, PartitionLookup
 from broker.protocol.message_set import Entry, describe_fault, iter_entries
-from broker.protocol.requests import (
-    EARLIEST_TIME,
-    LATEST_TIME,
-    Lookup,
-    LookupRequest,
-    OffsetsRequest,
-    PartitionLookup,
-)
 from broker.protocol.responses import (
     LookedUp,
     decode_lookup_response,

@@ -23,8 +23,8 @@ from broker.client.partitioner import Partitioner, hash_partitioner
 from broker.client.routes import Routes
 from broker.errors import ConfigError
 from broker.protocol.compression import Codec
+from broker.protocol.data_requests import Acks
 from broker.protocol.primitives import Buffer
-from broker.protocol.requests import Acks
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:

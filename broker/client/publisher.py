@@ -14,13 +14,8 @@ from broker.client.encoder import Packer
 from broker.client.link import SendRules
 from broker.client.readable import commit_timeout_ms, latest_07
 from broker.errors import NO_ERROR, BrokerError, ProtocolError, error_for_code
-from broker.protocol.requests import (
-    Acks,
-    MultiProduceRequest,
-    PartitionSet,
-    ProduceRequest,
-    PublishRequest,
-)
+from broker.protocol.base_requests import MultiProduceRequest, ProduceRequest
+from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import decode_publish_response
 from broker.topic import TopicPartition
 

@@ -13,14 +13,9 @@ from broker.errors import (
     RequestTimedOutError,
     error_for_code,
 )
+from broker.protocol.base_requests import LATEST_TIME, OffsetsRequest
+from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.primitives import Reader
-from broker.protocol.requests import (
-    LATEST_TIME,
-    Acks,
-    OffsetsRequest,
-    PartitionSet,
-    PublishRequest,
-)
 from broker.protocol.responses import (
     Published,
     decode_offsets_response,

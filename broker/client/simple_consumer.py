@@ -10,19 +10,17 @@ from broker.client.connection import (
     Connection,
 )
 from broker.errors import NO_ERROR, ProtocolError, error_for_code
+from broker.protocol.base_requests import (
+    BaseRequest,
+    FetchRequest,
+    MultiFetchRequest,
+    OffsetsRequest,
+)
 from broker.protocol.codec import Fault, decode
+from broker.protocol.data_requests import FilteredReadRequest, PartitionPosition, ReadRequest
 from broker.protocol.message_set import raise_fault
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer
-from broker.protocol.requests import (
-    BaseRequest,
-    FetchRequest,
-    FilteredReadRequest,
-    MultiFetchRequest,
-    OffsetsRequest,
-    PartitionPosition,
-    ReadRequest,
-)
 from broker.protocol.responses import (
     BrokerAddress,
     Run,

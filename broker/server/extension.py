@@ -20,21 +20,22 @@ from broker.errors import (
 )
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.protocol.requests import (
-    EXTENSION_REQUESTS,
-    Acks,
+from broker.protocol.admin_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
+    MetadataRequest,
+    ShutdownRequest,
+)
+from broker.protocol.data_requests import (
+    Acks,
     Lookup,
     LookupRequest,
-    MetadataRequest,
     PartitionLookup,
     PartitionSet,
     PublishRequest,
-    RequestHeader,
-    RequestType,
-    ShutdownRequest,
 )
+from broker.protocol.extension_requests import EXTENSION_REQUESTS
+from broker.protocol.request_fields import RequestHeader, RequestType
 from broker.protocol.responses import (
     BrokerAddress,
     HelloResponse,

@@ -16,17 +16,16 @@ from broker.errors import (
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import FileSlice
-from broker.protocol.primitives import INT32
-from broker.protocol.requests import (
+from broker.protocol.base_requests import (
     EARLIEST_TIME,
     LATEST_TIME,
     FetchRequest,
     MultiFetchRequest,
     OffsetsRequest,
-    PartitionPosition,
-    ReadRequest,
-    RequestHeader,
 )
+from broker.protocol.data_requests import PartitionPosition, ReadRequest
+from broker.protocol.primitives import INT32
+from broker.protocol.request_fields import RequestHeader
 from broker.protocol.responses import (
     ERROR_BYTES,
     ReadPart,

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from broker.clock import Clock
 from broker.errors import NO_ERROR, RequestTimedOutError, ServerError
 from broker.log.log import Log
+from broker.protocol.data_requests import FilteredReadRequest, PartitionPosition
 from broker.protocol.primitives import INT32, Buffer
-from broker.protocol.requests import FilteredReadRequest, PartitionPosition, RequestHeader
+from broker.protocol.request_fields import RequestHeader
 from broker.protocol.responses import (
     FilteredPart,
     encode_extension_error,

@@ -15,30 +15,31 @@ from broker.errors import (
     ShuttingDownError,
     UnsupportedVersionError,
 )
-from broker.protocol.primitives import INT16, Reader
-from broker.protocol.requests import (
-    BASE_REQUESTS,
-    EXTENSION_REQUESTS,
-    FIRST_EXTENSION_TYPE,
+from broker.protocol.admin_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
-    ExtensionRequest,
-    FetchRequest,
-    FilteredReadRequest,
     HelloRequest,
-    LookupRequest,
     MetadataRequest,
+    ShutdownRequest,
+    StatusRequest,
+)
+from broker.protocol.base_requests import (
+    BASE_REQUESTS,
+    FetchRequest,
     MultiFetchRequest,
     MultiProduceRequest,
     OffsetsRequest,
-    PublishRequest,
-    ReadRequest,
-    RequestHeader,
-    RequestType,
-    ShutdownRequest,
-    StatusRequest,
     decode_request,
 )
+from broker.protocol.data_requests import (
+    FilteredReadRequest,
+    LookupRequest,
+    PublishRequest,
+    ReadRequest,
+)
+from broker.protocol.extension_requests import EXTENSION_REQUESTS, ExtensionRequest
+from broker.protocol.primitives import INT16, Reader
+from broker.protocol.request_fields import FIRST_EXTENSION_TYPE, RequestHeader, RequestType
 from broker.protocol.responses import encode_extension_error
 from broker.server.answer import Answer, Parked
 from broker.server.checking import SetChecker, TooMuchToCheckError

@@ -16,8 +16,9 @@ from broker.clock import Clock
 from broker.errors import NO_ERROR, ProtocolError, RequestTimedOutError, ServerError
 from broker.log.log import Log
 from broker.log.manager import LogManager
+from broker.protocol.data_requests import Acks, PublishRequest
 from broker.protocol.primitives import INT16, INT32, Reader
-from broker.protocol.requests import Acks, PublishRequest, decode_partition, encode_partition
+from broker.protocol.request_fields import decode_partition, encode_partition
 from broker.protocol.responses import (
     Published,
     encode_extension_response,

@@ -23,7 +23,7 @@ from broker.client.producer import Delivery, Producer
 from broker.client.producer_settings import codec_of, compressed_topics_of, reconnect_rule_of
 from broker.clock import Clock
 from broker.config import ProducerConfig
-from broker.protocol.requests import Acks
+from broker.protocol.data_requests import Acks
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from pylogctl.perf.measure import (

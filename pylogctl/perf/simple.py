@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.errors import NO_ERROR, error_for_code
-from broker.protocol.requests import FetchRequest
+from broker.protocol.base_requests import FetchRequest
 from broker.protocol.responses import decode_fetch_response
 from broker.topic import TopicPartition
 from pylogctl.errors import UsageError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from broker.client.producer_settings import codec_of, compressed_topics_of
 from broker.config import ProducerConfig
 from broker.protocol.compression import Codec
-from broker.protocol.requests import Acks
+from broker.protocol.data_requests import Acks
 from broker.topic import check_topic_name
 from pylogctl.audit_options import NO_AUDIT, AuditChoice
 from pylogctl.context import Environment

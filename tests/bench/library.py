@@ -17,7 +17,7 @@ from broker.client.fetcher import Fetcher
 from broker.client.pieces import MessageStream
 from broker.client.producer import Producer
 from broker.protocol import codec
-from broker.protocol.requests import Acks
+from broker.protocol.data_requests import Acks
 from broker.topic import TopicPartition
 from tests.bench.broker_process import BrokerProcess, running_broker, temporary_directory
 from tests.bench.measure import Goal, Measurement, Plan, repeat_rate

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from broker.client.connection import Connection
 from broker.client.fetcher import Fetcher
-from broker.protocol.requests import Lookup
+from broker.protocol.data_requests import Lookup
 from broker.topic import TopicPartition
 from tests.bench.broker_process import BrokerProcess, running_broker
 from tests.bench.measure import Goal, Measurement, Plan

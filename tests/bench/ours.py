@@ -22,7 +22,7 @@ from broker.client.pieces import MessageStream
 from broker.client.producer import Producer
 from broker.config import ProducerConfig
 from broker.protocol import codec
-from broker.protocol.requests import Acks, Lookup
+from broker.protocol.data_requests import Acks, Lookup
 from broker.topic import TopicPartition
 from tests.bench.broker_process import BrokerProcess, running_broker
 from tests.bench.wire import Replay, publish_frames

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from broker.protocol.requests import Lookup
+from broker.protocol.data_requests import Lookup
 from broker.topic import TopicPartition
 from tests.bench.broker_process import BrokerProcess, running_broker
 from tests.bench.measure import Goal, Measurement, Plan, repeat

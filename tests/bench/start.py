@@ -9,7 +9,7 @@ from pathlib import Path
 from broker.log.data_directory import log_directory_name
 from broker.log.segment import segment_name
 from broker.protocol import codec
-from broker.protocol.requests import Lookup
+from broker.protocol.data_requests import Lookup
 from broker.topic import TopicPartition
 from tests.bench.broker_process import BrokerProcess, temporary_directory
 from tests.bench.measure import Goal, Measurement, Plan

@@ -27,7 +27,7 @@ from broker.protocol.codec import decode_delimited, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.requests import RequestType
+from broker.protocol.request_fields import RequestType
 from broker.protocol.responses import BrokerAddress
 from broker.server import lifecycle, pattern_filter
 from broker.server.extension import supported_versions

@@ -13,7 +13,7 @@ from broker.client.connector import ConsumerConnector
 from broker.config import ConsumerConfig
 from broker.errors import ConsumerTimeoutError, RegistryUnreachableError
 from broker.protocol.codec import encode
-from broker.protocol.requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition

@@ -10,8 +10,8 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.errors import RegistryConflictError, RegistryUnreachableError
+from broker.protocol.admin_requests import CreateTopicRequest, DeleteTopicRequest
 from broker.protocol.codec import encode
-from broker.protocol.requests import CreateTopicRequest, DeleteTopicRequest
 from broker.server.lifecycle import Broker
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java

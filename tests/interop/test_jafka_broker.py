@@ -18,7 +18,7 @@ from broker.client.producer import Producer
 from broker.client.simple_consumer import SimpleConsumer
 from broker.config import ProducerConfig
 from broker.log.verify_files import verify_paths
-from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
+from broker.protocol.base_requests import EARLIEST_TIME, LATEST_TIME
 from broker.zk.embedded import EmbeddedZooKeeper
 from tests.bench.broker_process import REPOSITORY, BrokerProcess
 from tests.conftest import wait_until

@@ -11,14 +11,9 @@ from itertools import cycle
 from broker.client.connection import Connection
 from broker.client.fetcher import Fetcher
 from broker.protocol import codec
-from broker.protocol.requests import (
-    CreateTopicRequest,
-    Lookup,
-    LookupRequest,
-    PartitionLookup,
-    ProduceRequest,
-    encode_request,
-)
+from broker.protocol.admin_requests import CreateTopicRequest
+from broker.protocol.base_requests import ProduceRequest, encode_request
+from broker.protocol.data_requests import Lookup, LookupRequest, PartitionLookup
 from broker.protocol.responses import decode_lookup_response
 from broker.topic import TopicPartition
 from tests.bench.broker_process import BrokerProcess

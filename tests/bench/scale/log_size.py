@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 from broker.client.fetcher import Fetcher
-from broker.protocol.requests import FetchRequest
+from broker.protocol.base_requests import FetchRequest
 from broker.topic import TopicPartition
 from pylogctl.perf.measure import Latencies
 from tests.bench.broker_process import BrokerProcess, running_broker

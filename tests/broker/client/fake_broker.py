@@ -15,8 +15,9 @@ from broker.errors import (
     ShuttingDownError,
 )
 from broker.protocol.codec import decode
+from broker.protocol.data_requests import PublishRequest
+from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import Reader
-from broker.protocol.requests import ExtensionRequest, PublishRequest
 from broker.protocol.responses import (
     BrokerAddress,
     HelloResponse,

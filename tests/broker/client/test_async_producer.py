@@ -30,7 +30,7 @@ from broker.errors import (
     RequestTimeoutError,
 )
 from broker.protocol.compression import Codec
-from broker.protocol.requests import Acks
+from broker.protocol.data_requests import Acks
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from tests.broker.client.fake_broker import Act, FakeBroker, FakeConnection

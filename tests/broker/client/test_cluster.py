@@ -17,8 +17,8 @@ from broker.errors import (
     InvalidTopicError,
     TopicNotFoundError,
 )
+from broker.protocol.admin_requests import CreateTopicRequest
 from broker.protocol.codec import encode
-from broker.protocol.requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition

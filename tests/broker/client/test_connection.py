@@ -13,16 +13,15 @@ from broker.errors import (
     RequestTimeoutError,
     UnknownTopicError,
 )
-from broker.protocol.framing import encode_frame
-from broker.protocol.primitives import INT16, INT32
-from broker.protocol.requests import (
+from broker.protocol.admin_requests import (
     CreateTopicRequest,
-    FetchRequest,
     HelloRequest,
     MetadataRequest,
-    ProduceRequest,
     StatusRequest,
 )
+from broker.protocol.base_requests import FetchRequest, ProduceRequest
+from broker.protocol.framing import encode_frame
+from broker.protocol.primitives import INT16, INT32
 from broker.protocol.responses import (
     BrokerAddress,
     MetadataResponse,

@@ -9,7 +9,7 @@ from broker.client.connection import Connection
 from broker.client.fetcher import Fetcher
 from broker.errors import BrokerUnreachableError
 from broker.protocol.codec import encode
-from broker.protocol.requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import BrokerAddress
 from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition

@@ -24,7 +24,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32
-from broker.protocol.requests import RequestType
+from broker.protocol.request_fields import RequestType
 from broker.protocol.responses import (
     FilteredPart,
     Run,

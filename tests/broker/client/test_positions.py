@@ -7,10 +7,10 @@ import pytest
 from broker.client.cluster import StaticCluster
 from broker.client.positions import Positions
 from broker.errors import InvalidMessageError, OffsetOutOfRangeError
+from broker.protocol.base_requests import ProduceRequest
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from broker.protocol.requests import ProduceRequest
 from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition
 from tests.broker.client.conftest import (

@@ -25,9 +25,10 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol.codec import decode, encode
 from broker.protocol.compression import Codec
+from broker.protocol.data_requests import Acks
 from broker.protocol.framing import FrameDecoder, encode_frame
 from broker.protocol.primitives import INT16
-from broker.protocol.requests import Acks, RequestType
+from broker.protocol.request_fields import RequestType
 from broker.protocol.responses import (
     BrokerAddress,
     HelloResponse,

@@ -16,9 +16,11 @@ from broker.errors import (
     LogCorruptError,
     RequestTimedOutError,
 )
+from broker.protocol.base_requests import BaseRequest
 from broker.protocol.codec import encode
+from broker.protocol.data_requests import PublishRequest
+from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import INT32, INT64, Buffer, Reader
-from broker.protocol.requests import BaseRequest, ExtensionRequest, PublishRequest
 from broker.protocol.responses import BrokerAddress, Published, encode_publish_response
 from broker.topic import TopicPartition
 

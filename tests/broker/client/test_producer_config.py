@@ -26,8 +26,8 @@ from broker.errors import (
     RequestTimeoutError,
 )
 from broker.protocol.codec import decode, encode
+from broker.protocol.data_requests import Acks
 from broker.protocol.message_set import iter_entries
-from broker.protocol.requests import Acks
 from broker.protocol.responses import BrokerAddress
 from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition

@@ -14,11 +14,11 @@ from broker.errors import (
     UnknownServerError,
     WrongPartitionError,
 )
+from broker.protocol.base_requests import EARLIEST_TIME, LATEST_TIME, FetchRequest
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.framing import encode_frame
 from broker.protocol.message_set import build_set
-from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, FetchRequest
 from broker.protocol.responses import encode_fetch_header
 from broker.server.lifecycle import Broker
 from tests.broker.client.conftest import BrokerFactory, ServerFactory

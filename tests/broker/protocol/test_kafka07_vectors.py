@@ -5,12 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.checksum import crc32, crc32_crcmod
-from broker.protocol.codec import Fault, boundaries, decode, encode, scan
-from broker.protocol.compression import Codec, decompress
-from broker.protocol.framing import encode_frame
-from broker.protocol.message_set import build_set, iter_entries, iter_messages, wrap
-from broker.protocol.requests import (
+from broker.protocol.base_requests import (
     ANY_PARTITION,
     EARLIEST_TIME,
     LATEST_TIME,
@@ -23,6 +18,11 @@ from broker.protocol.requests import (
     decode_request,
     encode_request,
 )
+from broker.protocol.checksum import crc32, crc32_crcmod
+from broker.protocol.codec import Fault, boundaries, decode, encode, scan
+from broker.protocol.compression import Codec, decompress
+from broker.protocol.framing import encode_frame
+from broker.protocol.message_set import build_set, iter_entries, iter_messages, wrap
 from broker.protocol.responses import (
     decode_fetch_response,
     decode_multifetch_response,

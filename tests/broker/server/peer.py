@@ -8,26 +8,27 @@ import socket
 from types import TracebackType
 from typing import Any
 
-from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.primitives import INT32, Buffer, Reader
-from broker.protocol.requests import (
-    Acks,
+from broker.protocol.admin_requests import StatusRequest
+from broker.protocol.base_requests import (
     BaseRequest,
-    ExtensionRequest,
     FetchRequest,
-    FilteredReadRequest,
     MultiFetchRequest,
     OffsetsRequest,
-    PartitionPosition,
-    PartitionSet,
     ProduceRequest,
-    PublishRequest,
-    ReadRequest,
-    RequestHeader,
-    StatusRequest,
-    encode_extension_parts,
     encode_request,
 )
+from broker.protocol.data_requests import (
+    Acks,
+    FilteredReadRequest,
+    PartitionPosition,
+    PartitionSet,
+    PublishRequest,
+    ReadRequest,
+)
+from broker.protocol.extension_requests import ExtensionRequest, encode_extension_parts
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.request_fields import RequestHeader
 from broker.protocol.responses import (
     FilteredPart,
     Published,

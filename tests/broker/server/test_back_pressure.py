@@ -3,13 +3,9 @@ from __future__ import annotations
 import select
 import threading
 
+from broker.protocol.admin_requests import CreateTopicRequest, MetadataRequest
+from broker.protocol.base_requests import FetchRequest, encode_request
 from broker.protocol.codec import encode
-from broker.protocol.requests import (
-    CreateTopicRequest,
-    FetchRequest,
-    MetadataRequest,
-    encode_request,
-)
 from broker.server.connection import MAX_ANSWERS_IN_MEMORY_BYTES, MAX_QUEUED_ANSWERS
 from broker.server.lifecycle import Broker
 from broker.server.pattern_filter import KEPT_BYTES

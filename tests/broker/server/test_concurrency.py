@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from broker.protocol.codec import decode, encode
-from broker.protocol.requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import decode_publish_response
 from broker.server.lifecycle import Broker
 from tests.broker.server.conftest import BrokerFactory

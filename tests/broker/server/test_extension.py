@@ -15,21 +15,17 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.log.log import Log
-from broker.protocol.codec import encode
-from broker.protocol.primitives import INT16, INT32, encode_short_string
-from broker.protocol.requests import (
-    EXTENSION_REQUESTS,
+from broker.protocol.admin_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
     HelloRequest,
-    Lookup,
-    LookupRequest,
     MetadataRequest,
-    PartitionLookup,
-    RequestHeader,
-    RequestType,
-    encode_extension_parts,
 )
+from broker.protocol.codec import encode
+from broker.protocol.data_requests import Lookup, LookupRequest, PartitionLookup
+from broker.protocol.extension_requests import EXTENSION_REQUESTS, encode_extension_parts
+from broker.protocol.primitives import INT16, INT32, encode_short_string
+from broker.protocol.request_fields import RequestHeader, RequestType
 from broker.protocol.responses import (
     HelloResponse,
     LookedUp,

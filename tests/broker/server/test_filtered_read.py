@@ -15,18 +15,13 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.log.segment import SegmentFile
+from broker.protocol.admin_requests import CreateTopicRequest, HelloRequest
 from broker.protocol.codec import decode, encode
 from broker.protocol.compression import Codec
+from broker.protocol.data_requests import FilteredReadRequest, PartitionPosition, ReadRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
-from broker.protocol.requests import (
-    CreateTopicRequest,
-    FilteredReadRequest,
-    HelloRequest,
-    PartitionPosition,
-    ReadRequest,
-    RequestType,
-)
+from broker.protocol.request_fields import RequestType
 from broker.protocol.responses import (
     FilteredPart,
     HelloResponse,

@@ -12,8 +12,9 @@ import pytest
 from broker.config import BrokerConfig
 from broker.errors import BrokerError, ConfigError, LogLockedError, ShuttingDownError
 from broker.log.manager import LogManager
+from broker.protocol.admin_requests import ShutdownRequest
+from broker.protocol.base_requests import FetchRequest, encode_request
 from broker.protocol.codec import decode, encode
-from broker.protocol.requests import FetchRequest, ShutdownRequest, encode_request
 from broker.protocol.responses import decode_document, decode_read_response
 from broker.server.acceptor import AddressInUseError, listen
 from broker.server.lifecycle import Broker

@@ -7,9 +7,9 @@ import struct
 
 import pytest
 
+from broker.protocol.base_requests import FetchRequest, ProduceRequest, encode_request
 from broker.protocol.codec import encode
 from broker.protocol.primitives import INT32
-from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
 from broker.server.lifecycle import Broker
 from broker.server.limits import ConnectionCount, PeerLog
 from tests.broker.server.conftest import BrokerFactory, PeerFactory

@@ -5,26 +5,26 @@ import threading
 
 import pytest
 
-from broker.protocol.codec import encode
-from broker.protocol.requests import (
+from broker.protocol.admin_requests import HelloRequest, MetadataRequest, StatusRequest
+from broker.protocol.base_requests import (
     EARLIEST_TIME,
     LATEST_TIME,
-    Acks,
     BaseRequest,
     FetchRequest,
-    HelloRequest,
-    Lookup,
-    LookupRequest,
-    MetadataRequest,
     MultiFetchRequest,
     MultiProduceRequest,
     OffsetsRequest,
+    ProduceRequest,
+    encode_request,
+)
+from broker.protocol.codec import encode
+from broker.protocol.data_requests import (
+    Acks,
+    Lookup,
+    LookupRequest,
     PartitionLookup,
     PartitionSet,
-    ProduceRequest,
     PublishRequest,
-    StatusRequest,
-    encode_request,
 )
 from broker.protocol.responses import (
     HelloResponse,

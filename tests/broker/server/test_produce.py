@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.codec import encode
-from broker.protocol.compression import Codec
-from broker.protocol.message_set import build_set
-from broker.protocol.primitives import INT16, INT32
-from broker.protocol.requests import (
+from broker.protocol.base_requests import (
     ANY_PARTITION,
     LATEST_TIME,
     MultiProduceRequest,
     ProduceRequest,
-    RequestType,
     encode_request,
 )
+from broker.protocol.codec import encode
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import build_set
+from broker.protocol.primitives import INT16, INT32
+from broker.protocol.request_fields import RequestType
 from broker.server.lifecycle import Broker
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
 from tests.broker.server.peer import Peer

@@ -16,14 +16,10 @@ from broker.log.disk import Disk
 from broker.log.log import Log
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
+from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16, INT32
-from broker.protocol.requests import (
-    Acks,
-    PartitionSet,
-    PublishRequest,
-    RequestType,
-)
+from broker.protocol.request_fields import RequestType
 from broker.protocol.responses import decode_publish_response
 from broker.server.lifecycle import Broker
 from tests.broker.server.conftest import BrokerFactory, PeerFactory

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from broker.errors import RequestTimedOutError, StorageError
 from broker.log.disk import Disk
+from broker.protocol.admin_requests import HelloRequest
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
+from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set
-from broker.protocol.requests import Acks, HelloRequest, PartitionSet, PublishRequest
 from broker.protocol.responses import (
     HelloResponse,
     Published,

@@ -7,8 +7,8 @@ import select
 import pytest
 
 from broker.errors import BrokerError
+from broker.protocol.base_requests import ProduceRequest, encode_request
 from broker.protocol.codec import encode
-from broker.protocol.requests import ProduceRequest, encode_request
 from broker.server.connection import LARGE_FRAME_BYTES, Connection
 from broker.server.lifecycle import Broker
 from broker.server.limits import QueuedBytes

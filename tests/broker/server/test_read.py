@@ -13,8 +13,9 @@ from broker.errors import (
 )
 from broker.log.log import Log
 from broker.log.segment import FileSlice
+from broker.protocol.admin_requests import CreateTopicRequest
 from broker.protocol.codec import encode
-from broker.protocol.requests import CreateTopicRequest, PartitionPosition, ReadRequest
+from broker.protocol.data_requests import PartitionPosition, ReadRequest
 from broker.protocol.responses import ReadPart, decode_read_response
 from broker.server.lifecycle import Broker
 from tests.broker.server.conftest import BrokerFactory, PeerFactory

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from broker.client.producer import Delivery, Producer
 from broker.errors import BrokerError
+from broker.protocol.base_requests import EARLIEST_TIME, LATEST_TIME
 from broker.protocol.codec import Fault, decode, encode
 from broker.protocol.compression import Codec
+from broker.protocol.data_requests import Acks
 from broker.protocol.message_set import build_set
-from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, Acks
 from broker.topic import TopicPartition
 from tests.conftest import wait_until
 from tests.integration.process.broker_process import BrokerProcess

@@ -12,7 +12,7 @@ import pytest
 
 from broker import Broker
 from broker.protocol.primitives import INT16, INT32
-from broker.protocol.requests import FIRST_EXTENSION_TYPE
+from broker.protocol.request_fields import FIRST_EXTENSION_TYPE
 from tests.broker.zk.conftest import java as java
 from tests.broker.zk.conftest import session as session
 from tests.broker.zk.conftest import zookeeper as zookeeper

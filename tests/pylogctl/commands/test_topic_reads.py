@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, BrokerConfig, Codec
+from broker.protocol.base_requests import ProduceRequest
 from broker.protocol.codec import encode
-from broker.protocol.requests import ProduceRequest
 from pylogctl.exit_status import ExitStatus
 from tests.broker.server.peer import Peer
 from tests.pylogctl.commands.conftest import BrokerOf07
