@@ -57,8 +57,6 @@ class Connection:
         self.peer = peer
         self.last_active_s = now_s
         """When a whole request came last, or the client last took bytes of an answer."""
-        self.last_received_s = now_s
-        """When bytes came last."""
         self.parked: set[Parked] = set()
         self.lingers = False
         """Whether the socket outlives its processor, to tell a client when the broker is gone."""
@@ -75,6 +73,8 @@ class Connection:
         self._handled: Reservation | None = None
         self._large: bytearray | None = None
         self._large_filled = 0
+        self._mark: tuple[float, int] | None = None
+        """When the large frame came on well last, and how much of it was there then."""
         self._held: list[memoryview] = []
         self._answers: deque[Answer] = deque()
         self._bytes_in_memory = 0
@@ -144,16 +144,29 @@ class Connection:
         self._large = bytearray(needed)
         self._large[: len(start)] = start
         self._large_filled = len(start)
+        self._mark = None
 
     @property
     def is_paused(self) -> bool:
         """Return whether a large frame waits for the budget; nothing must be received meanwhile."""
         return self._reservation is not None and self._large is None
 
-    @property
-    def holds_room(self) -> bool:
-        """Return whether a large frame is being received under the budget."""
-        return self._large is not None
+    def has_stalled(self, now_s: float, *, window_s: float, min_share: float) -> bool:
+        """Return whether a large frame comes too slowly for the room it holds; asked regularly.
+
+        Args:
+            now_s: monotonic time.
+            window_s: the time in which some of it has to come. What the broker does not receive
+                counts for nothing, unless it is the client that does not take its answers.
+            min_share: how much that is, between 0 and 1 for all of it.
+        """
+        if self._large is None:
+            return False
+        is_kept_waiting = self.is_deferred or (self.is_busy and not self.has_unsent)
+        needed = min_share * len(self._large)
+        if self._mark is None or is_kept_waiting or self._large_filled - self._mark[1] >= needed:
+            self._mark = (now_s, self._large_filled)
+        return now_s - self._mark[0] > window_s
 
     def resume(self) -> None:
         """Go on with a large frame that waited for the budget, if there is room for it now."""

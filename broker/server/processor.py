@@ -31,7 +31,8 @@ logger = logging.getLogger(__name__)
 RECEIVE_BYTES = 1 << 20
 _SWEEP_INTERVAL_S = 5.0
 _STALL_S = 30.0
-"""A large frame of which nothing comes for so long does not keep others from being received."""
+_STALL_SHARE = 1 / 20
+"""A large frame of which less than this share comes in so long keeps no others from the room."""
 
 
 class Processor:
@@ -234,9 +235,8 @@ class Processor:
     def _read(self, connection: Connection) -> None:
         frames = connection.receive(self._shared)
         self.metrics.bad_frames += isinstance(connection.fault, ProtocolError)
-        connection.last_received_s = self._clock.monotonic_s()
         if frames:
-            connection.last_active_s = connection.last_received_s
+            connection.last_active_s = self._clock.monotonic_s()
             self.metrics.bytes_read += sum(map(len, frames)) + 4 * len(frames)
             self._handle(connection, frames)
         self._write(connection)
@@ -348,7 +348,7 @@ class Processor:
         while self._resumable:
             connection = self._resumable.popleft()
             if connection in self._connections:
-                connection.last_active_s = connection.last_received_s = self._clock.monotonic_s()
+                connection.last_active_s = self._clock.monotonic_s()
                 self._serve(connection, self._resume)
 
     def _resume(self, connection: Connection) -> None:
@@ -382,9 +382,9 @@ class Processor:
 
     def _idleness(self, connection: Connection, now_s: float) -> str:
         """Return why a connection should be closed for doing nothing, empty if it should not."""
-        is_stalled = connection.holds_room and connection.last_received_s < now_s - _STALL_S
+        is_stalled = connection.has_stalled(now_s, window_s=_STALL_S, min_share=_STALL_SHARE)
         if is_stalled and self._queued_bytes.waiting_count:
-            return f"nothing more of a request came for {_STALL_S:g}s, and others need the room"
+            return f"too little of a large request came in {_STALL_S:g}s, and others need the room"
         if connection.parked or connection.is_paused or connection.is_deferred:
             return ""
         is_idle = connection.last_active_s < now_s - self._max_idle_s

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import select
+import socket
+from contextlib import suppress
 
 import pytest
 
@@ -134,6 +136,56 @@ def test_client_when_it_stalls_while_others_wait_for_its_room_then_is_closed(
     assert staller.is_closed()
     second.flush("events")
     assert second.fetch("events", 0, max_bytes=1 << 30) == (0, SET)
+
+
+def test_client_when_it_trickles_while_others_wait_for_its_room_then_is_closed(
+    sweeping_broker: Broker, connect: PeerFactory
+) -> None:
+    trickler, second = connect(sweeping_broker), connect(sweeping_broker)
+    trickler.send_bytes(FRAME[: LARGE_FRAME_BYTES + 1])
+    wait_until(lambda: taken_bytes(sweeping_broker) >= len(FRAME), "the first frame")
+    second.send_bytes(FRAME)
+
+    def trickle() -> bool:
+        with suppress(OSError):
+            trickler.send_bytes(b"\0")
+        return taken_bytes(sweeping_broker) == 0
+
+    wait_until(trickle, "the second client being served")
+    second.flush("events")
+    assert second.fetch("events", 0, max_bytes=1 << 30) == (0, SET)
+
+
+def test_connection_when_a_large_frame_comes_slowly_and_steadily_then_has_not_stalled() -> None:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    with ours, theirs:
+        connection = Connection(
+            ours,
+            "peer",
+            max_frame_bytes=1 << 24,
+            queued_bytes=QueuedBytes(LIMIT),
+            on_room=lambda one: None,
+            now_s=0.0,
+        )
+
+        def has_stalled(now_s: float) -> bool:
+            return connection.has_stalled(now_s, window_s=30, min_share=1 / 20)
+
+        shared = bytearray(1 << 20)
+        share = len(FRAME) // 19
+        for step in range(19):
+            theirs.sendall(FRAME[step * share : (step + 1) * share])
+            connection.receive(shared)
+            assert not has_stalled(step * 29.0)
+        assert has_stalled(20 * 29.0)
+
+        # what the broker does not receive is no fault of the client's
+        connection.is_deferred = True
+        assert not has_stalled(30 * 29.0)
+        connection.is_deferred = False
+        assert not has_stalled(31 * 29.0)
+        assert has_stalled(33 * 29.0)
 
 
 def test_client_when_it_stalls_and_nobody_needs_its_room_then_may_go_on(
