@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 
 _POLL_S = 0.2
 _TRY_AGAIN_S = 1.0
+_GRACE_S = 1.0
+"""For threads that give up in time to say why."""
 _ACKNOWLEDGED_POLL_S = 0.02
 _PASSING = (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError)
 
@@ -176,11 +178,15 @@ class Mirror:
             queue.Queue(queue_size) for _ in range(producer_count)
         ]
         self._readers = [
-            threading.Thread(target=self._read, args=(stream,), name=f"mirror-{stream.name}")
+            threading.Thread(
+                target=self._read, args=(stream,), name=f"mirror-{stream.name}", daemon=True
+            )
             for stream in streams
         ]
         self._senders = [
-            threading.Thread(target=self._send, args=(waiting,), name=f"mirror-producer-{number}")
+            threading.Thread(
+                target=self._send, args=(waiting,), name=f"mirror-producer-{number}", daemon=True
+            )
             for number, waiting in enumerate(self._queues)
         ]
 
@@ -225,16 +231,28 @@ class Mirror:
         self._give_up_s = time.monotonic() + self._drain_s
         self._stopping.set()
         for reader in self._readers:
-            reader.join()
+            self._join(reader)
         for waiting, sender in zip(self._queues, self._senders, strict=True):
             while sender.is_alive():
                 try:
                     waiting.put(None, timeout=_POLL_S)
                     break
                 except queue.Full:
-                    continue
-            sender.join()
+                    if time.monotonic() >= self._give_up_s + _GRACE_S:
+                        break
+            self._join(sender)
         self._consumer.shutdown()
+
+    def _join(self, thread: threading.Thread) -> None:
+        """Wait for a thread's end; one that a cluster holds up for too long is left behind."""
+        thread.join(max(0.0, self._give_up_s + _GRACE_S - time.monotonic()))
+        if thread.is_alive():
+            self._fail(
+                RequestTimeoutError(
+                    f"{thread.name} had no answer {self._drain_s:g}s after the mirror was to stop; "
+                    "what is not acknowledged comes again"
+                )
+            )
 
     def _fail(self, error: Exception) -> None:
         with self._lock:

@@ -15,7 +15,13 @@ from broker.client.lease import Lease
 from broker.client.mirror import Mirror, Route
 from broker.client.owned import OwnedPartition
 from broker.client.streams import Arrival, ConsumerStream
-from broker.errors import BrokerUnreachableError, ConfigError, InvalidMessageError
+from broker.errors import (
+    BrokerUnreachableError,
+    ConfigError,
+    InvalidMessageError,
+    RegistryUnreachableError,
+    RequestTimeoutError,
+)
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import decode
 from broker.protocol.message_set import build_set
@@ -213,6 +219,43 @@ def test_mirror_when_stopped_while_the_target_is_away_then_gives_up_and_says_why
     assert isinstance(running.error, BrokerUnreachableError)
     assert group.owned[0].finished == done
     assert group.is_shut_down
+
+
+class SilentCluster(SourceCluster):
+    """A cluster whose registry answers nothing until the test is over."""
+
+    def __init__(self) -> None:
+        self.is_asked = threading.Event()
+        self.is_over = threading.Event()
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        self.is_asked.set()
+        self.is_over.wait(60)
+        raise RegistryUnreachableError("it answers nothing")
+
+
+def test_mirror_when_stopped_while_the_registry_of_the_target_is_silent_then_waits_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.client.mirror._GRACE_S", 0.1)
+    group, target = Group(1), SilentCluster()
+    route = Route(SourceCluster(), target, connect, lambda topic: topic)
+    mirror = Mirror(
+        group, group.streams, route, lambda: Producer(target, connect, retries=0), drain_s=0.1
+    )
+    running = Running(mirror)
+    group.fill(0, build_set([b"1"]))
+    assert target.is_asked.wait(30)
+
+    running.stop()
+
+    assert isinstance(running.error, RequestTimeoutError)
+    assert group.is_shut_down
+    assert group.owned[0].finished == 0
+    target.is_over.set()
+    for thread in (*mirror._readers, *mirror._senders):
+        thread.join(30)
+        assert not thread.is_alive()
 
 
 @pytest.mark.parametrize(("place", "bits"), [(-1, 1), (0, 0x70)], ids=["payload", "length"])
