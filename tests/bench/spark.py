@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
@@ -36,7 +36,7 @@ Seconds = dict[str, list[float]]
 
 def run(plan: Plan) -> Iterator[Measurement]:
     """Measure counting and writing parquet, on one core and on two, and the workers' memory."""
-    cores = min(2, os.cpu_count() or 1)
+    cores = min(2, len(os.sched_getaffinity(0)))
     with temporary_directory(plan.directory) as directory:
         count = _write_inputs(directory, plan.size(2_000_000, 400_000))
         narrow, _ = _measure(plan, directory, 1)
@@ -77,7 +77,8 @@ def _write_inputs(directory: Path, message_count: int) -> int:
 def _measure(plan: Plan, directory: Path, cores: int) -> tuple[Seconds, list[float]]:
     """Return seconds of each run by name, and the most memory each worker had."""
     conf = {"spark.sql.shuffle.partitions": str(cores)}
-    with open_session(SessionSettings(master=f"local[{cores}]", conf=conf)) as spark:
+    settings = SessionSettings(master=f"local[{cores}]", conf=conf)
+    with _only(cores), open_session(settings) as spark:
         runs = _runs(spark, directory)
         found: Seconds = {name: [] for name in runs}
         for place in range(-_WARM_UPS, plan.repetitions):
@@ -87,6 +88,17 @@ def _measure(plan: Plan, directory: Path, cores: int) -> tuple[Seconds, list[flo
                 if place >= 0:
                     found[name].append(time.perf_counter() - started_s)
         return found, list(_worker_memory_mb())
+
+
+@contextmanager
+def _only(cores: int) -> Iterator[None]:
+    """Keep this process, and what it starts, to some of the cores it may run on."""
+    all_cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(all_cores)[:cores])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, all_cores)
 
 
 def _runs(spark: SparkSession, directory: Path) -> Mapping[str, Callable[[], object]]:
