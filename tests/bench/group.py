@@ -9,15 +9,20 @@ import logging
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from broker.client.connector import ConsumerConnector
 from broker.client.simple_consumer import SimpleConsumer
+from broker.client.streams import ConsumerStream
 from broker.config import ConsumerConfig
+from broker.protocol.codec import decode
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
 from tests.bench.broker_process import running_broker
 from tests.bench.workload import fill
+
+Read = Callable[[ConsumerStream, int], None]
 
 _PARTITION = TopicPartition("fetched", 0, 0)
 _ROUNDS = 3
@@ -44,8 +49,13 @@ def compare(directory: Path, zookeeper: str, message_count: int) -> None:
         connection.close()
         for number in range(_ROUNDS):
             simple = message_count / read_simply(broker.port, message_count)
-            group = message_count / read_as_group(zookeeper, f"g{number}", message_count)
-            print(f"simple {simple:,.0f}/s  group {group:,.0f}/s  ratio {group / simple:.2f}")
+            print(f"simple {simple:,.0f}/s")
+            for what, read in (("one by one", read_one_by_one), ("in chunks", read_in_chunks)):
+                seconds = read_as_group(
+                    zookeeper, f"g{number}-{what.partition(' ')[0]}", message_count, read
+                )
+                rate = message_count / seconds
+                print(f"group, {what}, {rate:,.0f}/s  ratio {rate / simple:.2f}")
 
 
 def read_simply(port: int, message_count: int) -> float:
@@ -61,16 +71,36 @@ def read_simply(port: int, message_count: int) -> float:
     return time.perf_counter() - started_s
 
 
-def read_as_group(zookeeper: str, group: str, message_count: int) -> float:
+def read_as_group(zookeeper: str, group: str, message_count: int, read: Read) -> float:
     """Return the same for a group of one, from the first message on."""
-    with ConsumerConnector(ConsumerConfig(zookeeper=zookeeper, group=group)) as connector:
+    with ConsumerConnector(
+        ConsumerConfig(zookeeper=zookeeper, group=group, fetch_bytes=1 << 20)
+    ) as connector:
         (stream,) = connector.create_message_streams({_PARTITION.topic: 1})[_PARTITION.topic]
         connector.await_assignment()
         started_s = time.perf_counter()
-        for count, (_topic, _partition, _offset, _next_offset, _payload) in enumerate(stream, 1):
-            if count == message_count:
-                break
+        read(stream, message_count)
         return time.perf_counter() - started_s
+
+
+def read_one_by_one(stream: ConsumerStream, message_count: int) -> None:
+    """Take messages: each is finished, and the lease looked at, before the next is given."""
+    for count, (_topic, _partition, _offset, _next_offset, _payload) in enumerate(stream, 1):
+        if count == message_count:
+            break
+
+
+def read_in_chunks(stream: ConsumerStream, message_count: int) -> None:
+    """Take whole buffers, as `pylogctl consume --group` does, and their messages out of them."""
+    count = 0
+    for chunk in stream.chunks():
+        decoded = decode(chunk.data, chunk.offset)
+        for _offset, _next_offset, _payload in decoded.messages:
+            count += 1
+        chunk.take(decoded.valid_bytes)
+        chunk.finish(chunk.offset + decoded.valid_bytes)
+        if count == message_count:
+            break
 
 
 def rebalance(zookeeper: str) -> None:
