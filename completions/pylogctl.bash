@@ -197,8 +197,8 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --group --include --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --allow-data-loss --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--to --format --group --include --path --from --until --avro-schemas --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--to --format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --corrupt --allow-data-loss --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
         options='-t --topic --path --from --until --json --schema --allow-data-loss --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -579,6 +579,7 @@ __pylogctl_values() {
     'pylogctl pipeline load --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline load --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline load --avro-schemas') words='@dir' ;;
+    'pylogctl pipeline load --avro-reader') words='@broker' ;;
     'pylogctl pipeline load --date-field') words='@zk-path' ;;
     'pylogctl pipeline load --corrupt') words='fail skip' ;;
     'pylogctl pipeline load --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;

@@ -16,7 +16,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pyarrow as pa
+
 from broker.errors import ConfigError, InvalidMessageError
+from broker.spark.avro_columns import arrow_type, stored
 from broker.spark.requirements import check_package
 
 _HEADER = struct.Struct(">bi")
@@ -36,17 +39,35 @@ class SchemaRegistry:
 
     Args:
         directory: has `<id>.avsc` files; every executor must see it.
+        reader_id: the schema that all records are resolved to, for columns of its type; None for
+            records as they were written.
+
+    Attributes:
+        value_type: of such a column; None without a `reader_id`.
 
     Raises:
-        ConfigError: it is no directory, or fastavro is not installed.
+        ConfigError: it is no directory, fastavro is not installed, or no column can have the
+            reader's records.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, reader_id: int | None = None) -> None:
         check_package("fastavro", "fastavro")
         if not directory.is_dir():
             raise ConfigError(f"{directory} is no directory of schemas (<id>.avsc)")
         self._directory = directory
         self._schemas: dict[int, Any] = {}
+        self._is_stored = reader_id is not None
+        self._reader = None if reader_id is None else self.schema(reader_id)
+        self.value_type: pa.DataType | None = None
+        if reader_id is not None:
+            self.value_type = self._column_type(reader_id)
+
+    def _column_type(self, reader_id: int) -> pa.DataType:
+        path = self._directory / f"{reader_id}.avsc"
+        try:
+            return arrow_type(_parsed(json.loads(path.read_text())))
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
 
     def schema(self, schema_id: int) -> Any:
         """Return a schema, parsed.
@@ -54,12 +75,13 @@ class SchemaRegistry:
         Raises:
             ConfigError: its file is missing, or no schema.
         """
-        from fastavro.schema import SchemaParseException, UnknownType, parse_schema
+        from fastavro.schema import SchemaParseException, UnknownType
 
         if schema_id not in self._schemas:
             path = self._directory / f"{schema_id}.avsc"
             try:
-                self._schemas[schema_id] = parse_schema(json.loads(path.read_text()))
+                written = json.loads(path.read_text())
+                self._schemas[schema_id] = _parsed(stored(written) if self._is_stored else written)
             except FileNotFoundError as error:
                 raise ConfigError(f"there is no schema {schema_id}: {path} is missing") from error
             except (ValueError, SchemaParseException, UnknownType) as error:
@@ -74,6 +96,7 @@ class SchemaRegistry:
             ConfigError: its schema is not there.
         """
         from fastavro import schemaless_reader
+        from fastavro.read import SchemaResolutionError
 
         if len(payload) < _HEADER.size or payload[0] != _MAGIC:
             raise InvalidMessageError("no Avro payload: it does not start with a zero and an id")
@@ -81,7 +104,11 @@ class SchemaRegistry:
         body = io.BytesIO(payload)
         body.seek(_HEADER.size)
         try:
-            value = schemaless_reader(body, self.schema(schema_id), None)
+            value = schemaless_reader(body, self.schema(schema_id), self._reader)
+        except SchemaResolutionError as error:
+            raise InvalidMessageError(
+                f"the Avro record of schema {schema_id} does not fit the reader's: {error}"
+            ) from error
         except (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
             raise InvalidMessageError(
                 f"no Avro record of schema {schema_id}: {str(error) or type(error).__name__}"
@@ -90,7 +117,25 @@ class SchemaRegistry:
             raise InvalidMessageError(
                 f"{len(payload) - body.tell()} bytes behind the Avro record of schema {schema_id}"
             )
+        self._check_fits(value, schema_id)
         return AvroRecord(schema_id, value)
+
+    def _check_fits(self, value: Any, schema_id: int) -> None:
+        """Check what resolution leaves to the column: the digits of decimals."""
+        if self.value_type is None or "decimal" not in str(self.value_type):
+            return
+        try:
+            pa.scalar(value, self.value_type)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise InvalidMessageError(
+                f"the Avro record of schema {schema_id} does not fit the reader's: {error}"
+            ) from error
+
+
+def _parsed(schema: Any) -> Any:
+    from fastavro.schema import parse_schema
+
+    return parse_schema(schema)
 
 
 def to_json(value: Any) -> str:

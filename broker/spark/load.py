@@ -54,6 +54,8 @@ class LoadRequest:
         dates: tells the day of a message; by default it is that of the load.
         schemas: directory with `<id>.avsc` for Avro payloads, which become JSON; None for payloads
             that stay as they are.
+        avro_reader: id of the schema that all Avro records are resolved to: values are then columns
+            of its type, in `parquet` only; None to have them as JSON.
         skips_corrupt: leave out messages that are damaged or cannot be decoded, and count them.
         rewinds: take back loads that have anything behind the start in the options, and load it
             again.
@@ -65,6 +67,7 @@ class LoadRequest:
     file_format: FileFormat = "parquet"
     dates: DateRule = field(default_factory=_today)
     schemas: Path | None = None
+    avro_reader: int | None = None
     skips_corrupt: bool = False
     rewinds: bool = False
 
@@ -74,9 +77,15 @@ class LoadRequest:
         return {
             "group": self.group,
             "format": self.file_format,
-            "payload": "bytes" if self.schemas is None else "avro",
+            "payload": self._payload,
             "date": self.dates.text,
         }
+
+    @property
+    def _payload(self) -> str:
+        if self.schemas is None:
+            return "bytes"
+        return "avro" if self.avro_reader is None else f"avro of schema {self.avro_reader}"
 
 
 def run_load(
@@ -135,8 +144,12 @@ def prepare_load(request: LoadRequest, *, clock: Clock | None = None) -> Iterato
 def _checked_output(request: LoadRequest) -> LoadOutput:
     if request.file_format not in ("parquet", "json", "text"):
         raise ConfigError(f"no format '{request.file_format}'; valid: parquet, json, text")
+    if request.avro_reader is not None and (
+        request.schemas is None or request.file_format != "parquet"
+    ):
+        raise ConfigError("a reader's schema needs a directory of schemas, and the format parquet")
     if request.schemas is not None:
-        SchemaRegistry(request.schemas)
+        SchemaRegistry(request.schemas, request.avro_reader)
     output = LoadOutput(request.output)
     output.check_layout(request.layout)
     return output
@@ -187,6 +200,7 @@ class PreparedLoad:
             file_format=self._request.file_format,
             dates=self._request.dates,
             schemas=None if schemas is None else schemas.absolute(),
+            avro_reader=self._request.avro_reader,
             skips_corrupt=self._request.skips_corrupt,
             fail_on_data_loss=options.fail_on_data_loss,
             fetch_bytes=options.fetch_bytes,

@@ -48,6 +48,7 @@ class LoadSettings:
         file_format: kind of files.
         dates: tells the day of a message.
         schemas: directory of the schemas of Avro payloads; None for payloads that stay as they are.
+        avro_reader: schema that gives Avro values their type; None to have them as JSON.
         skips_corrupt: leave damaged and undecodable messages out instead of failing.
         fail_on_data_loss: fail if a part of the range is gone since it was planned.
         fetch_bytes: how much to ask for at a time.
@@ -57,6 +58,7 @@ class LoadSettings:
     file_format: FileFormat
     dates: DateRule
     schemas: Path | None
+    avro_reader: int | None
     skips_corrupt: bool
     fail_on_data_loss: bool
     fetch_bytes: int
@@ -140,8 +142,10 @@ class _Rows:
         self._dates = settings.dates
         self._skips_corrupt = settings.skips_corrupt
         self._decode: Callable[[bytes], AvroRecord] | None = None
+        self._value_type: pa.DataType | None = None
         if settings.schemas is not None:
-            self._decode = SchemaRegistry(settings.schemas).decode
+            registry = SchemaRegistry(settings.schemas, settings.avro_reader)
+            self._decode, self._value_type = registry.decode, registry.value_type
         self.message_count = 0
         self.payload_bytes = 0
         self.crc_sum = 0
@@ -157,7 +161,7 @@ class _Rows:
         self.payload_bytes += pc.sum(pc.binary_length(value)).as_py() or 0
         self.crc_sum += pc.sum(batch.column("crc")).as_py() or 0
         days = self._days(value, records)
-        rows = batch if records is None else _with_records(batch, records)
+        rows = batch if records is None else self._with_records(batch, records)
         for day, part in _by_day(rows, days):
             files.add(day, part)
 
@@ -186,6 +190,16 @@ class _Rows:
         left_out = LeftOut("undecodable", row["offset"], row["next_offset"], str(error))
         self.undecodable.append(left_out)
 
+    def _with_records(self, batch: pa.RecordBatch, records: Sequence[AvroRecord]) -> pa.RecordBatch:
+        """Return rows with decoded records, typed or as JSON, in place of payloads."""
+        if self._value_type is None:
+            value = pa.array([to_json(one.value) for one in records], pa.string())
+        else:
+            value = pa.array([one.value for one in records], self._value_type)
+        schema_id = pa.array([one.schema_id for one in records], pa.int32())
+        columns = [*batch.columns[:-1], schema_id, value]
+        return pa.RecordBatch.from_arrays(columns, [*_ROWS.names[:-1], "schema_id", "value"])
+
     def _days(self, value: pa.Array, records: Sequence[AvroRecord] | None) -> list[str]:
         dates = self._dates
         if dates.is_fixed:
@@ -194,14 +208,6 @@ class _Rows:
             return [dates.day_of(payload) for payload in value.to_pylist()]
         pairs = zip(value.to_pylist(), records, strict=True)
         return [dates.day_of(payload, record.value) for payload, record in pairs]
-
-
-def _with_records(batch: pa.RecordBatch, records: Sequence[AvroRecord]) -> pa.RecordBatch:
-    """Return rows with decoded records, as JSON, in place of payloads."""
-    value = pa.array([to_json(one.value) for one in records], pa.string())
-    schema_id = pa.array([one.schema_id for one in records], pa.int32())
-    columns = [*batch.columns[:-1], schema_id, value]
-    return pa.RecordBatch.from_arrays(columns, [*_ROWS.names[:-1], "schema_id", "value"])
 
 
 def _by_day(batch: pa.RecordBatch, days: Sequence[str]) -> Iterator[tuple[str, pa.RecordBatch]]:

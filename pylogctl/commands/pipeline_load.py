@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pylogctl.context import Environment
-from pylogctl.errors import CliError
+from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, accepts
 from pylogctl.pipeline_documents import LOAD, PLAN, load_line, load_plan_records, load_records
@@ -73,6 +73,17 @@ AvroSchemas = Annotated[
         metavar="DIR",
         help="Payloads are a zero byte, a schema's id in four bytes and an Avro record: write that "
         "as JSON. DIR has the schemas, as ID.avsc.",
+        rich_help_panel="Input",
+    ),
+]
+AvroReader = Annotated[
+    int | None,
+    typer.Option(
+        "--avro-reader",
+        metavar="ID",
+        min=0,
+        help="Have Avro values as columns of the schema ID instead, resolved from the schemas they "
+        "were written with. Needs --avro-schemas and --format parquet.",
         rich_help_panel="Input",
     ),
 ]
@@ -149,6 +160,7 @@ def load(
     start: From = None,
     until: Until = None,
     avro_schemas: AvroSchemas = None,
+    avro_reader: AvroReader = None,
     date_field: DateField = None,
     date_regex: DateRegex = None,
     date_format: DateFormat = None,
@@ -161,6 +173,8 @@ def load(
     Data and offsets become visible together: a load that is killed leaves nothing behind, and the
     next one goes on where the last complete one ended.
     """
+    if avro_reader is not None and (avro_schemas is None or file_format != "parquet"):
+        raise UsageError("--avro-reader needs --avro-schemas and --format parquet")
     check_spark(env)
     from broker.spark.dates import DateRule
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
@@ -176,6 +190,7 @@ def load(
         file_format=file_format,
         dates=DateRule(today, date_field, date_regex, date_format),
         schemas=avro_schemas,
+        avro_reader=avro_reader,
         skips_corrupt=corrupt == "skip",
         rewinds=start is not None,
     )

@@ -346,7 +346,7 @@ def test_account_when_a_part_is_missing_then_nothing_is_committed(
 ) -> None:
     request = request_of(write_segments(numbered(0, 20)), {"maxBytesPerPartition": "100"})
     plan = look_at_load(request)
-    settings = LoadSettings(tmp_path, "parquet", DAY, None, False, True, 4096)
+    settings = LoadSettings(tmp_path, "parquet", DAY, None, None, False, True, 4096)
     parts = [load_range(task, settings).part for task in plan.read.tasks]
     assert account(plan, parts)[0].message_count == 20
 
