@@ -10,6 +10,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import functions as fn
+from pyspark.sql.types import StructType
 
 from broker.client.audit import VERSION
 from broker.client.audit_check import Count, Window
@@ -74,6 +75,16 @@ def tally_events(messages: DataFrame) -> Events:
         tiers = tallied.setdefault(Window(topic, start_ms, end_ms), {})
         tiers[tier] = Count(message_count, payload_bytes)
     return Events(tallied, parsed.where(~is_event).count())
+
+
+def with_payload(loaded: DataFrame) -> DataFrame:
+    """Return rows of a load with a payload that can be searched: columns of Avro values as JSON.
+
+    Args:
+        loaded: has a column `value`.
+    """
+    is_typed = isinstance(loaded.schema["value"].dataType, StructType)
+    return loaded.withColumn("value", fn.to_json("value")) if is_typed else loaded
 
 
 def count_messages(

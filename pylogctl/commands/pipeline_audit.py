@@ -215,7 +215,7 @@ def _count(
     time_field: str | None,
 ) -> dict[str, Counted]:
     """Return what is in topics, and in a load if there is one, by tier."""
-    from broker.spark.audit import count_messages
+    from broker.spark.audit import count_messages, with_payload
     from broker.spark.frames import read_messages
 
     columns = ["topic", "partition", "offset", "inner_index", "value"]
@@ -224,7 +224,8 @@ def _count(
         reader = session.read.format(last.layout["format"])
         if last.layout["format"] == "json":
             reader = reader.schema(_JSON_ROW)  # what is nested in value stays text
-        tables[LOAD_TIER] = reader.load(str(output.loads_path)).select(*columns)
+        loaded = reader.load(str(output.loads_path)).select(*columns)
+        tables[LOAD_TIER] = with_payload(loaded)
     counted = {
         tier: count_messages(table, windows, time_field=time_field)
         for tier, table in tables.items()

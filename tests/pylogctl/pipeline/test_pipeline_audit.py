@@ -65,6 +65,25 @@ def test_audit_when_a_load_is_behind_and_then_lacks_a_file_then_says_late_and_lo
 
 
 @pytest.mark.spark
+def test_audit_when_a_load_has_columns_of_avro_then_counts_its_messages(
+    spark: SparkSession, running_broker: Broker, invoke: Invoke, tmp_path: Path
+) -> None:
+    schema = {"type": "record", "name": "Event", "fields": [{"name": "id", "type": "long"}]}
+    (tmp_path / "1.avsc").write_text(json.dumps(schema))
+    publish(running_broker, "t", [bytes([0, 0, 0, 0, 1, 2 * number]) for number in range(3)])
+    report(running_broker, "producer", {START_MS: 3})
+    lake, where = str(tmp_path / "lake"), ("--broker", at(running_broker), "--output", "json")
+    avro = ("--avro-schemas", str(tmp_path), "--avro-reader", "1")
+    assert invoke("pipeline", "load", "t", "--to", lake, *avro, *where).status == 0
+
+    result = invoke("pipeline", "audit", "audit", "--load", lake, "--all", *where)
+
+    assert [one[:3] for one in of_window(rows(result.text))] == [("load", 3, 3), ("log", 3, 3)]
+    (row,) = spark.read.parquet(f"{lake}/loads").select("value.id").where("id = 2").collect()
+    assert row.id == 2
+
+
+@pytest.mark.spark
 def test_audit_when_messages_are_lost_or_came_twice_then_counts_both(
     spark: SparkSession, running_broker: Broker, invoke: Invoke
 ) -> None:
