@@ -20,7 +20,7 @@ from broker.protocol import codec
 from broker.protocol.data_requests import Acks
 from broker.topic import TopicPartition
 from tests.bench.broker_process import BrokerProcess, running_broker, temporary_directory
-from tests.bench.measure import Goal, Measurement, Plan, repeat_rate
+from tests.bench.measure import Goal, Measurement, Place, Plan, repeat_rate
 from tests.bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
 
 _PARTITION = TopicPartition("lines", 0, 0)
@@ -30,6 +30,7 @@ _MB = 1e6
 IN_MB_S = 2_500_000 * LINE_BYTES / _MB
 OUT_MB_S = 4_000_000 * LINE_BYTES / _MB
 """The goals, 2.5 and 4 million messages a second."""
+RATES = "lines of 200 bytes through one broker"
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
@@ -40,12 +41,13 @@ def run(plan: Plan) -> Iterator[Measurement]:
         for acks in (Acks.NONE, Acks.WRITTEN, Acks.COMMITTED):
             rates = repeat_rate(plan, total / _MB, partial(_produce_fresh, plan, source, acks))
             name = f"library produce, acks {acks.name.lower()}"
-            yield Measurement(name, "MB/s", rates, Goal(IN_MB_S))
+            yield Measurement(name, "MB/s", rates, Goal(IN_MB_S), Place(RATES, "", name))
         with running_broker(plan.directory) as broker:
             _produce(broker, source, Acks.WRITTEN)
             end = total // LINE_BYTES * ENTRY_BYTES
             rates = repeat_rate(plan, total / _MB, partial(_consume, broker, end))
-            yield Measurement("library consume", "MB/s", rates, Goal(OUT_MB_S))
+            name = "library consume"
+            yield Measurement(name, "MB/s", rates, Goal(OUT_MB_S), Place(RATES, "", name))
 
 
 def _produce_fresh(plan: Plan, source: Path, acks: Acks) -> float:

@@ -14,8 +14,8 @@ from tests.bench.broker_process import (
     running_broker,
     temporary_directory,
 )
-from tests.bench.library import IN_MB_S, OUT_MB_S
-from tests.bench.measure import Goal, Measurement, Plan, repeat_rate
+from tests.bench.library import IN_MB_S, OUT_MB_S, RATES
+from tests.bench.measure import Goal, Measurement, Place, Plan, repeat_rate
 from tests.bench.workload import write_lines
 
 _TOPIC = "piped"
@@ -29,11 +29,13 @@ def run(plan: Plan) -> Iterator[Measurement]:
         source = directory / "lines"
         total = write_lines(source, plan.size(1 << 30, 128 << 20))
         rates = repeat_rate(plan, total / _MB, partial(_produce_fresh, plan, source))
-        yield Measurement("pylogctl produce <file", "MB/s", rates, Goal(IN_MB_S))
+        name = "pylogctl produce"
+        yield Measurement(name, "MB/s", rates, Goal(IN_MB_S), Place(RATES, "", name))
         with running_broker(plan.directory) as broker:
             _produce(broker, source)
             rates = repeat_rate(plan, total / _MB, partial(_consume, broker))
-            yield Measurement("pylogctl consume >/dev/null", "MB/s", rates, Goal(OUT_MB_S))
+            name = "pylogctl consume"
+            yield Measurement(name, "MB/s", rates, Goal(OUT_MB_S), Place(RATES, "", name))
 
 
 def _produce_fresh(plan: Plan, source: Path) -> float:

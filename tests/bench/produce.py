@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from broker.protocol.data_requests import Lookup
 from broker.topic import TopicPartition
 from tests.bench.broker_process import BrokerProcess, running_broker
-from tests.bench.measure import Goal, Measurement, Plan, repeat
+from tests.bench.measure import Goal, Measurement, Place, Plan, repeat
 from tests.bench.workload import (
     ENTRY_BYTES,
     GATHER_BYTES,
@@ -50,7 +50,8 @@ def _measure(
             return count / written_s
 
     written = repeat(plan, produce)
-    yield Measurement(f"produce {what}, written", "messages/s", written, goal)
+    place = Place("produce requests of 0.7", "", what)
+    yield Measurement(f"produce {what}, written", "messages/s", written, goal, place)
     yield Measurement(f"produce {what}, readable", "messages/s", visible)
     yield Measurement(f"produce {what}, broker time", "us/message", broker_us)
     if batch > 1:

@@ -20,7 +20,7 @@ from broker.protocol import codec
 from broker.spark.frames import read_messages
 from broker.spark.session import SessionSettings, open_session
 from tests.bench.broker_process import temporary_directory
-from tests.bench.measure import Goal, Measurement, Plan
+from tests.bench.measure import Goal, Measurement, Place, Plan
 from tests.bench.workload import payloads
 
 if TYPE_CHECKING:
@@ -45,15 +45,18 @@ def run(plan: Plan) -> Iterator[Measurement]:
     yield from _compared("spark to parquet", wide["text parquet"], wide["parquet"])
     for name in ("count", "count of all columns", "parquet"):
         rates = [count / _M / elapsed_s for elapsed_s in wide[name]]
-        yield Measurement(f"spark, {name}, {cores} cores", "M msg/s", rates)
+        place = Place("Spark reading topics", "", name)
+        yield Measurement(f"spark, {name}, {cores} cores", "M msg/s", rates, place=place)
         growth = median(narrow[name]) / median(wide[name])
-        yield Measurement(f"spark, {name}, {cores} cores over one", "x", [growth])
+        place = Place("Spark on all cores over one", "", name)
+        yield Measurement(f"spark, {name}, {cores} cores over one", "x", [growth], place=place)
     yield Measurement("spark worker's memory, at most", "MB", memory_mb, Goal(300, is_most=True))
 
 
 def _compared(name: str, text_s: list[float], ours_s: list[float]) -> Iterator[Measurement]:
     ratios = [text / ours for text, ours in zip(text_s, ours_s, strict=True)]
-    yield Measurement(f"{name}, over text files", "x", ratios, Goal(0.5))
+    place = Place("Spark, over its own reader of text files", "", name)
+    yield Measurement(f"{name}, over text files", "x", ratios, Goal(0.5), place)
 
 
 def _write_inputs(directory: Path, message_count: int) -> int:
