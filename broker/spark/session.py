@@ -119,10 +119,14 @@ def register(spark: SparkSession) -> None:
 
 def _active_session() -> SparkSession | None:
     try:
+        from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise ConfigError("PySpark is not installed; try: pip install 'pylogctl[spark]'") from error
-    return SparkSession.getActiveSession()
+    active = SparkSession.getActiveSession()
+    if active is None and SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()  # what is active is so in one thread only
+    return active
 
 
 def _default_log_path() -> Path:

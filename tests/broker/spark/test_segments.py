@@ -289,7 +289,7 @@ def test_topics_when_selected_then_others_are_left_out(write_segments: WriteSegm
 def test_topic_or_partition_when_there_are_no_files_of_it_then_says_so(
     write_segments: WriteSegments, selection: dict[str, str]
 ) -> None:
-    with pytest.raises(TopicNotFoundError, match="not found"):
+    with pytest.raises(TopicNotFoundError, match="is not in these files"):
         read(path=str(write_segments(numbered(0, 3))), **selection)
 
 

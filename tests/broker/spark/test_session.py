@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from broker.errors import ConfigError, InvalidMessageError
 from broker.spark.failures import SparkFailedError, cause_of
@@ -122,6 +124,18 @@ def test_session_when_it_ends_then_has_said_nothing_and_left_nothing(
     assert (found["count"], found["java"]) == (2, java.version)
     assert not Path("/proc", str(found["pid"])).exists()
     assert [one.name for one in temporary.iterdir() if one.name.startswith("pylogctl")] == []
+
+
+@pytest.mark.spark
+def test_session_when_opened_in_another_thread_then_is_the_one_there_is(
+    spark: SparkSession,
+) -> None:
+    def name() -> str | None:
+        with open_session(SessionSettings(app_name="another")) as session:
+            return session.sparkContext.appName
+
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(name).result() == spark.sparkContext.appName
 
 
 # PySpark forgets the process that it could not use, with a pipe to it
