@@ -29,6 +29,7 @@ _PERCENTILES = ("p50_ms", "p90_ms", "p99_ms", "p99_9_ms", "max_ms")
 _RATES = (1_000, 10_000, 50_000)
 _GOAL_RATE = 10_000
 _ONE_PROCESSOR = {"num.threads": "1"}
+_LIMITS = "no latency can be below"
 _FLUSH_BYTES = 2000
 _FLUSH_INTERVAL_S = 0.001
 
@@ -48,11 +49,13 @@ def _limits(plan: Plan) -> Iterator[Measurement]:
         flushes_ms = sorted(_flushes_ms(directory / "log", plan.size(4000, 400)))
     for percent in (50, 99, 99.9):
         value = flushes_ms[int(len(flushes_ms) * percent / 100)]
-        yield Measurement(f"limit: a flush of 2 KB, p{percent:g}", "ms", [value])
+        name = f"a flush of 2 KB, p{percent:g}"
+        yield Measurement(f"limit: {name}", "ms", [value], place=Place(_LIMITS, "", name))
     cores = len(os.sched_getaffinity(0))
     with ProcessPoolExecutor(cores) as pool:
         pauses_ms = list(pool.map(_longest_pause_ms, [plan.size(10, 1)] * cores))
-    yield Measurement("limit: longest pause, all cores busy", "ms", [max(pauses_ms)])
+    name = "longest pause of a core, all busy"
+    yield Measurement(f"limit: {name}", "ms", [max(pauses_ms)], place=Place(_LIMITS, "", name))
 
 
 def _flushes_ms(path: Path, count: int) -> list[float]:
