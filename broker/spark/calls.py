@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 
-def make_interruptible(gateway: JavaGateway) -> None:
+def make_interruptible(gateway: JavaGateway, on_thread: Callable[[], None]) -> None:
     """Have all calls of the main thread through a gateway end when a signal handler raises.
 
     What the JVM was asked to do goes on there; whoever interrupts has to cancel it.
+
+    Args:
+        gateway: to the JVM.
+        on_thread: called on each thread that asks for the main one, before it does: the JVM keeps
+            some things for each thread. It must not raise.
     """
     client = gateway._gateway_client
-    client.send_command = _Calls(client.send_command)
+    client.send_command = _Calls(client.send_command, on_thread)
 
 
 def finished(work: Callable[[], Result], undo: Callable[[Result], None]) -> Result:
@@ -65,11 +70,13 @@ class _Calls:
 
     Args:
         send: of Py4J, which has a connection for each thread.
+        on_thread: called first on each thread beside.
     """
 
-    def __init__(self, send: Callable[..., Any]) -> None:
+    def __init__(self, send: Callable[..., Any], on_thread: Callable[[], None]) -> None:
         self._send = send
-        self._thread = _new_thread()
+        self._on_thread = on_thread
+        self._thread = self._new_thread()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
@@ -80,9 +87,8 @@ class _Calls:
             raise
         except BaseException:
             self._thread.shutdown(wait=False)  # it is busy for who knows how long
-            self._thread = _new_thread()
+            self._thread = self._new_thread()
             raise
 
-
-def _new_thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, "spark-calls")
+    def _new_thread(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1, "spark-calls", initializer=self._on_thread)

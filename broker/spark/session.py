@@ -270,8 +270,21 @@ def _launch_jvm(conf: SparkConf, log_path: Path) -> JavaGateway:
     launch: Callable[..., JavaGateway] = java_gateway.launch_gateway
     with log_path.open("ab") as log:
         gateway = finished(lambda: launch(conf, {"stdout": log, "stderr": log}), _end_jvm)
-    make_interruptible(gateway)
+    make_interruptible(gateway, _activate)
     return gateway
+
+
+def _activate() -> None:
+    """Have the JVM know this process's session on a new thread, too: writers ask it for theirs."""
+    from py4j.protocol import Py4JError
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession._instantiatedSession
+    if spark is None or spark._jvm is None:
+        return
+    with suppress(Py4JError):  # where the JVM is gone, the call that follows says so
+        sessions = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")
+        sessions.setActiveSession(spark._jsparkSession)
 
 
 def _end_jvm(gateway: JavaGateway) -> None:

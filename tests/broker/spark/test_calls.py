@@ -25,7 +25,8 @@ class Gateway:
     def __init__(self) -> None:
         self.released = threading.Event()
         self._gateway_client: Any = SimpleNamespace(send_command=self._send)
-        make_interruptible(self)
+        self.entered: list[str] = []
+        make_interruptible(self, lambda: self.entered.append(threading.current_thread().name))
 
     def call(self, command: str) -> str:
         answer: str = self._gateway_client.send_command(command)
@@ -72,7 +73,8 @@ def test_call_when_interrupted_then_ends_at_once_and_the_next_one_does_not_wait_
     try:
         with pytest.raises(KeyboardInterrupt):
             gateway.call("wait")
-        assert gateway.call("one")
+        assert gateway.call("one") == gateway.entered[-1]
+        assert len(gateway.entered) == 2
     finally:
         gateway.released.set()
 
