@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from py4j.clientserver import JavaClient
     from py4j.java_gateway import JavaGateway
 
 Result = TypeVar("Result")
@@ -30,7 +31,7 @@ def make_interruptible(gateway: JavaGateway, on_thread: Callable[[], None]) -> N
             some things for each thread. It must not raise.
     """
     client = gateway._gateway_client
-    client.send_command = _Calls(client.send_command, on_thread)
+    client.send_command = _Calls(client, on_thread)
 
 
 def finished(work: Callable[[], Result], undo: Callable[[Result], None]) -> Result:
@@ -69,26 +70,36 @@ class _Calls:
     """Asks the JVM: on the thread that calls, or for the main thread on one beside it.
 
     Args:
-        send: of Py4J, which has a connection for each thread.
+        client: Py4J's, which has a connection for each thread.
         on_thread: called first on each thread beside.
     """
 
-    def __init__(self, send: Callable[..., Any], on_thread: Callable[[], None]) -> None:
-        self._send = send
+    def __init__(self, client: JavaClient, on_thread: Callable[[], None]) -> None:
+        self._client = client
+        self._send: Callable[..., Any] = client.send_command
         self._on_thread = on_thread
+        self._connection: object = None
         self._thread = self._new_thread()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             return self._send(*args, **kwargs)
         try:
-            return self._thread.submit(self._send, *args, **kwargs).result()
+            return self._thread.submit(self._ask, *args, **kwargs).result()
         except Exception:
             raise
         except BaseException:
             self._thread.shutdown(wait=False)  # it is busy for who knows how long
             self._thread = self._new_thread()
             raise
+
+    def _ask(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._send(*args, **kwargs)
+        finally:
+            # Py4J holds it for as long as the thread lives. In a child that is forked no other
+            # thread lives: the child would shut down the connection that is its parent's, too.
+            self._connection = self._client.get_thread_connection()
 
     def _new_thread(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(1, "spark-calls", initializer=self._on_thread)

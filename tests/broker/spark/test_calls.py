@@ -24,7 +24,9 @@ class Gateway:
 
     def __init__(self) -> None:
         self.released = threading.Event()
-        self._gateway_client: Any = SimpleNamespace(send_command=self._send)
+        self._gateway_client: Any = SimpleNamespace(
+            send_command=self._send, get_thread_connection=lambda: None
+        )
         self.entered: list[str] = []
         make_interruptible(self, lambda: self.entered.append(threading.current_thread().name))
 

@@ -7,6 +7,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pexpect
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -136,6 +137,18 @@ def test_session_when_opened_in_another_thread_then_is_the_one_there_is(
 
     with ThreadPoolExecutor(1) as pool:
         assert pool.submit(name).result() == spark.sparkContext.appName
+
+
+@pytest.mark.spark
+def test_session_when_the_process_forks_then_keeps_its_connection(spark: SparkSession) -> None:
+    """The JVM knows the active session of a connection only."""
+    jvm = spark.sparkContext._jvm
+    assert jvm is not None
+    before = jvm.Thread.currentThread().getName()
+
+    pexpect.run("true")  # runs Python in the child before it becomes another program
+
+    assert jvm.Thread.currentThread().getName() == before
 
 
 _START = """
