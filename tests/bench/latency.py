@@ -1,18 +1,13 @@
 """From producer to consumer at fixed rates, as `pylogctl perf e2e` measures it.
 
-What no broker can be better than is measured before: how long a flush takes, and for how long the
-machine stands still while its cores are busy, as machines that share processors do.
+What no broker can be better than is measured before: a relay that does nothing but pass on.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from tests.bench.broker_process import (
@@ -22,6 +17,7 @@ from tests.bench.broker_process import (
     temporary_directory,
 )
 from tests.bench.measure import Goal, Measurement, Place, Plan
+from tests.bench.relay import relayed_ms
 
 _TIMEOUT_S = 120.0
 _NO_FLUSH = {"log.flush.before.read": "false"}
@@ -29,9 +25,7 @@ _PERCENTILES = ("p50_ms", "p90_ms", "p99_ms", "p99_9_ms", "max_ms")
 _RATES = (1_000, 10_000, 50_000)
 _GOAL_RATE = 10_000
 _ONE_PROCESSOR = {"num.threads": "1"}
-_LIMITS = "no latency can be below"
-_FLUSH_BYTES = 2000
-_FLUSH_INTERVAL_S = 0.001
+_LIMITS = "latency of a bare relay, 10,000 messages a second"
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
@@ -45,40 +39,17 @@ def run(plan: Plan) -> Iterator[Measurement]:
 
 
 def _limits(plan: Plan) -> Iterator[Measurement]:
-    with temporary_directory(plan.directory) as directory:
-        flushes_ms = sorted(_flushes_ms(directory / "log", plan.size(4000, 400)))
-    for percent in (50, 99, 99.9):
-        value = flushes_ms[int(len(flushes_ms) * percent / 100)]
-        name = f"a flush of 2 KB, p{percent:g}"
-        yield Measurement(f"limit: {name}", "ms", [value], place=Place(_LIMITS, "", name))
-    cores = len(os.sched_getaffinity(0))
-    with ProcessPoolExecutor(cores) as pool:
-        pauses_ms = list(pool.map(_longest_pause_ms, [plan.size(10, 1)] * cores))
-    name = "longest pause of a core, all busy"
-    yield Measurement(f"limit: {name}", "ms", [max(pauses_ms)], place=Place(_LIMITS, "", name))
-
-
-def _flushes_ms(path: Path, count: int) -> list[float]:
-    """Return how long flushes take behind appends of what comes in a millisecond."""
-    found = []
-    with path.open("wb", buffering=0) as file:
-        for _ in range(count):
-            file.write(bytes(_FLUSH_BYTES))
-            started_s = time.perf_counter()
-            os.fdatasync(file.fileno())
-            found.append(1000 * (time.perf_counter() - started_s))
-            time.sleep(_FLUSH_INTERVAL_S)
-    return found
-
-
-def _longest_pause_ms(seconds: float) -> float:
-    """Return the longest time between two looks at the clock, by a process that does just that."""
-    longest_ns, last_ns = 0, time.monotonic_ns()
-    end_ns = last_ns + int(seconds * 1e9)
-    while last_ns < end_ns:
-        now_ns = time.monotonic_ns()
-        longest_ns, last_ns = max(longest_ns, now_ns - last_ns), now_ns
-    return longest_ns / 1e6
+    for what, is_synced in (("passed on", False), ("synced, then passed on", True)):
+        with temporary_directory(plan.directory) as directory:
+            path = directory / "log" if is_synced else None
+            found_ms = [
+                relayed_ms(_GOAL_RATE, plan.size(10, 2), path) for _ in range(plan.repetitions)
+            ]
+        for percent in (50, 90, 99, 99.9):
+            place = Place(_LIMITS, what, f"p{percent:g}")
+            values = [one[int(len(one) * percent / 100)] for one in found_ms]
+            title = f"limit at {_GOAL_RATE:,}/s: {what}, p{percent:g}"
+            yield Measurement(title, "ms", values, place=place)
 
 
 def _measure(
