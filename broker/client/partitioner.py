@@ -38,7 +38,7 @@ def hash_partitioner(key: bytes | None, count: int) -> int:
         that has none (KAFKA-1469); we take that one as 0.
     """
     if key is None:
-        return random.randrange(count)
+        return int(random.random() * count)  # half the time of `randrange`
     try:
         text = key.decode()
     except UnicodeDecodeError:
@@ -49,7 +49,7 @@ def hash_partitioner(key: bytes | None, count: int) -> int:
 
 def random_partitioner(key: bytes | None, count: int) -> int:
     """Place every message at random; keys mean nothing."""
-    return random.randrange(count)
+    return int(random.random() * count)
 
 
 def round_robin_partitioner() -> Partitioner:
