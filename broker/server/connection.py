@@ -305,13 +305,17 @@ class Connection:
         return sent
 
     def close(self) -> None:
-        """Close the socket and give back what the connection holds."""
+        """Close the socket and give back what the connection holds.
+
+        The room of a frame that a worker still has is given back by `settle`.
+        """
         for parked in self.parked:
             parked.forget()
         self.parked.clear()
         self._answers.clear()
         self._held.clear()
-        self.settle()
+        if not self.is_deferred:  # else a worker still has the frame
+            self.settle()
         if self._reservation is not None:
             self._queued_bytes.release(self._reservation)
         self.sock.close()

@@ -294,6 +294,8 @@ class Processor:
             connection, done = self._finished.popleft()
             if connection in self._connections:
                 self._serve(connection, partial(self._finish, done))
+            else:
+                connection.settle()
 
     def _finish(self, done: Future[list[Outcome]], connection: Connection) -> None:
         connection.is_deferred = False

@@ -13,6 +13,7 @@ from broker.clock import SystemClock
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
 from broker.server.answer import Answer, Parked, Part
+from broker.server.connection import LARGE_FRAME_BYTES
 from broker.server.handlers import Deferred, Outcome
 from broker.server.limits import PeerLog, QueuedBytes
 from broker.server.metrics import ProcessorMetrics
@@ -45,13 +46,14 @@ class Bench:
         clock = SystemClock()
         self.metrics = ProcessorMetrics(clock, 60.0)
         self.left: list[str] = []
+        self.queued_bytes = QueuedBytes(1 << 20)
         self._worker = ThreadPoolExecutor(max_workers=1)
         self.processor = Processor(
             "processor-under-test",
             clock=clock,
             metrics=self.metrics,
             peer_log=PeerLog(clock),
-            queued_bytes=QueuedBytes(1 << 20),
+            queued_bytes=self.queued_bytes,
             worker=self._worker,
             max_frame_bytes=1 << 20,
             max_idle_s=600,
@@ -481,6 +483,33 @@ def test_deferred_when_the_client_leaves_then_the_work_is_done_and_nothing_else(
     wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
     other.sendall(encode_frame(b"other"))
     assert other.recv(10) == b"other"
+
+
+def test_deferred_when_the_client_leaves_then_its_frame_has_room_until_the_work_is_done(
+    bench: Bench,
+) -> None:
+    has_begun, may_go_on = threading.Event(), threading.Event()
+
+    def respond(frame: bytes) -> Outcome:
+        return deferring(frame) if frame != b"much" else Answer(bytes(16 << 20))
+
+    def work(frame: bytes) -> Outcome:
+        has_begun.set()
+        may_go_on.wait(20)
+        return Answer(frame)
+
+    bench.start(respond, work)
+    client = bench.connect("leaver")
+    client.sendall(encode_frame(b"much"))
+    large = encode_frame(b"slow".ljust(LARGE_FRAME_BYTES + 1))
+    client.sendall(large)
+    assert has_begun.wait(20)
+    client.close()  # which the broker sees as it goes on sending
+    wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
+
+    assert bench.queued_bytes.taken == len(large)
+    may_go_on.set()
+    wait_until(lambda: not bench.queued_bytes.taken, "the room")
 
 
 def test_deferred_when_the_worker_fails_by_a_bug_then_only_its_connection_closes(
