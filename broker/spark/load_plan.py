@@ -76,7 +76,8 @@ def plan_load(options: Mapping[str, str], output: LoadOutput, *, rewinds: bool =
         options: of the data source, as for `frames.read_messages`.
         output: where loads go.
         rewinds: take back the loads that have anything behind the start the options say, and load
-            that again, from where the loads that stay end.
+            that again, from where the loads that stay end; a partition that those have nothing of,
+            from where the first one taken back starts.
 
     Raises:
         ConfigError: an option is malformed, or taking back would take more than is loaded again.
@@ -94,7 +95,7 @@ def plan_load(options: Mapping[str, str], output: LoadOutput, *, rewinds: bool =
     _check_loaded_again(retiring, wanted.ranges)
     return LoadPlan(
         number=kept[-1] + 1 if kept else 1,
-        read=_plan_from(options, wanted, known),
+        read=_plan_from(options, wanted, _taken_back(retiring, wanted.ranges) | known),
         known=known,
         retiring=tuple(one.number for one in retiring),
         absent=_absent(parsed.selection, known, wanted.ranges),
@@ -121,6 +122,16 @@ def _check_loaded_again(retiring: Iterable[Manifest], wanted: Iterable[ByteRange
                 )
 
 
+def _taken_back(retiring: Iterable[Manifest], wanted: Iterable[ByteRange]) -> Offsets:
+    """Return where the partitions of loads that are taken back start: all of it is loaded again."""
+    starts = {one.partition: one.start for one in wanted}
+    for manifest in retiring:
+        for one in manifest.partitions:
+            if one.partition in starts:
+                starts[one.partition] = min(starts[one.partition], one.start)
+    return starts
+
+
 def _absent(
     selection: Selection, known: Offsets, wanted: Iterable[ByteRange]
 ) -> tuple[TopicPartition, ...]:
@@ -129,7 +140,7 @@ def _absent(
 
 
 def _plan_from(options: Mapping[str, str], wanted: ReadPlan, known: Offsets) -> ReadPlan:
-    """Plan again, known partitions from where they are."""
+    """Plan again, known partitions from where they are to go on."""
     ranges = [_continued(one, known) for one in wanted.ranges]
     plan = plan_read(_between(options, ranges))
     made_anew = {

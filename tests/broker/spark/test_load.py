@@ -260,6 +260,33 @@ def test_rewind_when_asked_for_then_loads_again_from_where_loads_stay(
     assert len(list((output / "_retired").iterdir())) == 2
 
 
+def test_rewind_when_into_the_first_load_then_loads_all_of_it_again(
+    write_segments: WriteSegments, request_of: RequestOf, output: Path
+) -> None:
+    data = write_segments(numbered(0, 10))
+    run_load(SPARK, request_of(data))
+    wanted = json.dumps({"events": {"0-0": 5 * SIZE}})
+
+    made = run_load(SPARK, request_of(data, {"startingOffsets": wanted}, rewinds=True))
+
+    assert made and (made.number, made.partitions[0].start) == (1, 0)
+    assert loaded(output) == numbered(0, 10)
+
+
+def test_rewind_when_retention_has_passed_what_is_taken_back_then_is_refused(
+    write_segments: WriteSegments, request_of: RequestOf, output: Path
+) -> None:
+    data = write_segments(numbered(0, 10))
+    write_segments(numbered(10, 20), start=10 * SIZE)
+    run_load(SPARK, request_of(data))
+    (data / "events_0" / f"{0:020d}.pylog").unlink()
+
+    with pytest.raises(DataLossError, match=r"offset 0 was asked for"):
+        run_load(SPARK, request_of(data, rewinds=True))
+
+    assert loaded(output) == numbered(0, 20)
+
+
 def test_rewind_when_a_load_has_another_topic_too_then_is_refused(
     write_segments: WriteSegments, request_of: RequestOf, output: Path
 ) -> None:
