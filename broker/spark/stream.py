@@ -160,6 +160,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for partition, (first, last, _) in there.items():
             readable = self._readable(partition, last)
             if readable is None:
+                if partition in begun:  # its broker came back meanwhile: keep its place
+                    ends[partition] = begun[partition]
                 continue
             start = begun.get(partition, first)
             if start > last:
@@ -172,7 +174,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends | _limited(opened.positions, pending, limit_bytes)
 
     def _readable(self, partition: TopicPartition, last: int) -> int | None:
-        """Return how far a partition may be read, None for one that came after the beginning."""
+        """Return how far a partition may be read, None for one that was not there to begin with."""
         if self._target is None:
             return last
         target = self._target.get(partition)

@@ -164,6 +164,21 @@ def test_available_now_when_the_checkpoint_is_further_then_stays_there(
     assert reader.latestOffset(at(150), ReadAllAvailable()) == at(150)
 
 
+def test_available_now_when_a_broker_comes_back_meanwhile_then_its_offsets_are_kept(
+    running_broker: Broker, open_stream: Open
+) -> None:
+    publish(running_broker, "events", numbered(0, 10))
+    reader = open_stream(running_broker, subscribePattern="e.*")
+    reader.prepareForTriggerAvailableNow()
+    publish(running_broker, "errors", numbered(0, 7))
+    start = {"errors": {"0-0": 5 * SIZE}, **at(0)}
+
+    end = reader.latestOffset(start, ReadAllAvailable())
+
+    assert end == {"errors": {"0-0": 5 * SIZE}, **at(10)}
+    assert payloads(reader, start, end) == numbered(0, 10)
+
+
 def test_topic_when_it_appears_later_then_is_read_from_its_start(
     start_broker: Callable[..., Broker], open_stream: Open
 ) -> None:
