@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MILLISECONDS_FROM = 1e11
 """Numbers below are seconds since 1970, as `broker.client.audit.json_time` has it."""
+_POSSIBLE_MS = (-62_135_596_800_000, 253_402_300_799_000)
+"""Years 1 to 9999; what is beyond is no time, as neither are infinity and NaN."""
 _ZONE_AT_END = r"(?i)(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
@@ -135,6 +137,6 @@ def any_time(text: Column, zone: str = "UTC") -> Column:
     zoned = fn.when(whole.rlike(_ZONE_AT_END), whole).otherwise(
         fn.concat(whole, fn.lit(f" {zone}"))
     )
-    return fn.when(
-        number.isNotNull(), fn.timestamp_millis(fn.round(millis).cast("bigint"))
-    ).otherwise(zoned.try_cast("timestamp"))
+    is_possible = millis.between(*_POSSIBLE_MS)
+    moment = fn.when(is_possible, fn.timestamp_millis(fn.round(millis).cast("bigint")))
+    return fn.when(number.isNotNull(), moment).otherwise(zoned.try_cast("timestamp"))

@@ -82,6 +82,15 @@ def test_json_times_when_of_any_kind_then_are_as_the_audit_reads_them(spark: Spa
 
 
 @pytest.mark.spark
+def test_json_times_when_no_time_can_be_that_then_are_null(spark: SparkSession) -> None:
+    times = [b'"NaN"', b'"-Infinity"', b"1e30", b"9000000000000000000", b"-1e300"]
+
+    rows = found(spark, [b'{"ts": %b}' % one for one in times], EventFields(time_field=".ts"))
+
+    assert [row[1] for row in rows] == [None] * len(times)
+
+
+@pytest.mark.spark
 def test_json_when_payloads_are_none_then_key_and_time_are_null(spark: SparkSession) -> None:
     rows = found(spark, [b"no json", b"{}", b"a\xffb"], EventFields("user", "ts"))
 
