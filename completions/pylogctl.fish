@@ -1110,7 +1110,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-schemas -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-reader -d 'Have Avro values as columns of the schema ID instead, resolved from the schemas they were written with' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-field -d 'Date from this field of JSON or Avro payloads, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-regex -d 'Date from the first group of RE, searched for in payloads' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-format -d 'How that is written, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-format -d 'How that is written, such as '\''%d/%b/%Y:%H:%M:%S %z'\''; without a year it is that of the load' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l corrupt -d 'What to do about messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r

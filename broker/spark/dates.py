@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
 
 from broker.errors import ConfigError
@@ -14,6 +14,7 @@ from broker.errors import ConfigError
 NO_DATE = "__HIVE_DEFAULT_PARTITION__"
 """Where messages go whose day cannot be told: Spark's and Hive's directory for null."""
 
+_NAMES_YEAR = re.compile(r"(?:[^%]|%[^YyGcx])*%[YyGcx]")
 _SECONDS_BELOW = 1e11  # as milliseconds that is 1973, as seconds 5138
 _MILLISECONDS_BELOW = 1e14
 
@@ -29,8 +30,9 @@ class DateRule:
         field: where a JSON payload has its time, such as `meta.ts`; also of decoded Avro.
         pattern: a regular expression, searched for in the payload; its first group, or else all of
             the match, is the time.
-        time_format: how the time is written, as for `datetime.strptime`; None for ISO 8601, or a
-            number of seconds, milliseconds or microseconds since 1970.
+        time_format: how the time is written, as for `datetime.strptime`, the year of the load
+            being that of times that name none; None for ISO 8601, or a number of seconds,
+            milliseconds or microseconds since 1970.
     """
 
     load_day: str
@@ -47,6 +49,11 @@ class DateRule:
             re.compile((self.pattern or "").encode())
         except re.error as error:
             raise ConfigError(f"'{self.pattern}' is no regular expression: {error}") from error
+        if self.time_format is not None:
+            try:
+                self._parsed(datetime.now(UTC).strftime(self.time_format), self.time_format)
+            except ValueError as error:
+                raise ConfigError(f"'{self.time_format}' is no time format: {error}") from error
 
     @property
     def is_fixed(self) -> bool:
@@ -77,8 +84,29 @@ class DateRule:
             found = match and match[1 if match.re.groups else 0].decode("utf-8", "replace")
         else:
             return self.load_day
-        moment = _moment(found, self.time_format)
+        moment = self._moment(found)
         return NO_DATE if moment is None else moment.date().isoformat()
+
+    def _moment(self, found: object) -> datetime | None:
+        try:
+            if isinstance(found, datetime):
+                return _in_utc(found)
+            if isinstance(found, date):
+                return datetime.combine(found, time(), UTC)
+            if isinstance(found, str) and self.time_format is not None:
+                return _in_utc(self._parsed(found, self.time_format))
+            if isinstance(found, str) and not found.replace(".", "", 1).isdecimal():
+                return _in_utc(datetime.fromisoformat(found))
+            if isinstance(found, str | int | float) and not isinstance(found, bool):
+                return _since_1970(float(found))
+        except (ValueError, OverflowError, OSError):
+            return None
+        return None
+
+    def _parsed(self, text: str, time_format: str) -> datetime:
+        if not _NAMES_YEAR.match(time_format):
+            text, time_format = f"{self.load_day[:4]} {text}", f"%Y {time_format}"
+        return datetime.strptime(text, time_format)  # noqa: DTZ007 - a zone may be missing
 
 
 def _json(payload: bytes) -> object:
@@ -94,21 +122,6 @@ def _field_of(record: object, path: str) -> Any:
             return None
         record = record.get(name)
     return record
-
-
-def _moment(found: object, time_format: str | None) -> datetime | None:
-    try:
-        if isinstance(found, datetime):
-            return _in_utc(found)
-        if isinstance(found, str) and time_format is not None:
-            return _in_utc(datetime.strptime(found, time_format))  # noqa: DTZ007 - a zone may be missing
-        if isinstance(found, str) and not found.replace(".", "", 1).isdecimal():
-            return _in_utc(datetime.fromisoformat(found))
-        if isinstance(found, str | int | float) and not isinstance(found, bool):
-            return _since_1970(float(found))
-    except (ValueError, OverflowError, OSError):
-        return None
-    return None
 
 
 def _in_utc(moment: datetime) -> datetime:

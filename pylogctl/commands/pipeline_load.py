@@ -111,8 +111,8 @@ DateFormat = Annotated[
     typer.Option(
         "--date-format",
         metavar="STR",
-        help="How that is written, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a number "
-        "since 1970.",
+        help="How that is written, such as '%d/%b/%Y:%H:%M:%S %z'; without a year it is that of "
+        "the load. Default: ISO 8601, or a number since 1970.",
         rich_help_panel="Input",
     ),
 ]

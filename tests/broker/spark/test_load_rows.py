@@ -8,6 +8,7 @@ import io
 import json
 import struct
 import zlib
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,8 @@ def test_topic_when_its_name_is_special_then_its_directory_is_named_as_spark_doe
             b"[10/Oct/2000:23:55:36 -0700] GET /",
             "2000-10-11",
         ),
+        (DateRule("2028-03-01", pattern="^.{15}", time_format="%b %d %H:%M:%S"),
+         b"Feb 29 06:55:46 LabSZ sshd[24200]", "2028-02-29"),
     ],
 )  # fmt: skip
 def test_day_when_told_from_a_payload_then_is_in_utc(
@@ -114,9 +117,18 @@ def test_day_when_the_payload_is_anything_then_there_is_one(payload: bytes, numb
 
 
 def test_date_rule_when_contradictory_then_is_refused() -> None:
-    for fields in ({"field": "a", "pattern": "b"}, {"pattern": "("}, {"time_format": "%Y"}):
+    for fields in (
+        {"field": "a", "pattern": "b"},
+        {"pattern": "("},
+        {"time_format": "%Y"},
+        {"pattern": "a", "time_format": "%Q"},
+    ):
         with pytest.raises(ConfigError):
             DateRule(DAY, **fields)
+
+
+def test_day_when_a_field_is_a_date_then_is_that_date() -> None:
+    assert DateRule(DAY, field="day").day_of(b"", {"day": date(2026, 7, 8)}) == "2026-07-08"
 
 
 def test_days_when_many_then_each_has_its_directory(
