@@ -248,7 +248,7 @@ class BrokerFetcher:
             ends = positions.earliest(owned.partition), positions.latest(owned.partition)
         what = f"offset {piece.offset} of {owned.partition} is out of range"
         if piece.offset == UNREADABLE_OFFSET:
-            what = f"the offset of {owned.partition} is no number, or below 0"
+            what = f"the offset of {owned.partition} is no number that a log can have"
         what += f": {ends[0]} to {ends[1]} can be read"
         if reset == "fail":
             self._block(owned, stream, OffsetOutOfRangeError(what))

@@ -19,6 +19,8 @@ from broker.errors import CoordinationError
 from broker.zk.paths import join_address
 
 _CREATOR_BEFORE_IPV6 = re.compile(r"(.+?-\d+):(.*:.*)", re.DOTALL)
+_INT64_CHARACTERS = 20
+_SHOWN_LENGTH = 40
 _FILTER = re.compile(r"([*!])(\d+)\1(.*)", re.DOTALL)
 
 
@@ -99,11 +101,14 @@ def decode_number(value: bytes, what: str) -> int:
         what: what the number is, for the error message.
 
     Raises:
-        CoordinationError: it is not a decimal number.
+        CoordinationError: it is not a decimal number, or none of 64 bits, which is all that 0.7
+            reads and requests can carry.
     """
     text = _text(value, what)
     if not re.fullmatch(r"-?[0-9]+", text):
         raise CoordinationError(f"{what} is not a number: {text!r}")
+    if len(text) > _INT64_CHARACTERS or not -(1 << 63) <= int(text) < 1 << 63:
+        raise CoordinationError(f"{what} is not a number of 64 bits: {text[:_SHOWN_LENGTH]!r}")
     return int(text)
 
 

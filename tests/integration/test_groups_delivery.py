@@ -126,7 +126,7 @@ def test_group_when_told_to_start_at_the_largest_then_commits_that_at_once(
     assert take(only_stream(join(offset_reset="largest")), 1) == [b"new"]
 
 
-@pytest.mark.parametrize("stored", [b"1000000", b"-1", b"twelve"])
+@pytest.mark.parametrize("stored", [b"1000000", b"-1", b"twelve", b"1" + b"0" * 20])
 def test_group_when_its_offset_is_out_of_range_then_goes_to_the_smallest_and_says_so(
     producer: Producer,
     join: Join,
@@ -138,7 +138,7 @@ def test_group_when_its_offset_is_out_of_range_then_goes_to_the_smallest_and_say
     commit_for_group(session, stored)
 
     assert take(only_stream(join()), 1) == [b"old"]
-    what = "is out of range" if stored == b"1000000" else "is no number, or below 0"
+    what = "is out of range" if stored == b"1000000" else "is no number that a log can have"
     assert f"t[0-0] {what}: 0 to 13 can be read; going on at the smallest, 0" in caplog.text
 
 

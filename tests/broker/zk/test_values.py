@@ -84,6 +84,12 @@ def test_number_when_malformed_then_error_names_what_it_is(value: bytes) -> None
         values.decode_number(value, "offset of x")
 
 
+@pytest.mark.parametrize("digits", ["9223372036854775808", "-9223372036854775809", "9" * 5000])
+def test_number_when_it_needs_more_than_64_bits_then_error_names_what_it_is(digits: str) -> None:
+    with pytest.raises(CoordinationError, match=r"offset of x is not a number of 64 bits: '-?9"):
+        values.decode_number(digits.encode(), "offset of x")
+
+
 def test_owner_when_encoded_and_decoded_then_is_the_thread_id() -> None:
     assert values.decode_owner(values.encode_owner("g_h-1-ab-0")) == "g_h-1-ab-0"
 
