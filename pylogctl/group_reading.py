@@ -205,7 +205,13 @@ class GroupReading:
         """Say whether this member has its share, and all of that is read to its end."""
         if self._ends is None or not self._connector.await_assignment(0):
             return False
-        return all(
-            (0 if position is None else position.offset) >= self._ends.get(partition, 0)
-            for partition, position in self._connector.positions.items()
-        )
+        beyond = []
+        for partition, position in self._connector.positions.items():
+            offset, end = 0 if position is None else position.offset, self._ends.get(partition, 0)
+            if offset < end:
+                return False
+            if offset > end:
+                beyond.append((partition, offset))
+        # either the group has come further since, or what it had stored is out of range: then the
+        # fetcher is about to move it, and all of the partition has yet to be read
+        return all(offset <= self._positions.latest(partition) for partition, offset in beyond)

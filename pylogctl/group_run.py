@@ -64,7 +64,8 @@ def run_in_group(
         stack.callback(registry.stop)
         cluster = RegistryCluster(registry)
         positions = stack.enter_context(Positions(cluster, connect))
-        starts = _starts(env, request, group, registry, positions)
+        start_positions = stack.enter_context(Positions(cluster, connect))  # for another thread
+        starts = _starts(env, request, group, registry, start_positions)
         ends = _ends(cluster, positions, request.topics) if request.span.exit_at_end else None
         connector = stack.enter_context(
             ConsumerConnector(
