@@ -286,20 +286,22 @@ class Mirror:
         good = _good_part(chunk)
         chunk.take(good.size_bytes)
         try:
-            if good.size_bytes and not self._pass_on(chunk, good):
-                return
+            if good.size_bytes:
+                self._pass_on(chunk, good)
         except BrokerError as error:
             self.log.failed([chunk.partition], str(error))
             raise
         if good.problem:
             self._pass_over(stream, chunk, chunk.offset + good.size_bytes, good.problem)
 
-    def _pass_on(self, chunk: Chunk, good: _GoodPart) -> bool:
-        """Hand entries to a producer; return False if it is time to stop."""
+    def _pass_on(self, chunk: Chunk, good: _GoodPart) -> None:
+        """Hand entries to a producer.
+
+        Raises:
+            BrokerError: there is no place for them in the target.
+        """
         source = chunk.partition
         target = self._insist(source, "no place for it", lambda: self._route.place(source))
-        if target is None:
-            return False
         self.log.placed(source, target)
 
         def acknowledged(parcel: Parcel, base_offset: int) -> None:
@@ -318,7 +320,6 @@ class Mirror:
                 acknowledged,
             )
         )
-        return True
 
     def _pass_over(self, stream: ConsumerStream, chunk: Chunk, offset: int, problem: str) -> None:
         """Leave out the corrupt message at an offset, once all before it is acknowledged.
@@ -341,7 +342,7 @@ class Mirror:
         except BrokerError as error:
             self.log.stuck(source, offset, str(error))
             raise
-        if next_offset is not None and next_offset >= 0:
+        if next_offset >= 0:
             logger.warning("%s; going on at %d", problem, next_offset)
             self.log.left_out(source, f"{problem}; went on at {next_offset}")
 
@@ -354,8 +355,12 @@ class Mirror:
             if self._stopping.wait(_ACKNOWLEDGED_POLL_S):
                 return False
 
-    def _insist(self, source: TopicPartition, problem: str, action: Callable[[], T]) -> T | None:
-        """Do something, however long a cluster is away; None if it is time to stop."""
+    def _insist(self, source: TopicPartition, problem: str, action: Callable[[], T]) -> T:
+        """Do something, however long a cluster is away.
+
+        Raises:
+            BrokerError: it still is when there is no more time; or something else is wrong.
+        """
         has_told = False
         while True:
             try:
@@ -365,8 +370,8 @@ class Mirror:
                 if not has_told:
                     logger.warning("%s: %s: %s; trying on", source, problem, error)
                 has_told = True
-            if self._stopping.wait(_TRY_AGAIN_S):
-                return None
+                if not self._has_time_after(_TRY_AGAIN_S):
+                    raise
 
     def _put(self, parcel: Parcel) -> None:
         with self._lock:
@@ -399,6 +404,10 @@ class Mirror:
     def _wait_for_target(self, relay: Relay, seconds: float) -> bool:
         """Wait before the target is tried again; return whether it is worth while."""
         self.log.failed(relay.pending_sources, relay.last_error)
+        return self._has_time_after(seconds)
+
+    def _has_time_after(self, seconds: float) -> bool:
+        """Wait before another attempt, not for long at the end; False if there is to be none."""
         if not self._stopping.wait(seconds):
             return True
         if self._failure is not None or time.monotonic() >= self._give_up_s:

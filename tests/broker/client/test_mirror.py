@@ -221,6 +221,35 @@ def test_mirror_when_stopped_while_the_target_is_away_then_gives_up_and_says_why
     assert group.is_shut_down
 
 
+class AwayCluster(SourceCluster):
+    """A cluster whose registry is away."""
+
+    def __init__(self) -> None:
+        self.is_asked = threading.Event()
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        self.is_asked.set()
+        raise RegistryUnreachableError("it is away")
+
+
+def test_mirror_when_stopped_while_it_has_found_no_place_for_what_it_read_then_says_why() -> None:
+    group, target = Group(1), AwayCluster()
+    route = Route(SourceCluster(), target, connect, lambda topic: topic)
+    running = Running(
+        Mirror(
+            group, group.streams, route, lambda: Producer(target, connect, retries=0), drain_s=0.2
+        )
+    )
+    group.fill(0, build_set([b"1"]))
+    assert target.is_asked.wait(30)
+
+    running.stop()
+
+    assert isinstance(running.error, RegistryUnreachableError)
+    assert group.is_shut_down
+    assert group.owned[0].finished == 0
+
+
 class SilentCluster(SourceCluster):
     """A cluster whose registry answers nothing until the test is over."""
 
