@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import BrokerError
-from pylogctl.connections import connector, registry_session
+from pylogctl.connections import check_chroot, connector, registry_session
 from pylogctl.context import Environment
 from pylogctl.errors import CliError
 from pylogctl.units import format_size
@@ -187,8 +187,11 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
     else:
         try:
             addresses = _registered_brokers(env)
-        except (BrokerError, CliError) as error:
+        except BrokerError as error:
             yield Finding(Verdict.FAIL, "registry", str(error), "start one: pylogctl zk start")
+            return
+        except CliError as error:
+            yield Finding(Verdict.FAIL, "registry", str(error), "; ".join(error.hints))
             return
         yield Finding(Verdict.OK, "registry", f"{env.zookeeper}, {len(addresses)} brokers")
     for address in addresses:
@@ -202,6 +205,7 @@ def _registered_brokers(env: Environment) -> list[BrokerAddress]:
     from broker.zk.values import decode_broker
 
     with registry_session(env) as session:
+        check_chroot(session)
         try:
             names = session.children(BROKER_IDS)
         except RegistryNodeNotFoundError:

@@ -32,6 +32,17 @@ def test_command_when_the_chroot_does_not_exist_then_says_so(
     assert f"ZooKeeper at {servers} has no node '/{chroot}', so no cluster" in result.stderr
 
 
+def test_doctor_when_the_chroot_does_not_exist_then_fails_and_says_so(
+    zookeeper: str, invoke: Invoke
+) -> None:
+    result = invoke("doctor", "--zookeeper", zookeeper)
+
+    chroot = zookeeper.partition("/")[2]
+    assert result.status == ExitStatus.FAILED
+    assert f"has no node '/{chroot}', so no cluster" in result.text
+    assert "registry: a cluster's first broker makes it" in result.stderr
+
+
 def test_consume_when_it_is_to_wait_for_a_topic_then_a_chroot_may_come_into_being(
     zookeeper: str, invoke: Invoke
 ) -> None:
