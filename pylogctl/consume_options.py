@@ -247,7 +247,8 @@ def make_span(
     """Return from where to where to read.
 
     Raises:
-        UsageError: an offset is malformed, or both `--offset` and `--from-beginning` are given.
+        UsageError: an offset is malformed, in a file too, or both `--offset` and `--from-beginning`
+            are given.
     """
     if from_beginning and offsets:
         raise UsageError("--from-beginning is --offset start; only one of them is possible")
@@ -255,8 +256,11 @@ def make_span(
     spec = parse_offset_spec(texts, now_ms=env.clock.time_ms())
     from_file: Sequence[FileOffset] = ()
     if spec.file is not None:
-        with spec.file.open(encoding="utf-8") as lines:
-            from_file = parse_offset_file(lines)
+        try:
+            with spec.file.open(encoding="utf-8") as lines:
+                from_file = parse_offset_file(lines, str(spec.file))
+        except UnicodeDecodeError as error:
+            raise UsageError(f"'{spec.file}' is not UTF-8 text") from error
     return Span(spec, from_file, exit_at_end)
 
 

@@ -205,12 +205,13 @@ class FileOffset(NamedTuple):
     offset: int
 
 
-def parse_offset_file(lines: Iterable[str]) -> list[FileOffset]:
+def parse_offset_file(lines: Iterable[str], name: str) -> list[FileOffset]:
     """Return the offsets of a file.
 
     Args:
         lines: each `TOPIC PARTITION OFFSET`, or a JSON object with `topic`, `partition` (and
             `broker`) and `offset`; empty lines and those that start with `#` are skipped.
+        name: what the file is called in errors.
 
     Raises:
         UsageError: a line is malformed; the text names its number.
@@ -224,7 +225,7 @@ def parse_offset_file(lines: Iterable[str]) -> list[FileOffset]:
             offsets.append(_parse_json_line(text) if text[0] == "{" else _parse_words(text))
         except (ValueError, KeyError, TypeError, UsageError) as error:
             raise UsageError(
-                f"line {number} of the offset file is not understood: '{text[:80]}'",
+                f"line {number} of '{name}' is not an offset: '{text[:80]}'",
                 hints=["valid: TOPIC PARTITION OFFSET, or a JSON object with these names"],
             ) from error
     return offsets

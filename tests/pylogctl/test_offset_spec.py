@@ -121,7 +121,7 @@ def test_spec_given_start_and_end_apart_joins_them() -> None:
 
 def test_offset_file_given_both_forms_reads_them() -> None:
     lines = ["# comment", "t 2-0 33", '{"topic":"u","broker":1,"partition":3,"offset":7}', ""]
-    first, second = parse_offset_file(lines)
+    first, second = parse_offset_file(lines, "f")
     assert (first.topic, first.offset) == ("t", 33)
     assert first.pattern.matches(TopicPartition("t", 2, 0))
     assert (second.topic, second.offset) == ("u", 7)
@@ -129,5 +129,5 @@ def test_offset_file_given_both_forms_reads_them() -> None:
 
 
 def test_offset_file_given_a_bad_line_names_its_number() -> None:
-    with pytest.raises(UsageError, match="line 2 of the offset file"):
-        parse_offset_file(["t 0 1", "t 0"])
+    with pytest.raises(UsageError, match="line 2 of 'f' is not an offset: 't 0'"):
+        parse_offset_file(["t 0 1", "t 0"], "f")

@@ -146,6 +146,16 @@ def test_consume_when_the_topic_is_unknown_names_similar_ones(
     assert "orders" in result.stderr
 
 
+def test_consume_when_the_offset_file_is_no_text_then_says_so(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    file = tmp_path / "offsets"
+    file.write_bytes(b"\x94\xff")
+    result = invoke("consume", "t", "-b", "127.0.0.1:1", "-o", f"file:{file}")
+    assert result.status == 2
+    assert f"'{file}' is not UTF-8 text" in result.stderr
+
+
 def test_consume_when_neither_topic_nor_pattern_is_given_is_a_usage_error(
     invoke: Invoke,
 ) -> None:
