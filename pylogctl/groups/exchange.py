@@ -12,7 +12,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from pylogctl.partition_list import PartitionPattern, parse_partition
 _ZK07_LINE = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/([0-9]+-[0-9]+):(-?[0-9]+)")
 _OFFSET = re.compile(r"-?[0-9]+")
 _SHOWN_LENGTH = 80
+_SHOWN_NUMBERS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +118,23 @@ def _parse_lines(
     if broken:
         number, text = broken[0]
         shown = text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}..."
-        others = ", ".join(str(number) for number, _ in broken[1:])
-        more = [f"neither are these: {others}"] if others else []
         raise UsageError(
             f"{place.format(number)} is not an offset: '{shown}'",
-            hints=[*more, "valid: /consumers/G/offsets/T/0-0:123, T 0-0 123, JSON lines, CSV"],
+            hints=[
+                *_others([number for number, _ in broken[1:]]),
+                "valid: /consumers/G/offsets/T/0-0:123, T 0-0 123, JSON lines, CSV",
+            ],
         )
     return entries
+
+
+def _others(numbers: Sequence[int]) -> list[str]:
+    """Return a line that names what else is broken; none if nothing is."""
+    if not numbers:
+        return []
+    more = len(numbers) - _SHOWN_NUMBERS
+    text = ", ".join(map(str, numbers[:_SHOWN_NUMBERS])) + (f" and {more} more" if more > 0 else "")
+    return [f"neither are these: {text}"]
 
 
 def _parse_line(text: str, number: int) -> Entry:

@@ -97,6 +97,13 @@ def test_a_broken_line_is_named_by_its_number(line: str) -> None:
     assert caught.value.hints[0] == "neither are these: 4"
 
 
+def test_broken_lines_when_the_file_is_another_one_then_only_the_first_are_named() -> None:
+    with pytest.raises(UsageError, match=r"line 1 of 'f' is not an offset: ") as caught:
+        parse_entries("nonsense\n" * 2000, "f")
+    assert caught.value.hints[0].startswith("neither are these: 2, 3, 4, ")
+    assert caught.value.hints[0].endswith(", 20, 21 and 1979 more")
+
+
 def test_a_broken_row_of_csv_is_named_by_its_number() -> None:
     with pytest.raises(UsageError, match="line 3 of 'f'"):
         parse_entries("topic,partition,offset\nt,0-0,1\nt,0-1\n", "f")
