@@ -85,8 +85,6 @@ def source_options(
         raise UsageError("name topics, or give --include", hints=["try: pylogctl topic list"])
     options: dict[str, str] = {}
     if paths:
-        if env.settings.brokers or env.settings.zookeeper:
-            raise UsageError("--path reads files; it cannot be used with --broker or --zookeeper")
         options["paths"] = json.dumps([str(path) for path in paths])
     else:
         options |= cluster_options(env)
@@ -99,6 +97,26 @@ def source_options(
     if allow_data_loss:
         options["failOnDataLoss"] = "false"
     return options
+
+
+def check_cluster(env: Environment, *, has_paths: bool, to_topic: bool = False) -> None:
+    """Check that no cluster is named where only segment files are used.
+
+    Args:
+        env: says where brokers or registry are; variables that do are not heeded.
+        has_paths: whether segment files are read.
+        to_topic: whether results go to a topic, which needs a cluster.
+
+    Raises:
+        UsageError: one is named.
+    """
+    named = {
+        "PYLOGCTL_BROKER": ",".join(env.settings.brokers),
+        "PYLOGCTL_ZOOKEEPER": env.settings.zookeeper,
+    }
+    by_option = [text for name, text in named.items() if text and text != env.environ.get(name)]
+    if has_paths and by_option and not to_topic:
+        raise UsageError("--path reads files; it cannot be used with --broker or --zookeeper")
 
 
 def cluster_options(env: Environment) -> dict[str, str]:

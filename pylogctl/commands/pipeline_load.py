@@ -20,6 +20,7 @@ from pylogctl.pipeline_input import (
     Topics,
     Until,
     bound_options,
+    check_cluster,
     source_options,
 )
 from pylogctl.progress import progress
@@ -175,6 +176,7 @@ def load(
     """
     if avro_reader is not None and (avro_schemas is None or file_format != "parquet"):
         raise UsageError("--avro-reader needs --avro-schemas and --format parquet")
+    check_cluster(env, has_paths=bool(paths))
     check_spark(env)
     from broker.spark.dates import DateRule
     from broker.spark.load import LoadRequest  # late: it takes PyArrow

@@ -10,7 +10,7 @@ from pylogctl.context import Environment
 from pylogctl.errors import UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import CONNECTION, OUTPUT, accepts
-from pylogctl.pipeline_input import DataLoss, Paths, Until
+from pylogctl.pipeline_input import DataLoss, Paths, Until, check_cluster
 from pylogctl.spark_options import DEFAULT_SPARK, SPARK, SparkChoice
 from pylogctl.target_options import NO_TARGET, TARGET, TargetChoice
 
@@ -110,6 +110,7 @@ def sql(
         raise UsageError("--json finds the schema itself; give it or --schema, not both")
     target.check()
     target.check_new()
+    check_cluster(env, has_paths=bool(paths), to_topic=target.to_topic is not None)
     check_spark(env)
     from broker.spark.queries import query as run_query
     from pylogctl.pipeline_reading import plan_reading

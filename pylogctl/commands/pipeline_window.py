@@ -11,7 +11,7 @@ from pylogctl.context import Environment
 from pylogctl.errors import UsageError
 from pylogctl.event_options import EVENTS, NO_EVENTS, EventChoice
 from pylogctl.options import CONNECTION, OUTPUT, accepts
-from pylogctl.pipeline_input import DataLoss, Paths, Topics, Until
+from pylogctl.pipeline_input import DataLoss, Paths, Topics, Until, check_cluster
 from pylogctl.spark_options import DEFAULT_SPARK, SPARK, SparkChoice
 from pylogctl.target_options import (
     NO_STREAM,
@@ -202,6 +202,7 @@ def check_run(
     """
     stream.check(is_bounded=is_bounded)
     target.check()
+    check_cluster(env, has_paths=has_paths, to_topic=target.to_topic is not None)
     if not stream.stream:
         target.check_new()
         return

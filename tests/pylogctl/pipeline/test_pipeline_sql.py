@@ -109,6 +109,38 @@ def test_sql_when_to_a_topic_then_rows_are_its_messages(
 
 
 @pytest.mark.spark
+def test_sql_when_on_segment_files_and_to_a_topic_then_rows_are_its_messages(
+    spark: SparkSession, running_broker: Broker, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    where = f"127.0.0.1:{running_broker.port}"
+    data = write_segments(ORDERS)
+    query = "SELECT value FROM events WHERE text LIKE '%ada%'"
+
+    made = invoke(
+        "pipeline", "sql", query, "--path", str(data), "--to-topic", "result", "--broker", where
+    )
+
+    assert made.status == 0
+    assert sorted(values(read(brokers=where, subscribe="result"))) == [ORDERS[0], ORDERS[2]]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("variable", ["PYLOGCTL_BROKER", "PYLOGCTL_ZOOKEEPER"])
+def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_heeded(
+    spark: SparkSession,
+    write_segments: WriteSegments,
+    invoke: Invoke,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+) -> None:
+    monkeypatch.setenv(variable, "127.0.0.1:1")
+    command = ("pipeline", "sql", "SELECT 1 AS n", "--path", str(write_segments([b"x"])))
+
+    assert invoke(*command).status == 0
+    assert invoke(*command, "--broker", "127.0.0.1:2").status == 2
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize(
     ("query", "more", "status", "message"),
     [
