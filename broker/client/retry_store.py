@@ -24,6 +24,7 @@ from broker.topic import TopicPartition
 DATABASE_NAME = "retry.db"
 LOCK_NAME = ".lock"
 _BUSY_TIMEOUT_S = 10.0
+_DAMAGE = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 _ERROR_LENGTH_MAX = 1000
 _TABLES = """
 CREATE TABLE IF NOT EXISTS retry_entries (
@@ -277,7 +278,7 @@ def read_entries(directory: Path) -> Iterator[RetryEntry]:
     """
     path = directory / DATABASE_NAME
     if not path.is_file():
-        raise FileNotFoundError(errno.ENOENT, "no retry store", str(directory))
+        raise FileNotFoundError(errno.ENOENT, "no retry store", str(path))
     with _translated(directory), closing(_connect(path, "rw")) as database:
         for row in database.execute(_SELECT + "ORDER BY id"):
             yield _entry(row)
@@ -338,4 +339,10 @@ def _translated(directory: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
+        # errors of the module itself have no code; the low byte is that without an extension
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
+            raise RetryStoreError(
+                f"retry store {directory} is damaged: {error}; once {DATABASE_NAME} is moved away "
+                "it starts empty, and what was in it is to be read from its topics again"
+            ) from error
         raise RetryStoreError(f"retry store {directory}: {error}") from error

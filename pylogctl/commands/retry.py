@@ -176,8 +176,9 @@ def _open_store(directory: Path) -> RetryStore:
 
     from broker.client.retry_store import DATABASE_NAME, RetryStore
 
-    if not (directory / DATABASE_NAME).is_file():
-        raise FileNotFoundError(errno.ENOENT, "no retry store", str(directory))
+    path = directory / DATABASE_NAME
+    if not path.is_file():
+        raise FileNotFoundError(errno.ENOENT, "no retry store", str(path))
     return RetryStore(directory)
 
 

@@ -122,7 +122,9 @@ def test_entries_when_there_is_no_store_then_makes_none(tmp_path: Path) -> None:
 def test_store_when_the_file_is_no_database_then_says_so_and_lets_go(tmp_path: Path) -> None:
     (tmp_path / DATABASE_NAME).write_bytes(b"not a database" * 100)
     for _ in range(2):
-        with pytest.raises(RetryStoreError, match="not a database"):
+        with pytest.raises(
+            RetryStoreError, match=r"damaged: .*not a database; once retry\.db is moved"
+        ):
             RetryStore(tmp_path)
 
 

@@ -93,6 +93,16 @@ def test_retry_when_there_is_no_store_says_so_and_makes_none(
     assert not (tmp_path / "typo").exists()
 
 
+@pytest.mark.parametrize("command", ["list", "drain"])
+def test_retry_when_a_directory_has_no_store_then_names_the_file_that_is_missing(
+    tmp_path: Path, invoke: Invoke, command: str
+) -> None:
+    result = invoke("retry", command, str(tmp_path))
+    assert result.status == 3
+    assert f"'{tmp_path / 'retry.db'}': no such file" in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [
