@@ -179,13 +179,14 @@ def carry_out(
     """
     from pylogctl.groups.access import counted
     from pylogctl.groups.changes import check_inactive
-    from pylogctl.groups.documents import RESET, change_record
+    from pylogctl.groups.documents import RESET, RESET_OF_GROUPS, change_record
 
     groups = list(dict.fromkeys(one.group for one in changes))
+    document = RESET if len(groups) < 2 else RESET_OF_GROUPS
     records = [change_record(one) for one in changes]
     executes = execute and not env.settings.dry_run
     if not executes:
-        render(env, RESET, records)
+        render(env, document, records)
     if not force:
         for group in groups:
             check_inactive(session, group, advice="stop them or use --wait-inactive")
@@ -201,7 +202,7 @@ def carry_out(
         _write(env, session, needed, force=force)
     else:
         env.note("nothing to change")
-    render(env, RESET, records)
+    render(env, document, records)
     _check_possible(changes)
 
 

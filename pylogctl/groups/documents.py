@@ -125,6 +125,7 @@ RESET = Document(
     ),
     empty="no partitions",
 )
+RESET_OF_GROUPS = RESET._replace(columns=(_GROUP, *RESET.columns[1:]))
 EXPORT = Document(
     "group.export/1",
     (

@@ -108,6 +108,19 @@ def test_import_shows_the_plan_and_changes_nothing(
     assert stored(session, "g") == {"0-0": "33"}
 
 
+def test_import_of_several_groups_when_planned_then_says_which_group_each_row_is_of(
+    session: Session, command: Invoke, tmp_path: Path
+) -> None:
+    store(session, "a", {"0-0": 0})
+    lines = [f"/consumers/{group}/offsets/{TOPIC}/0-0:{n}" for group, n in (("a", 11), ("b", 22))]
+
+    result = command("import", "--file", write(tmp_path / "f", *lines))
+
+    heading, *found = [line.split()[:5] for line in result.text.splitlines()]
+    assert heading == ["GROUP", "TOPIC", "PARTITION", "CURRENT", "NEW"]
+    assert sorted(found) == [["a", TOPIC, "0-0", "0", "11"], ["b", TOPIC, "0-0", "-", "22"]]
+
+
 def test_import_when_executed_makes_groups_that_do_not_exist(
     session: Session, command: Invoke
 ) -> None:
