@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,8 +13,9 @@ import pytest
 
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.output import LoadOutput
-from tests.broker.spark.conftest import REPOSITORY, WriteSegments
+from tests.broker.spark.conftest import WriteSegments
 from tests.conftest import wait_until
+from tests.pylogctl.pipeline.conftest import StartPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,32 +45,10 @@ def data(write_segments: WriteSegments) -> Path:
 
 
 @pytest.fixture
-def start_load(data: Path, tmp_path: Path, temporary: Path) -> Iterator[Start]:
-    """Start a load in a session of processes of its own."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start() -> subprocess.Popen[bytes]:
-        words = [
-            "pipeline", "load", "--path", str(data), "--to", str(tmp_path / "lake"),
-            "--master", "local[2,4]", "--quiet", "--spark-conf",
-            "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
-        ]  # fmt: skip
-        job = subprocess.Popen(
-            [sys.executable, "-m", "pylogctl", *words],
-            cwd=REPOSITORY,
-            env=os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(temporary)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        started.append(job)
-        return job
-
-    yield start
-    for job in started:
-        if job.poll() is None:
-            os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
+def start_load(start_pipeline: StartPipeline, data: Path, tmp_path: Path, temporary: Path) -> Start:
+    """Start a load."""
+    words = ("load", "--path", str(data), "--to", str(tmp_path / "lake"))
+    return partial(start_pipeline, *words, temporary=temporary)
 
 
 def processes_of(session: int) -> list[str]:

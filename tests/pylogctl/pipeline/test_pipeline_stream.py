@@ -6,16 +6,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from broker.server.lifecycle import Broker
-from tests.broker.spark.conftest import REPOSITORY, publish
+from tests.broker.spark.conftest import publish
 from tests.conftest import wait_until
+from tests.pylogctl.pipeline.conftest import StartPipeline
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,34 +36,14 @@ def minute(number: int) -> list[bytes]:
 
 
 @pytest.fixture
-def start_count(running_broker: Broker, tmp_path: Path) -> Iterator[Start]:
-    """Start a streaming count in a process group of its own."""
-    started: list[subprocess.Popen[bytes]] = []
-
-    def start() -> subprocess.Popen[bytes]:
-        words = [
-            "pipeline", "window", "events", "--broker", f"127.0.0.1:{running_broker.port}",
-            "--size", "1m", "--key-field", "user", "--time-field", "ts", "--stream", "--watermark",
-            "1m", "--checkpoint", str(tmp_path / "checkpoint"), "--into",
-            str(tmp_path / "counts.parquet"), "--master", "local[2,4]", "--spark-conf",
-            "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1", "--quiet",
-        ]  # fmt: skip
-        job = subprocess.Popen(
-            [sys.executable, "-m", "pylogctl", *words],
-            cwd=REPOSITORY,
-            env=os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,
-        )
-        started.append(job)
-        return job
-
-    yield start
-    for job in started:
-        if job.poll() is None:
-            os.killpg(job.pid, signal.SIGKILL)
-        job.communicate()
+def start_count(start_pipeline: StartPipeline, running_broker: Broker, tmp_path: Path) -> Start:
+    """Start a streaming count."""
+    words = [
+        "window", "events", "--broker", f"127.0.0.1:{running_broker.port}", "--size", "1m",
+        "--key-field", "user", "--time-field", "ts", "--stream", "--watermark", "1m",
+        "--checkpoint", str(tmp_path / "checkpoint"), "--into", str(tmp_path / "counts.parquet"),
+    ]  # fmt: skip
+    return partial(start_pipeline, *words, temporary=tmp_path)
 
 
 @pytest.mark.spark
