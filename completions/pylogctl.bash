@@ -201,16 +201,16 @@ __pylogctl_tables() {
         valued='--to --format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json --schema --allow-data-loss --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='-t --topic --path --from --until --schema --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic --path --from --until --schema --corrupt --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--size --slide --session --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --checkpoint --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--size --slide --session --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--size --slide --session --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --checkpoint --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --corrupt --checkpoint --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
         options='--load --include --time-field --reference --grace --fail-above --all --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -593,6 +593,7 @@ __pylogctl_values() {
     'pylogctl pipeline sql --path') words='@zk-path' ;;
     'pylogctl pipeline sql --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline sql --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline sql --corrupt') words='fail skip' ;;
     'pylogctl pipeline sql --into') words='@file' ;;
     'pylogctl pipeline sql --to-topic') words='@topic' ;;
     'pylogctl pipeline sql --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
@@ -609,6 +610,7 @@ __pylogctl_values() {
     'pylogctl pipeline window --path') words='@zk-path' ;;
     'pylogctl pipeline window --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline window --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline window --corrupt') words='fail skip' ;;
     'pylogctl pipeline window --checkpoint') words='@dir' ;;
     'pylogctl pipeline window --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline window --into') words='@file' ;;
@@ -629,6 +631,7 @@ __pylogctl_values() {
     'pylogctl pipeline join --path') words='@zk-path' ;;
     'pylogctl pipeline join --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline join --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline join --corrupt') words='fail skip' ;;
     'pylogctl pipeline join --checkpoint') words='@dir' ;;
     'pylogctl pipeline join --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline join --into') words='@file' ;;

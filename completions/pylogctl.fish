@@ -1141,6 +1141,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l until -d 'Where
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json -d 'Payloads are JSON objects: have their fields as columns, as they are in the first 10000 messages'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l schema -d 'Payloads are JSON objects with these fields, such as '\''id BIGINT, user STRING'\''' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l corrupt -d 'What to do about messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
@@ -1176,6 +1177,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l path -d 'Rea
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l corrupt -d 'What to do about messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l stream -d 'Run on as messages come, until stopped'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Where a stream keeps what is done; started again it goes on there' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s e -l exit-at-end -d 'Stop when everything that is there at the start is done'
@@ -1219,6 +1221,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l path -d 'Read 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l corrupt -d 'What to do about messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l stream -d 'Run on as messages come, until stopped'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Where a stream keeps what is done; started again it goes on there' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s e -l exit-at-end -d 'Stop when everything that is there at the start is done'

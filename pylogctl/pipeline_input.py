@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -54,6 +54,15 @@ DataLoss = Annotated[
     typer.Option(
         "--allow-data-loss",
         help="Go on if messages to be read are gone, and say what is missing.",
+        rich_help_panel="Safety",
+    ),
+]
+
+Corrupt = Annotated[
+    Literal["fail", "skip"],
+    typer.Option(
+        "--corrupt",
+        help="What to do about messages that are damaged or cannot be decoded.",
         rich_help_panel="Safety",
     ),
 ]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from broker.errors import InvalidMessageError
 from broker.spark.frames import frozen, plan_messages
+from broker.spark.options import Crc
 from broker.spark.plans import ReadPlan
+from broker.spark.report import read_omissions
 from pylogctl.context import Environment
+from pylogctl.errors import CliError
+from pylogctl.exit_status import ExitStatus
 from pylogctl.pipeline_input import bound_options, source_options
 
 
@@ -46,6 +53,7 @@ def plan_reading(
     start: str | None = None,
     until: str | None = None,
     allow_data_loss: bool = False,
+    skips_corrupt: bool = False,
 ) -> Reading:
     """Return what is to be read; what is lost of it is told.
 
@@ -56,14 +64,50 @@ def plan_reading(
         start: where to start, in the offset grammar; None for the start.
         until: where to end, likewise; None for the end.
         allow_data_loss: whether messages that are gone are no error.
+        skips_corrupt: whether damaged ones are left out.
 
     Raises:
         UsageError: an option is malformed, or not possible here.
         BrokerError: a topic does not exist, messages are gone, or a broker does not answer.
     """
     named = source_options(env, topics, (), paths, allow_data_loss=allow_data_loss)
+    if skips_corrupt:
+        named["crc"] = Crc.SKIP.value
     options = bound_options(env, named, start, until)
     plan = plan_messages(options)
     for omission in plan.omissions:
         env.warn(omission.message)
     return Reading(options, plan)
+
+
+@contextmanager
+def reporting(env: Environment, readings: Sequence[Reading]) -> Iterator[list[Reading]]:
+    """Give readings whose tasks report what they leave out, which is told at the end of the block.
+
+    Args:
+        env: told.
+        readings: planned ones.
+
+    Raises:
+        CliError: a message is damaged, and is not to be left out.
+    """
+    with tempfile.TemporaryDirectory(prefix="pylogctl-omitted-") as directory:
+        report = {"reportPath": directory}
+        try:
+            yield [one._replace(options=one.options | report) for one in readings]
+        except InvalidMessageError as error:
+            raise corrupt_error(error) from error
+        for omission in read_omissions(Path(directory)):
+            size_bytes = omission.end - omission.start
+            what = f"{omission.cause.value}, {size_bytes} bytes from {omission.start}"
+            env.warn(f"{omission.message} ({what})")
+
+
+def corrupt_error(error: InvalidMessageError) -> CliError:
+    """Return the error of a damaged message as users of `--corrupt` are to see it."""
+    return CliError(
+        ExitStatus.CORRUPT,
+        str(error).partition("; crc=")[0],
+        hints=["--corrupt skip leaves it out"],
+        code="INVALID_MESSAGE",
+    )

@@ -62,6 +62,26 @@ class Omission:
         }
         return json.dumps(fields)
 
+    @classmethod
+    def from_json(cls, line: str) -> Omission:
+        """Return the event that `to_json` wrote."""
+        fields = json.loads(line)
+        home, index = fields["partition"].rsplit("-", 1)
+        partition = TopicPartition(fields["topic"], int(home), int(index))
+        return cls(
+            Cause(fields["cause"]), partition, fields["start"], fields["end"], fields["text"]
+        )
+
+
+def read_omissions(directory: Path) -> list[Omission]:
+    """Return what tasks have reported in a directory, in the order of partitions and offsets."""
+    found: dict[tuple[TopicPartition, int], Omission] = {}
+    for path in directory.glob("*.json"):
+        for line in path.read_text().splitlines():
+            one = Omission.from_json(line)
+            found[one.partition, one.start] = one  # of each job that read it
+    return [found[place] for place in sorted(found)]
+
 
 class Report:
     """Omissions of one task, or of one planning.

@@ -14,7 +14,7 @@ from pylogctl.context import Environment
 from pylogctl.errors import UsageError
 from pylogctl.event_options import EVENTS, NO_EVENTS, EventChoice
 from pylogctl.options import CONNECTION, OUTPUT, accepts
-from pylogctl.pipeline_input import DataLoss, Paths, Until
+from pylogctl.pipeline_input import Corrupt, DataLoss, Paths, Until
 from pylogctl.spark_options import DEFAULT_SPARK, SPARK, SparkChoice
 from pylogctl.target_options import (
     NO_STREAM,
@@ -145,6 +145,7 @@ def join(
     start: From = None,
     until: Until = None,
     allow_data_loss: DataLoss = False,
+    corrupt: Corrupt = "fail",
     stream: Annotated[StreamChoice, STREAM] = NO_STREAM,
     target: Annotated[TargetChoice, TARGET] = NO_TARGET,
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
@@ -169,7 +170,7 @@ def join(
         has_end=until is not None,
         is_bounded=other is not None,
     )
-    from pylogctl.pipeline_reading import plan_reading
+    from pylogctl.pipeline_reading import plan_reading, reporting
     from pylogctl.spark_run import check_spark
 
     check_spark(env)
@@ -190,12 +191,19 @@ def join(
     )
     readings = [
         plan_reading(
-            env, [name], paths or [], start=start, until=until, allow_data_loss=allow_data_loss
+            env,
+            [name],
+            paths or [],
+            start=start,
+            until=until,
+            allow_data_loss=allow_data_loss,
+            skips_corrupt=corrupt == "skip",
         )
         for name in (topic, other)
         if name is not None
     ]
-    _run(env, made, readings, stream, target, spark)
+    with reporting(env, readings) as reported:
+        _run(env, made, reported, stream, target, spark)
 
 
 def _check(

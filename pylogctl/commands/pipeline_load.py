@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from pylogctl.context import Environment
-from pylogctl.errors import CliError, UsageError
+from pylogctl.errors import UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, accepts
 from pylogctl.pipeline_documents import LOAD, PLAN, load_line, load_plan_records, load_records
 from pylogctl.pipeline_input import (
+    Corrupt,
     DataLoss,
     Include,
     Paths,
@@ -115,14 +116,6 @@ DateFormat = Annotated[
         help="How that is written, such as '%d/%b/%Y:%H:%M:%S %z'; without a year it is that of "
         "the load. Default: ISO 8601, or a number since 1970.",
         rich_help_panel="Input",
-    ),
-]
-Corrupt = Annotated[
-    Literal["fail", "skip"],
-    typer.Option(
-        "--corrupt",
-        help="What to do about messages that are damaged or cannot be decoded.",
-        rich_help_panel="Safety",
     ),
 ]
 
@@ -231,18 +224,14 @@ def _load(env: Environment, request: LoadRequest, spark: SparkChoice) -> None:
 
 def _run(env: Environment, prepared: PreparedLoad, spark: SparkChoice) -> Manifest:
     from broker.errors import InvalidMessageError
+    from pylogctl.pipeline_reading import corrupt_error
 
     total = prepared.plan.size_bytes
     try:
         with open_spark(env, spark) as session, progress(env, "load", total) as meter:
             return prepared.run(session, in_parts(meter, total))
     except InvalidMessageError as error:
-        raise CliError(
-            ExitStatus.CORRUPT,
-            str(error).partition("; crc=")[0],
-            hints=["--corrupt skip leaves it out"],
-            code="INVALID_MESSAGE",
-        ) from error
+        raise corrupt_error(error) from error
 
 
 def _tell_of_plan(env: Environment, plan: LoadPlan) -> None:

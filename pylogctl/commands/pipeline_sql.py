@@ -10,7 +10,7 @@ from pylogctl.context import Environment
 from pylogctl.errors import UsageError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.options import CONNECTION, OUTPUT, accepts
-from pylogctl.pipeline_input import DataLoss, Paths, Until, check_cluster
+from pylogctl.pipeline_input import Corrupt, DataLoss, Paths, Until, check_cluster
 from pylogctl.spark_options import DEFAULT_SPARK, SPARK, SparkChoice
 from pylogctl.target_options import NO_TARGET, TARGET, TargetChoice
 
@@ -94,6 +94,7 @@ def sql(
     json: Json = False,
     schema: Schema = None,
     allow_data_loss: DataLoss = False,
+    corrupt: Corrupt = "fail",
     target: Annotated[TargetChoice, TARGET] = NO_TARGET,
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
 ) -> None:
@@ -113,14 +114,23 @@ def sql(
     check_cluster(env, has_paths=bool(paths), to_topic=target.to_topic is not None)
     check_spark(env)
     from broker.spark.queries import query as run_query
-    from pylogctl.pipeline_reading import plan_reading
+    from pylogctl.pipeline_reading import plan_reading, reporting
     from pylogctl.pipeline_results import write_result
     from pylogctl.spark_run import open_spark
 
-    reading = plan_reading(
-        env, topic or [], paths or [], start=start, until=until, allow_data_loss=allow_data_loss
+    planned = plan_reading(
+        env,
+        topic or [],
+        paths or [],
+        start=start,
+        until=until,
+        allow_data_loss=allow_data_loss,
+        skips_corrupt=corrupt == "skip",
     )
-    with open_spark(env, spark.with_conf(UTC_CONF)) as session:
+    with (
+        reporting(env, [planned]) as (reading,),
+        open_spark(env, spark.with_conf(UTC_CONF)) as session,
+    ):
         _make_views(env, session, reading, json=json, schema=schema)
         write_result(env, run_query(session, query), target, "pipeline.sql/1")
 

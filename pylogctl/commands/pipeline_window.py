@@ -11,7 +11,7 @@ from pylogctl.context import Environment
 from pylogctl.errors import UsageError
 from pylogctl.event_options import EVENTS, NO_EVENTS, EventChoice
 from pylogctl.options import CONNECTION, OUTPUT, accepts
-from pylogctl.pipeline_input import DataLoss, Paths, Topics, Until, check_cluster
+from pylogctl.pipeline_input import Corrupt, DataLoss, Paths, Topics, Until, check_cluster
 from pylogctl.spark_options import DEFAULT_SPARK, SPARK, SparkChoice
 from pylogctl.target_options import (
     NO_STREAM,
@@ -105,6 +105,7 @@ def window(
     start: From = None,
     until: Until = None,
     allow_data_loss: DataLoss = False,
+    corrupt: Corrupt = "fail",
     stream: Annotated[StreamChoice, STREAM] = NO_STREAM,
     target: Annotated[TargetChoice, TARGET] = NO_TARGET,
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
@@ -118,17 +119,36 @@ def window(
     windows = Windows(size, slide, session)
     check_events(events)
     check_run(env, stream, target, has_paths=bool(paths), has_end=until is not None)
-    from pylogctl.pipeline_reading import plan_reading
+    from pylogctl.pipeline_reading import plan_reading, reporting
     from pylogctl.spark_run import check_spark
 
     check_spark(env)
     fields = events.fields()
-    reading = plan_reading(
-        env, topics or [], paths or [], start=start, until=until, allow_data_loss=allow_data_loss
+    planned = plan_reading(
+        env,
+        topics or [],
+        paths or [],
+        start=start,
+        until=until,
+        allow_data_loss=allow_data_loss,
+        skips_corrupt=corrupt == "skip",
     )
-    if not stream.stream:
-        _count_batch(env, reading.of_batch(), fields, windows, target, spark)
-        return
+    with reporting(env, [planned]) as (reading,):
+        if stream.stream:
+            _count_stream(env, reading.of_stream(), fields, windows, stream, target, spark)
+        else:
+            _count_batch(env, reading.of_batch(), fields, windows, target, spark)
+
+
+def _count_stream(
+    env: Environment,
+    options: dict[str, str],
+    fields: EventFields,
+    windows: Windows,
+    stream: StreamChoice,
+    target: TargetChoice,
+    spark: SparkChoice,
+) -> None:
     from broker.spark.extraction import events as events_of
     from broker.spark.frames import stream_messages
     from pylogctl.pipeline_stream import run_stream
@@ -136,7 +156,7 @@ def window(
 
     watermark_ms = parse_duration_ms(stream.watermark or "")
     with open_spark(env, spark) as opened:
-        messages = stream_messages(opened, reading.of_stream(), columns=["value"])
+        messages = stream_messages(opened, options, columns=["value"])
         counts = windows.counts(events_of(messages, fields), watermark_ms)
         run_stream(env, counts, target, stream, NAME)
 

@@ -13,6 +13,7 @@ from pyspark.sql import Row
 from pyspark.sql.types import StructType
 
 from broker.server.lifecycle import Broker
+from pylogctl.exit_status import ExitStatus
 from pylogctl.table_records import records_of
 from tests.broker.spark.conftest import WriteSegments, publish
 from tests.broker.spark.rows import read, values
@@ -212,3 +213,25 @@ def test_records_when_of_any_type_then_are_values_of_json(spark: SparkSession) -
         "i": {"k": {"x": "AA=="}}, "j": "0.1", "k": True,
     }  # fmt: skip
     assert (as_text["h"], as_text["i"]) == ("[1,null]", '{"k":{"x":"AA=="}}')
+
+
+@pytest.mark.spark
+def test_damage_when_queried_then_is_a_line_or_is_left_out_and_told(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments([b"aaaa", b"bbbb", b"cccc"])
+    (path,) = data.glob("*/*.pylog")
+    path.write_bytes(path.read_bytes().replace(b"bbbb", b"bbbx"))
+    command = ("pipeline", "sql", "SELECT text FROM events", "--path", str(data))
+
+    failed = invoke(*command)
+    skipped = invoke(*command, "--corrupt", "skip", "--output", "jsonl")
+
+    assert failed.status == ExitStatus.CORRUPT
+    assert failed.stderr.splitlines() == [
+        "error: events[0-0]: the message at 14 is invalid: its payload does not match its CRC",
+        "  --corrupt skip leaves it out",
+    ]
+    assert (skipped.status, skipped.text) == (0, '{"text":"aaaa"}\n{"text":"cccc"}\n')
+    assert "events[0-0]" in skipped.stderr
+    assert skipped.stderr.count("corrupt, 14 bytes from 14") == 1
