@@ -18,6 +18,7 @@ from pylogctl.context import Environment
 from pylogctl.errors import CliError
 from pylogctl.exit_status import ExitStatus
 from pylogctl.pipeline_input import bound_options, source_options
+from pylogctl.spark_options import SparkChoice
 
 
 class Reading(NamedTuple):
@@ -30,6 +31,12 @@ class Reading(NamedTuple):
     def topics(self) -> list[str]:
         """Return the topics there are, by name."""
         return sorted({one.partition.topic for one in self.plan.ranges})
+
+    @property
+    def leaves_out(self) -> bool:
+        """Return whether messages may be left out."""
+        skips = self.options.get("crc") == Crc.SKIP.value
+        return skips or self.options.get("failOnDataLoss") == "false"
 
     def of_batch(self, topic: str | None = None) -> dict[str, str]:
         """Return options that read exactly what was planned.
@@ -81,26 +88,32 @@ def plan_reading(
 
 
 @contextmanager
-def reporting(env: Environment, readings: Sequence[Reading]) -> Iterator[list[Reading]]:
+def reporting(
+    env: Environment, readings: Sequence[Reading], spark: SparkChoice
+) -> Iterator[list[Reading]]:
     """Give readings whose tasks report what they leave out, which is told at the end of the block.
 
     Args:
         env: told.
         readings: planned ones.
+        spark: where tasks run; what those of a cluster report stays in their logs.
 
     Raises:
         CliError: a message is damaged, and is not to be left out.
     """
     with tempfile.TemporaryDirectory(prefix="pylogctl-omitted-") as directory:
-        report = {"reportPath": directory}
+        report = {"reportPath": directory} if spark.is_local else {}
+        if not spark.is_local and any(one.leaves_out for one in readings):
+            env.warn("what is left out is told in the logs of Spark's executors only")
         try:
             yield [one._replace(options=one.options | report) for one in readings]
         except InvalidMessageError as error:
             raise corrupt_error(error) from error
-        for omission in read_omissions(Path(directory)):
-            size_bytes = omission.end - omission.start
-            what = f"{omission.cause.value}, {size_bytes} bytes from {omission.start}"
-            env.warn(f"{omission.message} ({what})")
+        finally:  # a stream ends by a signal
+            for omission in read_omissions(Path(directory)):
+                size_bytes = omission.end - omission.start
+                what = f"{omission.cause.value}, {size_bytes} bytes from {omission.start}"
+                env.warn(f"{omission.message} ({what})")
 
 
 def corrupt_error(error: InvalidMessageError) -> CliError:

@@ -17,6 +17,11 @@ class SparkChoice:
     spark_conf: list[str] | None = None
     log_file: Path | None = None
 
+    @property
+    def is_local(self) -> bool:
+        """Return whether all runs on this machine."""
+        return self.master is None or self.master.startswith("local")
+
     def with_conf(self, *texts: str) -> SparkChoice:
         """Return the same with settings of a command's own, which those of the user go before."""
         return replace(self, spark_conf=[*texts, *(self.spark_conf or ())])

@@ -202,7 +202,7 @@ def join(
         for name in (topic, other)
         if name is not None
     ]
-    with reporting(env, readings) as reported:
+    with reporting(env, readings, spark) as reported:
         _run(env, made, reported, stream, target, spark)
 
 

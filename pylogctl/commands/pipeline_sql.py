@@ -128,7 +128,7 @@ def sql(
         skips_corrupt=corrupt == "skip",
     )
     with (
-        reporting(env, [planned]) as (reading,),
+        reporting(env, [planned], spark) as (reading,),
         open_spark(env, spark.with_conf(UTC_CONF)) as session,
     ):
         _make_views(env, session, reading, json=json, schema=schema)

@@ -133,7 +133,7 @@ def window(
         allow_data_loss=allow_data_loss,
         skips_corrupt=corrupt == "skip",
     )
-    with reporting(env, [planned]) as (reading,):
+    with reporting(env, [planned], spark) as (reading,):
         if stream.stream:
             _count_stream(env, reading.of_stream(), fields, windows, stream, target, spark)
         else:
