@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
+
 from broker.spark.failures import cause_of
 from broker.spark.source import FORMAT
 from pylogctl.context import Environment
@@ -74,12 +76,16 @@ def run_stream(
     with graceful_stop() as stop:
         query = writer.start()
         try:
-            while query.isActive and not stop.is_set:
-                stop.wait(_POLL_S)
-            if not stop.is_set:
-                _raise_failure(query, printer)
-        finally:
-            query.stop()
+            try:
+                while query.isActive and not stop.is_set:
+                    stop.wait(_POLL_S)
+                if not stop.is_set:
+                    _raise_failure(query, printer)
+            finally:
+                query.stop()
+        except (Py4JError, ConnectionError):
+            if not stop.is_set:  # else the signal may have ended the JVM, too
+                raise
 
 
 def _writer(

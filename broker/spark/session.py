@@ -170,7 +170,7 @@ def _stop(spark: SparkSession) -> None:
     from py4j.protocol import Py4JError
 
     # the signal that ends this process may have ended the JVM, too
-    with suppress(Py4JError), warnings.catch_warnings(action="ignore"):
+    with suppress(Py4JError, ConnectionError), warnings.catch_warnings(action="ignore"):
         spark.stop()
 
 
