@@ -25,7 +25,8 @@ from broker.errors import (
 )
 from broker.protocol.base_requests import ProduceRequest
 from broker.protocol.codec import scan
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.data_requests import Acks
+from broker.protocol.single_publish import GoodAnswer, SinglePublish
 from broker.topic import TopicPartition
 
 
@@ -55,6 +56,8 @@ class Channel:
         self._readability = Readability(rules.acks, rules.timeout_s)
         self._in_flight: deque[tuple[int, Delivery]] = deque()
         self._ends: dict[TopicPartition, int] = {}
+        self._publishes: dict[TopicPartition, SinglePublish] = {}
+        self._good_answers: dict[TopicPartition, GoodAnswer] = {}
 
     def send(self, delivery: Delivery) -> None:
         """Send one set; wait for the oldest acknowledgement when the window is full.
@@ -136,9 +139,9 @@ class Channel:
         if connection.hello() is None:
             self._send_07(connection, delivery)
         else:
-            sets = (PartitionSet(delivery.partition, delivery.message_set),)
-            request = PublishRequest(self._rules.acks, self._timeout_ms, sets)
-            correlation_id = connection.send_extension(request)
+            correlation_id = connection.next_correlation_id()
+            publish = self._publish_to(delivery.partition, connection.client_id)
+            connection.send_parts(publish.encode_parts(correlation_id, delivery.message_set))
             if self._rules.acks is not Acks.NONE:
                 self._in_flight[place] = (correlation_id, delivery)
                 return True
@@ -161,8 +164,14 @@ class Channel:
         if not self._in_flight:
             return
         correlation_id, delivery = self._in_flight[0]
+        connection = self._link.current
+        frame = connection.receive()
+        base_offset = self._good_answer_from(delivery.partition).decode(frame, correlation_id)
+        if base_offset is not None:
+            self._note_taken(delivery, delivery.partition, base_offset)
+            return
         try:
-            published = only_one(self._link.current.receive_extension(correlation_id))
+            published = only_one(connection.open_extension(frame, correlation_id))
         except ServerError as error:
             self._fail_oldest(error)
             return
@@ -172,10 +181,27 @@ class Channel:
         if published.error != NO_ERROR:
             self._fail_oldest(error_for_code(published.error, published.text))
             return
+        self._note_taken(delivery, published.partition, published.base_offset)
+
+    def _note_taken(self, delivery: Delivery, partition: TopicPartition, base_offset: int) -> None:
         self._in_flight.popleft()
-        delivery.base_offset = published.base_offset
-        self._ends[published.partition] = published.base_offset + len(delivery.message_set)
+        delivery.base_offset = base_offset
+        self._ends[partition] = base_offset + len(delivery.message_set)
         self._note_done(delivery)
+
+    def _publish_to(self, partition: TopicPartition, client_id: str) -> SinglePublish:
+        publish = self._publishes.get(partition)
+        if publish is None:
+            publish = self._publishes[partition] = SinglePublish(
+                client_id, self._rules.acks, self._timeout_ms, partition
+            )
+        return publish
+
+    def _good_answer_from(self, partition: TopicPartition) -> GoodAnswer:
+        answer = self._good_answers.get(partition)
+        if answer is None:
+            answer = self._good_answers[partition] = GoodAnswer(partition)
+        return answer
 
     @property
     def ends(self) -> dict[TopicPartition, int]:

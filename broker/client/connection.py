@@ -69,7 +69,7 @@ class Connection:
         self.address = address
         self.timeout_s = timeout_s
         self._connect_timeout_s = connect_timeout_s
-        self._client_id = client_id
+        self.client_id = client_id
         self._send_bytes = send_bytes
         self._receive_bytes = receive_bytes
         self._socket: socket.socket | None = None
@@ -231,14 +231,22 @@ class Connection:
 
     def send_extension(self, request: ExtensionRequest) -> int:
         """Send an extension request; return the correlation id that its answer will have."""
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        header = RequestHeader(request.VERSION, self._correlation_id, self._client_id)
+        correlation_id = self.next_correlation_id()
+        header = RequestHeader(request.VERSION, correlation_id, self.client_id)
         self.send_parts(encode_extension_parts(request, header))
+        return correlation_id
+
+    def next_correlation_id(self) -> int:
+        """Return what the next extension request has to carry."""
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         return self._correlation_id
 
     def receive_extension(self, correlation_id: int) -> Reader:
         """Return the body of the next answer, which must have this correlation id."""
-        frame = self.receive()
+        return self.open_extension(self.receive(), correlation_id)
+
+    def open_extension(self, frame: Buffer, correlation_id: int) -> Reader:
+        """Return the body of an answer, which must have this correlation id."""
         try:
             found, body = decode_extension_response(frame)
             check_correlation_id(correlation_id, found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import logging
+import math
 from threading import Condition, Thread
 from typing import Protocol
 
@@ -42,6 +43,7 @@ class Flusher:
         self._heap: list[tuple[float, int, Flushable]] = []
         self._order = itertools.count()
         self._flushing: set[Flushable] = set()
+        self._wakes_s: list[float] = []  # when each thread that waits wakes by itself
         self._is_stopping = False
 
     def schedule(self, log: Flushable, due_s: float) -> None:
@@ -58,7 +60,7 @@ class Flusher:
             self._due_s[log] = due_s
             if log not in self._flushing:
                 self._push(log, due_s)
-                self._changed.notify()
+                self._wake_by(due_s)
 
     def start(self) -> None:
         """Start the threads."""
@@ -86,7 +88,7 @@ class Flusher:
         while True:
             with self._changed:
                 while (log := self._take_due()) is None and not self._is_stopping:
-                    self._changed.wait(self._seconds_to_next())
+                    self._wait()
                 if log is None or self._is_stopping:
                     return
             self._flush(log)
@@ -107,21 +109,43 @@ class Flusher:
     def _take_due(self) -> Flushable | None:
         """Take a log that is due, marking it as being flushed."""
         with self._changed:
-            now_s = self._clock.monotonic_s()
-            while self._heap and self._heap[0][0] <= now_s:
-                due_s, _, log = heapq.heappop(self._heap)
-                if self._due_s.get(log) == due_s and log not in self._flushing:
-                    del self._due_s[log]
-                    self._flushing.add(log)
-                    if self._heap:  # this thread was the one that would have come for the next
-                        self._changed.notify()
-                    return log
-            return None
+            if self._next_due_s() > self._clock.monotonic_s():
+                return None
+            _, _, log = heapq.heappop(self._heap)
+            del self._due_s[log]
+            self._flushing.add(log)
+            # this thread may be the one that would have come for the next
+            if (next_due_s := self._next_due_s()) != math.inf:
+                self._wake_by(next_due_s)
+            return log
 
-    def _seconds_to_next(self) -> float | None:
-        if not self._heap:
-            return None
-        return max(0.0, self._heap[0][0] - self._clock.monotonic_s())
+    def _next_due_s(self) -> float:
+        """Return when the first log is due, dropping what is outdated; caller holds the lock."""
+        while self._heap:
+            due_s, _, log = self._heap[0]
+            if self._due_s.get(log) == due_s and log not in self._flushing:
+                return due_s
+            heapq.heappop(self._heap)
+        return math.inf
+
+    def _wait(self) -> None:
+        """Wait until a log is due or somebody says otherwise; caller holds the lock."""
+        due_s = self._next_due_s()
+        self._wakes_s.append(due_s)
+        try:
+            wait_s = None if due_s == math.inf else max(0.0, due_s - self._clock.monotonic_s())
+            self._changed.wait(wait_s)
+        finally:
+            self._wakes_s.remove(due_s)
+
+    def _wake_by(self, due_s: float) -> None:
+        """Have a thread awake by a time; caller holds the lock.
+
+        A thread that wakes takes the interpreter's lock from those who have work to do: none is
+        woken if one comes in time by itself.
+        """
+        if not any(wake_s <= due_s for wake_s in self._wakes_s):
+            self._changed.notify()
 
     def _push(self, log: Flushable, due_s: float) -> None:
         heapq.heappush(self._heap, (due_s, next(self._order), log))

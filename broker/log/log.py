@@ -174,12 +174,14 @@ class Log:
         """Return whether the topic was deleted; another log may be in this one's place."""
         return self._is_deleted
 
-    def append(self, message_set: Buffer, message_count: int) -> int:
+    def append(self, message_set: Buffer, message_count: int, *, flush_now: bool = False) -> int:
         """Write a message set behind the log's end.
 
         Args:
             message_set: whole, valid entries; none appends nothing.
             message_count: how many messages they hold, those inside wrappers counted singly.
+            flush_now: ask for a flush at once, also of what was appended before; the flushed
+                offset tells when it is done.
 
         Returns:
             The offset of the first entry. It is readable once the high watermark passed it.
@@ -194,11 +196,13 @@ class Log:
         """
         length = len(message_set)
         if not length:
+            if flush_now and self._log_end_offset != self._flushed_offset:
+                self._flusher.schedule(self, self._clock.monotonic_s())
             return self._log_end_offset
         try:
             with self._lock:
                 offset = self._append(message_set, length, message_count)
-                due_s = self._next_flush_s()
+                due_s = self._next_flush_s(flush_now=flush_now)
         except StorageError as error:
             if self._failure is not None and error.__cause__ is not self._failure:
                 self._waiters.notify()  # it failed just now
@@ -232,11 +236,6 @@ class Log:
         found = self._reader.read(self._segments, visible_end, offset, max_bytes)
         self._check_not_deleted()
         return found
-
-    def request_flush(self) -> None:
-        """Ask for a flush at once; returns at once. The flushed offset tells when it is done."""
-        if self._log_end_offset != self._flushed_offset:
-            self._flusher.schedule(self, self._clock.monotonic_s())
 
     def flush(self) -> None:
         """Make everything appended before this call durable, then visible.
@@ -433,9 +432,9 @@ class Log:
         self._unflushed_message_count += message_count
         return offset
 
-    def _next_flush_s(self) -> float | None:
+    def _next_flush_s(self, *, flush_now: bool) -> float | None:
         """Return when to flush what was just appended, None if that is settled already."""
-        if self._unflushed_message_count >= self._config.flush_interval_messages:
+        if flush_now or self._unflushed_message_count >= self._config.flush_interval_messages:
             due_s = self._clock.monotonic_s()
         elif self._is_flush_scheduled:
             return None

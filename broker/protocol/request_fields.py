@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from broker.errors import ProtocolError
@@ -73,6 +74,7 @@ def check_item_count(count: int, reader: Reader, item_bytes: int) -> None:
     reader.check_count(count, item_bytes)
 
 
+@lru_cache(maxsize=4096)
 def encode_partition(partition: TopicPartition) -> bytes:
     """Return how extension requests and answers name a partition."""
     return (

@@ -80,9 +80,18 @@ class Parked:
         deadline_s: monotonic time when it is answered in any case.
         logs: whose high watermark it waits for.
         lingers: the client wants its connection kept until the broker is gone.
+        awaits_flush: what it waits for is under way, and nothing but a flush.
     """
 
-    __slots__ = ("_attempt", "_logs", "_wakeup", "answer", "deadline_s", "lingers")
+    __slots__ = (
+        "_attempt",
+        "_logs",
+        "_wakeup",
+        "answer",
+        "awaits_flush",
+        "deadline_s",
+        "lingers",
+    )
 
     def __init__(
         self,
@@ -92,8 +101,10 @@ class Parked:
         logs: list[Log],
         *,
         lingers: bool = False,
+        awaits_flush: bool = False,
     ) -> None:
         self.lingers = lingers
+        self.awaits_flush = awaits_flush
         self.answer = answer
         self.deadline_s = deadline_s
         self._attempt = attempt

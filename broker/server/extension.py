@@ -136,16 +136,15 @@ class ExtensionHandler:
         checked = [self._check_one(one) for one in request.sets]
         results: list[Published] = []
         waiting: list[_Waiting] = []
+        waits_for_flush = request.acks is Acks.COMMITTED
         for place, (asked, found) in enumerate(zip(request.sets, checked, strict=True)):
-            result, log = self._publish_one(asked.partition, found)
+            result, log = self._publish_one(asked.partition, found, flush_now=waits_for_flush)
             results.append(result)
-            if log is not None and request.acks is Acks.COMMITTED:
+            if log is not None and waits_for_flush:
                 waiting.append(_Waiting(place, log, log.log_end_offset))
         self._metrics.produce.record(time.perf_counter() - started_s)
         if request.acks is Acks.NONE:
             return None
-        for one in waiting:
-            one.log.request_flush()
 
         def attempt(is_last: bool) -> list[Part] | None:
             pending = [one for one in waiting if _is_pending(one)]
@@ -159,7 +158,8 @@ class ExtensionHandler:
 
         answer = Answer()
         deadline_s = self._clock.monotonic_s() + max(request.timeout_ms, 0) / 1000
-        return Parked(answer, attempt, deadline_s, [one.log for one in waiting])
+        logs = [one.log for one in waiting]
+        return Parked(answer, attempt, deadline_s, logs, awaits_flush=True)
 
     def _check_one(self, one: PartitionSet) -> CheckedSet | ServerError:
         """Return what is to be appended, or why it cannot be."""
@@ -171,14 +171,16 @@ class ExtensionHandler:
             return error
 
     def _publish_one(
-        self, partition: TopicPartition, found: CheckedSet | ServerError
+        self, partition: TopicPartition, found: CheckedSet | ServerError, *, flush_now: bool
     ) -> tuple[Published, Log | None]:
         try:
             if isinstance(found, ServerError):
                 raise found
             if self._host.refuses_appends():
                 raise ShuttingDownError(f"broker {self._host.address().id} is shutting down")
-            log, base_offset = self._appender.append(partition.topic, partition.index, found)
+            log, base_offset = self._appender.append(
+                partition.topic, partition.index, found, flush_now=flush_now
+            )
         except ServerError as error:
             return Published(partition, error.code, -1, str(error)), None
         return Published(log.partition, NO_ERROR, base_offset, ""), log

@@ -98,13 +98,16 @@ class Appender:
             raise
         return CheckedSet(memoryview(message_set)[: found.valid_bytes], count, len(message_set))
 
-    def append(self, topic: str, index: int, checked: CheckedSet) -> tuple[Log, int]:
+    def append(
+        self, topic: str, index: int, checked: CheckedSet, *, flush_now: bool = False
+    ) -> tuple[Log, int]:
         """Append the whole messages of a checked set.
 
         Args:
             topic: the topic; it is created if this is its first good set.
             index: the partition, or `ANY_PARTITION`.
             checked: what `check` returned.
+            flush_now: ask for a flush at once.
 
         Returns:
             The log and the base offset of the set in it.
@@ -117,7 +120,7 @@ class Appender:
             if index == ANY_PARTITION:
                 index = random.randrange(self._logs.partition_count(topic))
             log = self._logs.get_or_create(topic, index)
-            base_offset = log.append(checked.messages, checked.message_count)
+            base_offset = log.append(checked.messages, checked.message_count, flush_now=flush_now)
         except BrokerError:
             self._count_failure(topic, index)
             raise

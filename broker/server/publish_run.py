@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.errors import NO_ERROR, ProtocolError, RequestTimedOutError, ServerError
+from broker.errors import ProtocolError, RequestTimedOutError, ServerError
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol.data_requests import Acks, PublishRequest
-from broker.protocol.primitives import INT16, INT32, Reader
-from broker.protocol.request_fields import decode_partition, encode_partition
+from broker.protocol.primitives import INT16, Reader
+from broker.protocol.request_fields import decode_partition
 from broker.protocol.responses import (
     Published,
     encode_extension_response,
     encode_publish_response,
 )
+from broker.protocol.single_publish import GoodAnswer
 from broker.server.answer import Answer, Parked, Part
 from broker.server.checking import SetChecker
 from broker.server.extension import Host
@@ -55,6 +55,7 @@ class _Target:
         self.size = 0
         self.base_offset = -1
         self.error: ServerError | None = None
+        self.good_answer = GoodAnswer(log.partition)
 
     @property
     def is_pending(self) -> bool:
@@ -130,15 +131,18 @@ class PublishRunHandler:
             if sets is None:
                 return None
             joined.append(sets)
+        flush_now = run.acks is Acks.COMMITTED
         for target, sets in zip(run.targets, joined, strict=True):
-            self._append(target, sets)
+            self._append(target, sets, flush_now=flush_now)
         self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
         return self._answer(run)
 
-    def _append(self, target: _Target, joined: JoinedSets) -> None:
+    def _append(self, target: _Target, joined: JoinedSets, *, flush_now: bool) -> None:
         counters = self._metrics.topics[target.log.partition.topic]
         try:
-            target.base_offset = target.log.append(joined.message_set, joined.message_count)
+            target.base_offset = target.log.append(
+                joined.message_set, joined.message_count, flush_now=flush_now
+            )
         except ServerError as error:
             target.error = error
             counters.failed_produce += len(target.sets)
@@ -151,8 +155,6 @@ class PublishRunHandler:
             return []
         if run.acks is Acks.WRITTEN:
             return [Answer(_encode(run))]
-        for target in run.targets:
-            target.log.request_flush()
 
         def attempt(is_last: bool) -> list[Part] | None:
             if not is_last and any(target.is_pending for target in run.targets):
@@ -162,7 +164,8 @@ class PublishRunHandler:
             return [_encode(run)]
 
         deadline_s = self._clock.monotonic_s() + max(run.timeout_ms, 0) / 1000
-        return [Parked(Answer(), attempt, deadline_s, [target.log for target in run.targets])]
+        logs = [target.log for target in run.targets]
+        return [Parked(Answer(), attempt, deadline_s, logs, awaits_flush=True)]
 
     def _group(self, frames: list[memoryview]) -> _Run | None:
         """Return what the requests ask for, or None if one of them is odd."""
@@ -240,25 +243,14 @@ def _decode_head(frame: memoryview) -> _Head | None:
 
 def _encode(run: _Run) -> bytes:
     """Return the answers to the requests of a run, in their order."""
-    packs = {id(one): _good_answer(one) for one in run.targets if one.error is None}
     parts: list[bytes] = []
     for correlation_id, target, place in run.requests:
         error = target.error
         if error is None:
-            parts.append(packs[id(target)](correlation_id, target.base_offset + place))
+            parts.append(target.good_answer.encode(correlation_id, target.base_offset + place))
         else:
             failed = Published(target.head.partition, error.code, -1, str(error))
             parts.append(
                 encode_extension_response(correlation_id, encode_publish_response([failed]))
             )
     return b"".join(parts)
-
-
-def _good_answer(target: _Target) -> Callable[[int, int], bytes]:
-    """Return what makes a good answer, with its size, of a correlation id and an offset."""
-    before = INT16.pack(NO_ERROR)
-    between = INT32.pack(1) + encode_partition(target.log.partition) + INT16.pack(NO_ERROR)
-    layout = struct.Struct(f">i{len(before)}si{len(between)}sqh")
-    size = layout.size - INT32.size
-    pack = layout.pack
-    return lambda correlation_id, offset: pack(size, before, correlation_id, between, offset, 0)

@@ -19,9 +19,9 @@ from broker.errors import (
 from broker.protocol.base_requests import BaseRequest
 from broker.protocol.codec import encode
 from broker.protocol.data_requests import PublishRequest
-from broker.protocol.extension_requests import ExtensionRequest
 from broker.protocol.primitives import INT32, INT64, Buffer, Reader
 from broker.protocol.responses import BrokerAddress, Published, encode_publish_response
+from broker.protocol.single_publish import GoodAnswer
 from broker.topic import TopicPartition
 
 T = TopicPartition("t", 0, 0)
@@ -44,15 +44,17 @@ class Answering:
         self.address = ADDRESS
         self.is_open = True
         self.broker_id = 0
+        self.client_id = "test"
+        self._is_sent = False
 
     def hello(self) -> object:
         return self
 
-    def send_extension(self, request: ExtensionRequest) -> int:
+    def next_correlation_id(self) -> int:
         return 1
 
-    def receive_extension(self, correlation_id: int) -> Reader:
-        return Reader(encode_publish_response([Published(T, NO_ERROR, 0, "")]))
+    def send_parts(self, parts: list[Buffer]) -> None:
+        self._is_sent = True
 
     def call(self, request: PublishRequest) -> Reader:
         assert request.acks is Acks.COMMITTED
@@ -66,6 +68,9 @@ class Answering:
         return None
 
     def receive(self) -> Buffer:
+        if self._is_sent:
+            self._is_sent = False
+            return GoodAnswer(T).encode(1, 0)[INT32.size :]
         return bytes(2) + INT32.pack(1) + INT64.pack(self._latest)
 
     def close(self) -> None:

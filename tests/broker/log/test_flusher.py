@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 
 from broker.clock import SystemClock
 from broker.errors import StorageError
 from broker.log.flusher import Flusher
+from tests.conftest import wait_until
 from tests.doubles import FakeClock
 
 DEADLINE_S = 10
@@ -18,6 +20,9 @@ class CountingLog:
 
     def flush(self) -> None:
         self.flush_count += 1
+
+    def has_been_flushed_since(self, flush_count: int) -> bool:
+        return self.flush_count > flush_count
 
 
 class BlockingLog:
@@ -110,6 +115,40 @@ def test_thread_when_deadline_is_ahead_then_flushes_when_it_comes() -> None:
         flusher.schedule(log, due_s)
         assert log.entered.acquire(timeout=DEADLINE_S)
         assert clock.monotonic_s() >= due_s
+    finally:
+        flusher.stop()
+
+
+def test_thread_when_another_is_busy_with_what_was_due_first_then_flushes_the_next_in_time() -> (
+    None
+):
+    clock = SystemClock()
+    flusher, slow, quick = Flusher(clock, thread_count=2), BlockingLog(), BlockingLog()
+    quick.let_go.release()
+    flusher.start()
+    try:
+        flusher.schedule(quick, clock.monotonic_s() + 0.05)
+        flusher.schedule(slow, clock.monotonic_s())
+        assert slow.entered.acquire(timeout=DEADLINE_S)
+        assert quick.entered.acquire(timeout=DEADLINE_S)
+    finally:
+        slow.let_go.release()
+        flusher.stop()
+
+
+def test_threads_when_logs_are_due_over_and_over_then_none_is_forgotten() -> None:
+    clock = SystemClock()
+    flusher, logs = Flusher(clock, thread_count=4), [CountingLog() for _ in range(8)]
+    flusher.start()
+    try:
+        for turn in range(300):
+            log = logs[turn % len(logs)]
+            before = log.flush_count
+            flusher.schedule(log, clock.monotonic_s() + 0.1)
+            flusher.schedule(log, clock.monotonic_s() + turn % 3 / 1000)
+            if turn % 7 == 0:
+                wait_until(partial(log.has_been_flushed_since, before), "a flush")
+        wait_until(lambda: all(log.flush_count for log in logs), "all flushes")
     finally:
         flusher.stop()
 

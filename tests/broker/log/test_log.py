@@ -234,21 +234,29 @@ def test_append_when_flushed_before_then_count_starts_again(
     assert schedule.due_s[-1] > clock.monotonic_s()
 
 
-def test_request_flush_when_all_is_flushed_then_nothing_is_asked(
+def test_append_of_nothing_when_all_is_flushed_then_no_flush_is_asked_for(
     make_log: LogFactory, schedule: RecordingSchedule
 ) -> None:
     log = make_log()
-    log.request_flush()
+    log.append(b"", 0, flush_now=True)
     assert schedule.due_s == []
 
 
-def test_request_flush_when_unflushed_then_due_now(
+def test_append_of_nothing_when_unflushed_then_a_flush_is_due_now(
     make_log: LogFactory, schedule: RecordingSchedule, clock: FakeClock
 ) -> None:
     log = make_log()
     log.append(TWELVE_BYTES, 1)
-    log.request_flush()
+    log.append(b"", 0, flush_now=True)
     assert schedule.due_s[-1] == clock.monotonic_s()
+
+
+def test_append_when_it_is_to_be_flushed_now_then_that_is_asked_for_once(
+    make_log: LogFactory, schedule: RecordingSchedule, clock: FakeClock
+) -> None:
+    log = make_log()
+    log.append(TWELVE_BYTES, 1, flush_now=True)
+    assert schedule.due_s == [clock.monotonic_s()]
 
 
 def test_waiter_when_high_watermark_advances_then_sees_the_new_one(make_log: LogFactory) -> None:

@@ -421,8 +421,7 @@ def test_start_when_running_then_appends_become_visible_and_close_ends_the_threa
         log = manager.get_or_create("events", 0)
         log.append(ENTRY, 1)
         wait_until(lambda: log.high_watermark == 12, "the flush by time")
-        log.append(ENTRY, 1)
-        log.request_flush()
+        log.append(ENTRY, 1, flush_now=True)
         wait_until(lambda: log.high_watermark == 24, "the flush on request")
     finally:
         manager.close()

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.errors import UnknownTopicError
+from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.extension_requests import encode_extension_parts
+from broker.protocol.request_fields import RequestHeader
+from broker.protocol.responses import (
+    Published,
+    encode_extension_error,
+    encode_extension_response,
+    encode_publish_response,
+)
+from broker.protocol.single_publish import GoodAnswer, SinglePublish
+from broker.topic import TopicPartition
+from tests.strategies import INT32, INT64, PARTITION
+
+PLACE = TopicPartition("events", 0, 3)
+
+
+def answer_frame(*results: Published, correlation_id: int = 7) -> bytes:
+    """An answer without its size field, as any broker makes it."""
+    return encode_extension_response(correlation_id, encode_publish_response(list(results)))[4:]
+
+
+@given(
+    st.text("abc", max_size=9),
+    st.sampled_from(Acks),
+    INT32,
+    PARTITION,
+    INT32,
+    st.binary(max_size=50),
+)
+def test_request_when_made_in_one_step_then_as_any_publish(
+    client_id: str,
+    acks: Acks,
+    timeout_ms: int,
+    partition: TopicPartition,
+    correlation_id: int,
+    message_set: bytes,
+) -> None:
+    request = PublishRequest(acks, timeout_ms, (PartitionSet(partition, message_set),))
+    header = RequestHeader(request.VERSION, correlation_id, client_id)
+    single = SinglePublish(client_id, acks, timeout_ms, partition)
+    expected = b"".join(encode_extension_parts(request, header))
+    assert b"".join(single.encode_parts(correlation_id, message_set)) == expected
+
+
+@given(PARTITION, INT32, INT64)
+def test_good_answer_when_made_in_one_step_then_as_any_and_read_again(
+    partition: TopicPartition, correlation_id: int, base_offset: int
+) -> None:
+    result = Published(partition, 0, base_offset, "")
+    good = GoodAnswer(partition)
+    frame = good.encode(correlation_id, base_offset)
+    assert frame[4:] == answer_frame(result, correlation_id=correlation_id)
+    assert good.decode(memoryview(frame)[4:], correlation_id) == base_offset
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        answer_frame(Published(PLACE, 0, 90, ""), correlation_id=8),
+        answer_frame(Published(PLACE, UnknownTopicError.code, -1, "")),
+        answer_frame(Published(PLACE, 0, 90, "a word")),
+        answer_frame(Published(TopicPartition("events", 0, 4), 0, 90, "")),
+        answer_frame(Published(PLACE, 0, 90, ""), Published(PLACE, 0, 120, "")),
+        answer_frame(),
+        answer_frame(Published(PLACE, 0, 90, ""))[:-1],
+        encode_extension_error(7, UnknownTopicError.code, "x" * 28)[4:],
+        b"",
+    ],
+    ids=["other request", "error", "text", "other place", "two", "none", "cut", "refused", "empty"],
+)
+def test_answer_when_it_is_not_the_good_one_then_left_to_others(frame: bytes) -> None:
+    assert GoodAnswer(PLACE).decode(frame, 7) is None
