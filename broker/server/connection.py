@@ -69,6 +69,7 @@ class Connection:
         """Whether a worker handles what was received last; what follows must wait."""
         self.is_turn_over = False
         """Whether others have to be served before what is held."""
+        self._corked_by: Answer | None = None
         self._reservation: Reservation | None = None
         self._handled: Reservation | None = None
         self._large: bytearray | None = None
@@ -162,7 +163,9 @@ class Connection:
         """
         if self._large is None:
             return False
-        is_kept_waiting = self.is_deferred or (self.is_busy and not self.has_unsent)
+        is_kept_waiting = (
+            self.is_corked or self.is_deferred or (self.is_busy and not self.has_unsent)
+        )
         needed = min_share * len(self._large)
         if self._mark is None or is_kept_waiting or self._large_filled - self._mark[1] >= needed:
             self._mark = (now_s, self._large_filled)
@@ -217,6 +220,22 @@ class Connection:
         """Return whether held requests can be handled now."""
         is_waiting = self.is_deferred or self.is_turn_over or self.has_unsent or self.is_backed_up
         return self.has_held and not is_waiting
+
+    def cork(self, parked: Parked) -> None:
+        """Receive nothing more until a parked request is answered."""
+        self._corked_by = parked.answer
+
+    @property
+    def is_corked(self) -> bool:
+        """Return whether what comes next is left to gather in the socket for now."""
+        return self._corked_by is not None and self._corked_by.parts is None
+
+    def uncork(self) -> bool:
+        """Receive again if the request is answered; return whether that is news."""
+        if self._corked_by is None or self.is_corked:
+            return False
+        self._corked_by = None
+        return True
 
     @property
     def is_busy(self) -> bool:

@@ -29,6 +29,9 @@ from broker.server.shutdown import Lingering
 logger = logging.getLogger(__name__)
 
 RECEIVE_BYTES = 1 << 20
+_FEW_BYTES = 16 << 10
+_FEW_FRAMES = 32
+"""What a read brings at most of a client whose throughput does not need every moment."""
 _SWEEP_INTERVAL_S = 5.0
 _STALL_S = 30.0
 _STALL_SHARE = 1 / 20
@@ -237,9 +240,23 @@ class Processor:
         self.metrics.bad_frames += isinstance(connection.fault, ProtocolError)
         if frames:
             connection.last_active_s = self._clock.monotonic_s()
-            self.metrics.bytes_read += sum(map(len, frames)) + 4 * len(frames)
+            size = sum(map(len, frames)) + 4 * len(frames)
+            self.metrics.bytes_read += size
             self._handle(connection, frames)
+            if size <= _FEW_BYTES and len(frames) <= _FEW_FRAMES:
+                self._cork(connection)
         self._write(connection)
+
+    def _cork(self, connection: Connection) -> None:
+        """Let requests gather behind a publish that waits for a flush, of a client that sends few.
+
+        None of them could be answered before it, or be part of that flush. Taken one by one as
+        they come each would cost a turn, an append and a wake-up of its own.
+        """
+        for parked in connection.parked:
+            if parked.awaits_flush:
+                connection.cork(parked)
+                return
 
     def _handle(self, connection: Connection, frames: list[memoryview]) -> None:
         assert self._handlers is not None
@@ -334,13 +351,22 @@ class Processor:
                 self._serve(connection, partial(self._attempt, parked, is_last))
                 to_write.add(connection)
         for connection in to_write & self._connections:
-            self._serve(connection, self._write)
+            self._serve(connection, self._go_on)
 
     def _attempt(self, parked: Parked, is_last: bool, connection: Connection) -> None:
         expected_bytes = parked.answer.bytes_in_memory
         if parked.attempt(is_last=is_last):
             self._unpark(connection, parked)
             connection.learn(parked.answer, expected_bytes)
+
+    def _go_on(self, connection: Connection) -> None:
+        """Send what became known; take what gathered meanwhile at once, not a turn later."""
+        if connection.uncork():
+            self._send(connection)
+            if _may_receive(connection):
+                self._read(connection)
+                return
+        self._write(connection)
 
     def _attempt_woken(self) -> None:
         woken = {self._woken.popleft() for _ in range(len(self._woken))}
@@ -400,8 +426,7 @@ class Processor:
         if connection.fault is not None and not _is_owed_answers(connection):
             self._drop(connection, connection.fault)
             return
-        is_full = connection.is_busy or connection.is_paused
-        events = 0 if connection.fault or is_full else selectors.EVENT_READ
+        events = selectors.EVENT_READ if _may_receive(connection) else 0
         if connection.has_unsent:
             events |= selectors.EVENT_WRITE
         self._watch(connection, events)
@@ -446,6 +471,11 @@ class Processor:
         self._attempt_all(waiting, is_last=True)
         for connection in list(self._connections):
             self._close(connection)
+
+
+def _may_receive(connection: Connection) -> bool:
+    is_full = connection.is_busy or connection.is_paused or connection.is_corked
+    return connection.fault is None and not is_full
 
 
 def _is_owed_answers(connection: Connection) -> bool:

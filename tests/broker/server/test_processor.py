@@ -30,8 +30,10 @@ class ScriptedHandlers:
     def __init__(self, respond: Respond) -> None:
         self._respond = respond
         self.handled: list[bytes] = []
+        self.runs: list[list[bytes]] = []
 
     def handle(self, frames: list[memoryview]) -> Iterator[tuple[int, Outcome]]:
+        self.runs.append([bytes(frame) for frame in frames])
         for place, frame in enumerate(frames):
             self.handled.append(bytes(frame))
             outcome = self._respond(bytes(frame))
@@ -99,9 +101,14 @@ def bench() -> Iterator[Bench]:
     made.stop()
 
 
-def parked(attempt: Callable[[bool], list[Part] | None], *, deadline_s: float = NEVER_S) -> Parked:
+def parked(
+    attempt: Callable[[bool], list[Part] | None],
+    *,
+    deadline_s: float = NEVER_S,
+    awaits_flush: bool = False,
+) -> Parked:
     logs: list[Log] = []
-    return Parked(Answer(), attempt, deadline_s, logs)
+    return Parked(Answer(), attempt, deadline_s, logs, awaits_flush=awaits_flush)
 
 
 def test_handler_when_it_fails_by_a_bug_then_only_its_connection_closes(
@@ -544,3 +551,99 @@ def test_processor_when_stopped_while_a_worker_is_busy_then_stops(bench: Bench) 
 
     assert client.recv(1) == b""
     may_go_on.set()
+
+
+class Flushing:
+    """Requests `flush` wait for a flush until `end`; all others are answered at once."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.waiting: list[Parked] = []
+        self._bench = bench
+        self._is_over = False
+
+    def respond(self, frame: bytes) -> Outcome:
+        if frame != b"flush":
+            return Answer(frame)
+        self.waiting.append(parked(self._attempt, awaits_flush=True))
+        return self.waiting[-1]
+
+    def _attempt(self, is_last: bool) -> list[Part] | None:
+        return [b"flushed"] if self._is_over or is_last else None
+
+    def end(self) -> None:
+        self._is_over = True
+        for one in self.waiting:
+            self._bench.processor.wake(one)
+
+
+def receive(client: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size and (more := client.recv(size - len(found))):
+        found += more
+    return found
+
+
+def test_requests_when_few_come_behind_one_that_waits_for_a_flush_then_gather(
+    bench: Bench,
+) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client, other = bench.connect(), bench.connect()
+    client.sendall(encode_frame(b"flush"))
+    wait_until(lambda: flushing.waiting, "the request")
+    for frame in (b"one", b"two"):
+        client.sendall(encode_frame(frame))
+        other.sendall(encode_frame(b"turn"))
+        assert receive(other, 4) == b"turn"
+    assert bench.handlers.runs == [[b"flush"], [b"turn"], [b"turn"]]
+    flushing.end()
+    assert receive(client, 13) == b"flushedonetwo"
+    assert bench.handlers.runs[-1] == [b"one", b"two"]
+
+
+def test_requests_when_they_come_behind_one_that_waits_for_data_then_are_handled(
+    bench: Bench,
+) -> None:
+    bench.start(lambda frame: parked(lambda is_last: None) if frame == b"wait" else None)
+    client = bench.connect()
+    client.sendall(encode_frame(b"wait"))
+    wait_until(lambda: bench.handlers.handled, "the request")
+    client.sendall(encode_frame(b"next"))
+    wait_until(lambda: bench.handlers.handled == [b"wait", b"next"], "the one behind it")
+
+
+def test_requests_when_many_come_together_then_those_behind_are_handled_during_the_flush(
+    bench: Bench,
+) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"flush") * 1000)
+    wait_until(lambda: len(flushing.waiting) == 1000, "the requests")
+    client.sendall(encode_frame(b"next"))
+    wait_until(lambda: bench.handlers.handled[-1] == b"next", "the one behind them")
+    flushing.end()
+
+
+def test_client_when_it_leaves_during_a_flush_then_is_seen_off_after_it(bench: Bench) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"flush"))
+    wait_until(lambda: flushing.waiting, "the request")
+    client.close()
+    flushing.end()
+    wait_until(lambda: bench.left, "the end of the connection")
+
+
+def test_processor_when_it_stops_during_a_flush_then_answers_what_has_gathered(
+    bench: Bench,
+) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"flush"))
+    wait_until(lambda: flushing.waiting, "the request")
+    client.sendall(encode_frame(b"late"))
+    bench.stop_processor()
+    assert receive(client, 12) == b"flushedlate"
