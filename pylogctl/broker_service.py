@@ -24,6 +24,7 @@ from broker.zk.paths import DEFAULT_PORT
 from pylogctl.context import Environment
 from pylogctl.errors import CliError, UsageError
 from pylogctl.exit_status import ExitStatus
+from pylogctl.garbage import settle_garbage
 from pylogctl.progress import announced_wait
 from pylogctl.property_use import Layer, given_layers
 from pylogctl.readiness import ReadyTargets, announce_ready, leave_terminal
@@ -168,6 +169,7 @@ def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_read
         except AddressInUseError as error:
             raise CliError(ExitStatus.CONFLICT, str(error)) from error
         try:
+            settle_garbage()
             announce_ready(env, READY, ready_record(broker), on_ready.targets)
             on_ready.tell()
             while not on_ready.stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):

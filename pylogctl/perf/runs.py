@@ -22,6 +22,7 @@ from pylogctl.connections import Absence, open_cluster, with_addresses
 from pylogctl.consume_options import Span
 from pylogctl.context import Environment
 from pylogctl.exit_status import ExitStatus
+from pylogctl.garbage import settle_garbage
 from pylogctl.offset_resolution import ResolvedRange
 from pylogctl.partition_list import PartitionList
 from pylogctl.partition_ranges import resolve_ranges
@@ -204,6 +205,7 @@ def run_e2e(
         flush = _flush_of(cluster, connect, plan.topic, config.acks)
         stop = stack.enter_context(graceful_stop())
         shown = stack.enter_context(intervals(env, every_s))
+        settle_garbage()
         found = e2e_load(
             plan,
             config,

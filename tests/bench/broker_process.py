@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -47,7 +48,7 @@ class BrokerProcess:
         line = self._process.stdout.readline()
         if not line:
             raise RuntimeError(f"the broker did not start; see {directory / 'broker.log'}")
-        self.port = int(line)
+        self.port = int(json.loads(line)["port"])
 
     @property
     def address(self) -> BrokerAddress:

@@ -1,27 +1,26 @@
-"""A broker in a process of its own, for the benchmarks: `python -m tests.bench.serve FILE`.
+"""A broker as `pylogctl broker start` runs it, for benchmarks: `python -m tests.bench.serve FILE`.
 
-FILE is a `.properties` file. It prints its port when it serves, and stops when its stdin ends,
-which it also does when whoever started it is gone.
+FILE is a `.properties` file. It stops when its stdin ends, which it also does when whoever started
+it is gone.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from pathlib import Path
+import threading
 
-from broker.config import BrokerConfig
-from broker.config_file import load_file
-from broker.server.lifecycle import Broker
+from pylogctl.__main__ import main
 
 
-def main() -> None:
-    """Serve until stdin ends."""
-    broker = Broker(BrokerConfig.from_properties(load_file(Path(sys.argv[1]))))
-    broker.start()
-    print(broker.port, flush=True)
+def _stop_at_end_of_input() -> None:
     sys.stdin.buffer.read()
-    broker.stop()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":
+    threading.Thread(target=_stop_at_end_of_input, name="input", daemon=True).start()
+    sys.argv = ["pylogctl", "broker", "start", "--config", sys.argv[1], "--no-zookeeper"]
+    sys.argv += ["--output", "json"]
     main()
