@@ -236,9 +236,11 @@ def _filled(text: str) -> str:
         defaults = BrokerConfig()
         rows = []
         for prop in BrokerConfig.PROPERTIES:
-            # The number of processors differs from machine to machine.
+            # It differs from machine to machine.
             is_fixed = prop.field != "num_threads"
-            default = defaults.value_text(prop) if is_fixed else "number of processors"
+            default = (
+                defaults.value_text(prop) if is_fixed else "half the number of cores, at least 1"
+            )
             shown = f" Default: {default}." if default else ""
             rows.append(f"`{prop.name}`\n:   {prop.doc}.{shown}")
         text = text.replace("@BROKER-PROPERTIES@", "\n\n".join(rows))

@@ -32,6 +32,7 @@ RECEIVE_BYTES = 1 << 20
 _FEW_BYTES = 16 << 10
 _FEW_FRAMES = 32
 """What a read brings at most of a client whose throughput does not need every moment."""
+_SIGNALS = 4096
 _SWEEP_INTERVAL_S = 5.0
 _STALL_S = 30.0
 _STALL_SHARE = 1 / 20
@@ -193,11 +194,8 @@ class Processor:
         self._expire()
 
     def _drain_signals(self) -> None:
-        try:
-            while self._wake_receiver.recv(4096):
-                pass
-        except BlockingIOError:
-            pass
+        with suppress(BlockingIOError):
+            self._wake_receiver.recv(_SIGNALS)
 
     def _seconds_to_next(self) -> float:
         if self._next_in_turn:
@@ -343,14 +341,23 @@ class Processor:
         connection.parked.discard(parked)
 
     def _attempt_all(self, waiting: Iterable[Parked], *, is_last: bool) -> None:
-        """Attempt parked requests, then send what became known, once for each connection."""
+        """Attempt parked requests, then send what became known, once for each connection.
+
+        What gathered behind them is taken at once, not a turn later, but after all have answers.
+        """
         to_write: set[Connection] = set()
         for parked in waiting:
             connection = self._connection_of.get(parked)
             if connection is not None:
                 self._serve(connection, partial(self._attempt, parked, is_last))
                 to_write.add(connection)
-        for connection in to_write & self._connections:
+        to_write &= self._connections
+        uncorked = {one for one in to_write if one.uncork()}
+        for connection in to_write - uncorked:
+            self._serve(connection, self._write)
+        for connection in uncorked:
+            self._serve(connection, self._send)
+        for connection in uncorked & self._connections:
             self._serve(connection, self._go_on)
 
     def _attempt(self, parked: Parked, is_last: bool, connection: Connection) -> None:
@@ -360,17 +367,15 @@ class Processor:
             connection.learn(parked.answer, expected_bytes)
 
     def _go_on(self, connection: Connection) -> None:
-        """Send what became known; take what gathered meanwhile at once, not a turn later."""
-        if connection.uncork():
-            self._send(connection)
-            if _may_receive(connection):
-                self._read(connection)
-                return
-        self._write(connection)
+        if _may_receive(connection):
+            self._read(connection)
+        else:
+            self._write(connection)
 
     def _attempt_woken(self) -> None:
-        woken = {self._woken.popleft() for _ in range(len(self._woken))}
-        self._attempt_all(woken, is_last=False)
+        if self._woken:
+            woken = {self._woken.popleft() for _ in range(len(self._woken))}
+            self._attempt_all(woken, is_last=False)
 
     def _resume_paused(self) -> None:
         while self._resumable:
@@ -388,7 +393,8 @@ class Processor:
         due = []
         while self._deadlines and self._deadlines[0][0] <= now_s:
             due.append(heapq.heappop(self._deadlines)[2])
-        self._attempt_all(due, is_last=True)
+        if due:
+            self._attempt_all(due, is_last=True)
         for parked in due:
             if parked in self._connection_of:  # it has put its deadline off
                 self._watch_deadline(parked)

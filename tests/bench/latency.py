@@ -24,7 +24,6 @@ _NO_FLUSH = {"log.flush.before.read": "false"}
 _PERCENTILES = ("p50_ms", "p90_ms", "p99_ms", "p99_9_ms", "max_ms")
 _RATES = (1_000, 10_000, 50_000)
 _GOAL_RATE = 10_000
-_ONE_PROCESSOR = {"num.threads": "1"}
 _LIMITS = "latency of a bare relay, 10,000 messages a second"
 
 
@@ -34,8 +33,6 @@ def run(plan: Plan) -> Iterator[Measurement]:
     strict, relaxed = Goal(5, is_most=True), Goal(2, is_most=True)
     yield from _measure(plan, "flushed before it is visible", {}, "-1", strict)
     yield from _measure(plan, "visible before it is flushed", _NO_FLUSH, "1", relaxed)
-    one = {**_NO_FLUSH, **_ONE_PROCESSOR}
-    yield from _measure(plan, "visible before it is flushed, one processor", one, "1", relaxed)
 
 
 def _limits(plan: Plan) -> Iterator[Measurement]:
