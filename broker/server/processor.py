@@ -136,7 +136,8 @@ class Processor:
     def wake(self, parked: Parked) -> None:
         """Attempt a parked request again soon; callable from any thread."""
         self._woken.append(parked)
-        self._signal_once()
+        if threading.current_thread() is not self._thread:  # else it looks before it waits
+            self._signal_once()
 
     def _resume_soon(self, connection: Connection) -> None:
         """Go on receiving what waited for the budget; callable from any thread."""
@@ -198,7 +199,7 @@ class Processor:
             self._wake_receiver.recv(_SIGNALS)
 
     def _seconds_to_next(self) -> float:
-        if self._next_in_turn:
+        if self._next_in_turn or self._woken:
             return 0.0
         due_s = self._next_sweep_s
         if self._deadlines:

@@ -509,7 +509,9 @@ def test_deferred_when_the_client_leaves_then_its_frame_has_room_until_the_work_
     client = bench.connect("leaver")
     client.sendall(encode_frame(b"much"))
     large = encode_frame(b"slow".ljust(LARGE_FRAME_BYTES + 1))
-    client.sendall(large)
+    client.sendall(large[:-1])  # in two: what comes in one piece needs no room of its own
+    wait_until(lambda: bench.queued_bytes.taken == len(large), "room for the frame")
+    client.sendall(large[-1:])
     assert has_begun.wait(20)
     client.close()  # which the broker sees as it goes on sending
     wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
