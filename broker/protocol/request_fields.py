@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from broker.errors import ProtocolError
 from broker.protocol.primitives import INT16, INT32, Reader, encode_short_string
-from broker.topic import TopicPartition
+from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition
 
 
 class RequestType(IntEnum):
@@ -74,14 +74,23 @@ def check_item_count(count: int, reader: Reader, item_bytes: int) -> None:
     reader.check_count(count, item_bytes)
 
 
-@lru_cache(maxsize=4096)
 def encode_partition(partition: TopicPartition) -> bytes:
     """Return how extension requests and answers name a partition."""
+    if len(partition.topic) > MAX_TOPIC_NAME_LENGTH:
+        # no topic has this name: whoever asks for many such must not fill the memory with them
+        return _encode_partition(partition)
+    return _encode_or_recall(partition)
+
+
+def _encode_partition(partition: TopicPartition) -> bytes:
     return (
         encode_short_string(partition.topic)
         + INT32.pack(partition.home)
         + INT32.pack(partition.index)
     )
+
+
+_encode_or_recall = lru_cache(maxsize=4096)(_encode_partition)
 
 
 def decode_partition(reader: Reader) -> TopicPartition:

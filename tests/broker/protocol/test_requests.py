@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import struct
 import tracemalloc
+import weakref
 
 import pytest
 from hypothesis import given, settings
@@ -35,8 +36,10 @@ from broker.protocol.request_fields import (
     MAX_ITEMS,
     RequestHeader,
     RequestType,
+    decode_partition,
+    encode_partition,
 )
-from broker.topic import TopicPartition
+from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition
 from tests.broker.protocol.frames import frame_of
 from tests.strategies import BASE_REQUESTS, EXTENSION_REQUESTS, REQUEST_HEADERS
 
@@ -303,3 +306,16 @@ def test_filtered_read_when_encoded_then_is_the_read_and_the_filter_behind_it() 
     assert frame_of(b"".join(encode_extension_parts(request, header))) == (
         struct.pack(">hhih", 66, 1, 5, 0) + struct.pack(">iiii", 1, 2, 3, 0) + b"\x03\0\0\0\x03a.b"
     )
+
+
+class Name(str):
+    """A name that tells when it is gone."""
+
+
+def test_partition_when_no_topic_can_have_its_name_then_is_not_remembered() -> None:
+    name = Name("x" * (MAX_TOPIC_NAME_LENGTH + 1))
+    gone = weakref.ref(name)
+    place = TopicPartition(name, -1, 0)
+    assert decode_partition(Reader(encode_partition(place))) == place
+    del name, place
+    assert gone() is None
