@@ -148,6 +148,11 @@ class Connection:
         self._mark = None
 
     @property
+    def has_begun_large(self) -> bool:
+        """Return whether a large frame has come in part, and holds room or waits for it."""
+        return self._reservation is not None
+
+    @property
     def is_paused(self) -> bool:
         """Return whether a large frame waits for the budget; nothing must be received meanwhile."""
         return self._reservation is not None and self._large is None
@@ -163,9 +168,7 @@ class Connection:
         """
         if self._large is None:
             return False
-        is_kept_waiting = (
-            self.is_corked or self.is_deferred or (self.is_busy and not self.has_unsent)
-        )
+        is_kept_waiting = self.is_deferred or (self.is_busy and not self.has_unsent)
         needed = min_share * len(self._large)
         if self._mark is None or is_kept_waiting or self._large_filled - self._mark[1] >= needed:
             self._mark = (now_s, self._large_filled)

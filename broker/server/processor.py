@@ -250,8 +250,11 @@ class Processor:
         """Let requests gather behind a publish that waits for a flush, of a client that sends few.
 
         None of them could be answered before it, or be part of that flush. Taken one by one as
-        they come each would cost a turn, an append and a wake-up of its own.
+        they come each would cost a turn, an append and a wake-up of its own. A large frame that
+        has begun is received all the same: others may wait for its room.
         """
+        if connection.has_begun_large:
+            return
         for parked in connection.parked:
             if parked.awaits_flush:
                 connection.cork(parked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import threading
 from contextlib import suppress
 
 import pytest
@@ -15,7 +16,7 @@ from broker.server.connection import LARGE_FRAME_BYTES, Connection
 from broker.server.lifecycle import Broker
 from broker.server.limits import QueuedBytes
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
-from tests.broker.server.peer import Peer
+from tests.broker.server.peer import Peer, extension_frame, publish_request
 from tests.conftest import wait_until
 
 LIMIT = 1_000_000
@@ -74,6 +75,23 @@ def test_frame_when_the_holder_of_the_budget_leaves_then_is_taken(
 
     second.flush("events")
     assert second.fetch("events", 0, max_bytes=1 << 30) == (0, SET)
+
+
+def test_frame_when_it_begins_behind_one_that_waits_for_a_flush_then_gives_its_room_back(
+    broker: Broker, connect: PeerFactory, held_flushes: threading.Event
+) -> None:
+    first, second = connect(broker), connect(broker)
+    publish = publish_request("events", encode([b"small"]), timeout_ms=60_000)
+    first.send_bytes(extension_frame(publish) + FRAME[:1000])
+    wait_until(lambda: taken_bytes(broker), "the room of the first frame")
+    second.send_bytes(FRAME[:1000])
+    await_waiting(broker, 1)
+
+    first.send_bytes(FRAME[1000:])
+    await_waiting(broker, 0)
+
+    assert not held_flushes.is_set()
+    held_flushes.set()
 
 
 def test_connections_when_one_waits_for_the_budget_then_small_requests_of_others_go_on(
