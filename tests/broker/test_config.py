@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -101,6 +102,16 @@ def test_default_when_looked_at_then_is_of_the_kind_of_its_property(
 @pytest.mark.parametrize("kind", KINDS)
 def test_settings_when_no_property_is_given_then_are_the_defaults(kind: type[Settings]) -> None:
     assert kind.from_properties({}) == kind()
+
+
+@pytest.mark.parametrize(
+    ("core_count", "expected"), [(None, 1), (1, 1), (2, 1), (3, 1), (4, 2), (9, 4)]
+)
+def test_threads_when_not_set_then_half_as_many_as_cores_and_at_least_one(
+    core_count: int | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: core_count)
+    assert BrokerConfig().num_threads == expected
 
 
 @pytest.mark.parametrize(("kind", "prop"), EVERY_PROPERTY)
