@@ -26,7 +26,7 @@ from broker.errors import (
 from broker.protocol.base_requests import ProduceRequest
 from broker.protocol.codec import scan
 from broker.protocol.data_requests import Acks
-from broker.protocol.single_publish import GoodAnswer, SinglePublish
+from broker.protocol.single_publish import SinglePublish, good_answer_from
 from broker.topic import TopicPartition
 
 
@@ -57,7 +57,6 @@ class Channel:
         self._in_flight: deque[tuple[int, Delivery]] = deque()
         self._ends: dict[TopicPartition, int] = {}
         self._publishes: dict[TopicPartition, SinglePublish] = {}
-        self._good_answers: dict[TopicPartition, GoodAnswer] = {}
 
     def send(self, delivery: Delivery) -> None:
         """Send one set; wait for the oldest acknowledgement when the window is full.
@@ -166,7 +165,7 @@ class Channel:
         correlation_id, delivery = self._in_flight[0]
         connection = self._link.current
         frame = connection.receive()
-        base_offset = self._good_answer_from(delivery.partition).decode(frame, correlation_id)
+        base_offset = good_answer_from(delivery.partition).decode(frame, correlation_id)
         if base_offset is not None:
             self._note_taken(delivery, delivery.partition, base_offset)
             return
@@ -196,12 +195,6 @@ class Channel:
                 client_id, self._rules.acks, self._timeout_ms, partition
             )
         return publish
-
-    def _good_answer_from(self, partition: TopicPartition) -> GoodAnswer:
-        answer = self._good_answers.get(partition)
-        if answer is None:
-            answer = self._good_answers[partition] = GoodAnswer(partition)
-        return answer
 
     @property
     def ends(self) -> dict[TopicPartition, int]:

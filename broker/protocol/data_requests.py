@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar, NamedTuple
@@ -16,6 +17,9 @@ from broker.protocol.request_fields import (
     read_item_count,
 )
 from broker.topic import TopicPartition
+
+_WAIT_AND_BYTES = struct.Struct(">iii")
+_OFFSET_AND_BYTES = struct.Struct(">qi")
 
 
 class Acks(IntEnum):
@@ -113,10 +117,10 @@ class ReadRequest:
     @classmethod
     def decode(cls, reader: Reader) -> ReadRequest:
         """Read the body."""
-        max_wait_ms, min_bytes, max_bytes = reader.int32(), reader.int32(), reader.int32()
+        max_wait_ms, min_bytes, max_bytes = reader.fields(_WAIT_AND_BYTES)
         count = read_item_count(reader, 22)
         positions = tuple(
-            PartitionPosition(decode_partition(reader), reader.int64(), reader.int32())
+            PartitionPosition(decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
             for _ in range(count)
         )
         return cls(max_wait_ms, min_bytes, max_bytes, positions)

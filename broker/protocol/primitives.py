@@ -6,6 +6,7 @@ All integers are big-endian and signed. A short string is an int16 byte count an
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 from broker.errors import ProtocolError
 
@@ -69,6 +70,25 @@ class Reader:
             ) from error
         self._position += layout.size
         return int(value)
+
+    def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
+        """Read several numbers at once.
+
+        Args:
+            layout: of what follows.
+
+        Raises:
+            ProtocolError: it does not follow whole.
+        """
+        try:
+            values = layout.unpack_from(self._view, self._position)
+        except struct.error as error:
+            raise ProtocolError(
+                f"{layout.size} bytes of numbers are due at byte {self._position}, "
+                f"{self.remaining} bytes are left"
+            ) from error
+        self._position += layout.size
+        return values
 
     def int8(self) -> int:
         """Read an int8."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -30,6 +31,8 @@ class RequestType(IntEnum):
     DELETE_TOPIC = 72
 
 
+_VERSION_AND_ID = struct.Struct(">hi")
+_HOME_AND_INDEX = struct.Struct(">ii")
 FIRST_EXTENSION_TYPE = 64
 MAX_ITEMS = 32767
 """Partitions or topics in one of our requests; 0.7's own multi-requests can name as many."""
@@ -53,7 +56,8 @@ class RequestHeader(NamedTuple):
     @classmethod
     def decode(cls, reader: Reader) -> RequestHeader:
         """Read the header."""
-        return cls(reader.int16(), reader.int32(), reader.short_string())
+        version, correlation_id = reader.fields(_VERSION_AND_ID)
+        return cls(version, correlation_id, reader.short_string())
 
 
 def read_item_count(reader: Reader, item_bytes: int) -> int:
@@ -95,4 +99,6 @@ _encode_or_recall = lru_cache(maxsize=4096)(_encode_partition)
 
 def decode_partition(reader: Reader) -> TopicPartition:
     """Read a partition's topic, home and index."""
-    return TopicPartition(reader.short_string(), reader.int32(), reader.int32())
+    topic = reader.short_string()
+    home, index = reader.fields(_HOME_AND_INDEX)
+    return TopicPartition(topic, home, index)

@@ -7,6 +7,7 @@ answers in the correlation id and the offset. Everything else about them is made
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 
 from broker.errors import NO_ERROR
 from broker.protocol.data_requests import Acks, PublishRequest
@@ -87,3 +88,9 @@ class GoodAnswer:
         error, found_id, middle, base_offset, text_bytes = self._layout.unpack(frame)
         is_good = error == NO_ERROR and text_bytes == 0 and middle == self._middle
         return int(base_offset) if is_good and found_id == correlation_id else None
+
+
+@lru_cache(maxsize=4096)
+def good_answer_from(partition: TopicPartition) -> GoodAnswer:
+    """Return the answers to publishes to a partition; one object for all who ask."""
+    return GoodAnswer(partition)

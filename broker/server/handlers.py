@@ -51,6 +51,8 @@ from broker.server.publish_run import PublishRunHandler
 
 _PRODUCE = INT16.pack(RequestType.PRODUCE)
 _PUBLISH = INT16.pack(RequestType.PUBLISH)
+_SMALL_BYTES = 4096
+"""A publish alone is taken as a run up to here: a larger set must not be checked twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +157,9 @@ class RequestHandlers:
             yield len(frames), Close(error, is_bad_frame=False)
 
     def _publish_together(self, frames: list[memoryview]) -> list[Answer | Parked] | None:
-        """Return the answers to several publish requests, None if each is to be handled singly."""
-        return self._publish_runs.handle(frames) if len(frames) > 1 else None
+        """Return the answers to publish requests, None if each is to be handled singly."""
+        is_run = len(frames) > 1 or (len(frames) == 1 and len(frames[0]) <= _SMALL_BYTES)
+        return self._publish_runs.handle(frames) if is_run else None
 
     def _check_taking(self) -> None:
         if self._host.refuses_appends():

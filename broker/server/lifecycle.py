@@ -188,7 +188,9 @@ class Broker:
             self,
             checker,
             ProduceHandler(appender, self._logs, metrics, checker),
-            PublishRunHandler(self, self._logs, checker, metrics, self._clock),
+            PublishRunHandler(
+                self, self._logs, checker, metrics, self._clock, broker_id=config.broker_id
+            ),
             fetch,
             FilteredReadHandler(fetch, self._pattern_filter, metrics, self._clock, processor.wake),
             ExtensionHandler(

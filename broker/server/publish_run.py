@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import time
+from functools import lru_cache
 from typing import NamedTuple
 
 from broker.clock import Clock
@@ -23,7 +24,7 @@ from broker.protocol.responses import (
     encode_extension_response,
     encode_publish_response,
 )
-from broker.protocol.single_publish import GoodAnswer
+from broker.protocol.single_publish import good_answer_from
 from broker.server.answer import Answer, Parked, Part
 from broker.server.checking import SetChecker
 from broker.server.extension import Host
@@ -55,7 +56,7 @@ class _Target:
         self.size = 0
         self.base_offset = -1
         self.error: ServerError | None = None
-        self.good_answer = GoodAnswer(log.partition)
+        self.good_answer = good_answer_from(log.partition)
 
     @property
     def is_pending(self) -> bool:
@@ -94,6 +95,7 @@ class PublishRunHandler:
         checker: looks at the sets.
         metrics: where to count.
         clock: for deadlines.
+        broker_id: the home of this broker's partitions.
     """
 
     def __init__(
@@ -103,12 +105,15 @@ class PublishRunHandler:
         checker: SetChecker,
         metrics: ProcessorMetrics,
         clock: Clock,
+        *,
+        broker_id: int,
     ) -> None:
         self._host = host
         self._logs = logs
         self._checker = checker
         self._metrics = metrics
         self._clock = clock
+        self._broker_id = broker_id
 
     def handle(self, frames: list[memoryview]) -> list[Answer | Parked] | None:
         """Append the sets of all requests and answer them together, or do nothing.
@@ -182,7 +187,7 @@ class PublishRunHandler:
                 if len(frame) < start:
                     return None
                 head = unpack(frame)[3]
-                target = targets.get(head) or self._target(frame)
+                target = targets.get(head) or self._target(head)
                 if target is None:
                     return None
                 targets[head] = target
@@ -194,10 +199,10 @@ class PublishRunHandler:
             target.size += size
         return _run_of(requests, list(targets.values()))
 
-    def _target(self, frame: memoryview) -> _Target | None:
-        """Return where a request's set goes; None where somebody has to look closer."""
-        head = _decode_head(frame)
-        if head is None or head.partition.home not in (-1, self._host.address().id):
+    def _target(self, encoded: bytes) -> _Target | None:
+        """Return where the sets behind a head go; None where somebody has to look closer."""
+        head = _decode_head(encoded)
+        if head is None or head.partition.home not in (-1, self._broker_id):
             return None
         log = self._logs.get(head.partition.topic, head.partition.index)
         return None if log is None or log.is_deleted else _Target(head, log)
@@ -227,9 +232,10 @@ def _layout(head_bytes: int) -> struct.Struct:
     return struct.Struct(f"{_START.format}{head_bytes}si")
 
 
-def _decode_head(frame: memoryview) -> _Head | None:
+@lru_cache(maxsize=1024)
+def _decode_head(encoded: bytes) -> _Head | None:
     """Return what a request asks for, None if it is malformed or has not one set."""
-    reader = Reader(frame[_START.size :])
+    reader = Reader(encoded)
     try:
         reader.short_string()
         acks, timeout_ms, count = reader.int16(), reader.int32(), reader.int32()
