@@ -104,14 +104,10 @@ class ReadRequest:
 
     def encode(self) -> bytes:
         """Return the body."""
-        parts = [INT32.pack(n) for n in (self.max_wait_ms, self.min_bytes, self.max_bytes)]
+        parts = [_WAIT_AND_BYTES.pack(self.max_wait_ms, self.min_bytes, self.max_bytes)]
         parts.append(INT32.pack(len(self.positions)))
         for partition, offset, max_bytes in self.positions:
-            parts += (
-                encode_partition(partition),
-                INT64.pack(offset),
-                INT32.pack(max_bytes),
-            )
+            parts += (encode_partition(partition), _OFFSET_AND_BYTES.pack(offset, max_bytes))
         return b"".join(parts)
 
     @classmethod

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,6 +21,10 @@ from broker.protocol.request_fields import decode_partition, encode_partition
 from broker.topic import TopicPartition
 
 ERROR_BYTES = 2
+_HEADER = struct.Struct(">ihi")
+_ERROR_AND_ID = struct.Struct(">hi")
+_PART = struct.Struct(">hqqi")
+"""Error, high watermark and log start offset of a partition, and the size of its set."""
 
 
 def encode_fetch_header(error: int, set_bytes: int) -> bytes:
@@ -79,7 +84,7 @@ def decode_offsets_response(frame: Buffer) -> list[int]:
 
 def encode_extension_header(correlation_id: int, body_bytes: int, error: int = NO_ERROR) -> bytes:
     """Return the size field, error code and correlation id that start an extension answer."""
-    return INT32.pack(6 + body_bytes) + INT16.pack(error) + INT32.pack(correlation_id)
+    return _HEADER.pack(_ERROR_AND_ID.size + body_bytes, error, correlation_id)
 
 
 def encode_extension_response(correlation_id: int, body: Buffer) -> bytes:
@@ -112,8 +117,7 @@ def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
         ServerError: the request was refused as a whole.
     """
     reader = Reader(frame)
-    code = reader.int16()
-    correlation_id = reader.int32()
+    code, correlation_id = reader.fields(_ERROR_AND_ID)
     if code != NO_ERROR:
         raise error_for_code(code, reader.short_string())
     return correlation_id, reader
@@ -199,29 +203,20 @@ class ReadPart(NamedTuple):
 
 def encode_read_part_header(part: ReadPart, set_bytes: int) -> bytes:
     """Return what precedes a partition's message set in the answer to a read."""
-    return b"".join(
-        (
-            encode_partition(part.partition),
-            INT16.pack(part.error),
-            INT64.pack(part.high_watermark),
-            INT64.pack(part.log_start_offset),
-            INT32.pack(set_bytes),
-        )
+    return encode_partition(part.partition) + _PART.pack(
+        part.error, part.high_watermark, part.log_start_offset, set_bytes
     )
 
 
 def decode_read_response(reader: Reader) -> list[ReadPart]:
     """Read the body of the answer to a read; the message sets are views on it."""
-    return [
-        ReadPart(
-            decode_partition(reader),
-            reader.int16(),
-            reader.int64(),
-            reader.int64(),
-            reader.data(reader.int32()),
-        )
-        for _ in range(reader.count(INT32, 32))
-    ]
+    parts = []
+    for _ in range(reader.count(INT32, 32)):
+        partition = decode_partition(reader)
+        error, high_watermark, log_start_offset, set_bytes = reader.fields(_PART)
+        message_set = reader.data(set_bytes)
+        parts.append(ReadPart(partition, error, high_watermark, log_start_offset, message_set))
+    return parts
 
 
 class Run(NamedTuple):
