@@ -85,12 +85,12 @@ class Parked:
 
     __slots__ = (
         "_attempt",
-        "_logs",
         "_wakeup",
         "answer",
         "awaits_flush",
         "deadline_s",
         "lingers",
+        "logs",
     )
 
     def __init__(
@@ -108,13 +108,13 @@ class Parked:
         self.answer = answer
         self.deadline_s = deadline_s
         self._attempt = attempt
-        self._logs = logs
+        self.logs = logs
         self._wakeup: Callable[[], None] | None = None
 
     def watch(self, waker: Waker) -> None:
         """Have the processor woken whenever one of the logs moves on."""
         self._wakeup = lambda: waker.wake(self)
-        for log in self._logs:
+        for log in self.logs:
             log.add_waiter(self._wakeup)
 
     def attempt(self, *, is_last: bool) -> bool:
@@ -138,6 +138,6 @@ class Parked:
     def forget(self) -> None:
         """Stop watching; for a completed request, and for one whose connection is gone."""
         if self._wakeup is not None:
-            for log in self._logs:
+            for log in self.logs:
                 log.remove_waiter(self._wakeup)
             self._wakeup = None

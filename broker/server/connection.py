@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from broker.errors import BrokerError
+from broker.log.log import Log
 from broker.log.segment import FileSlice
 from broker.protocol.framing import FrameSizeError, cut_frames, encode_frame
 from broker.protocol.primitives import Buffer
@@ -70,6 +71,8 @@ class Connection:
         self.is_turn_over = False
         """Whether others have to be served before what is held."""
         self._corked_by: Answer | None = None
+        self.flushed_logs: set[Log] = set()
+        """The logs that publishes of this client waited for last."""
         self._reservation: Reservation | None = None
         self._handled: Reservation | None = None
         self._large: bytearray | None = None

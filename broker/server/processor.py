@@ -250,15 +250,18 @@ class Processor:
         """Let requests gather behind a publish that waits for a flush, of a client that sends few.
 
         None of them could be answered before it, or be part of that flush. Taken one by one as
-        they come each would cost a turn, an append and a wake-up of its own. A large frame that
+        they come each would cost a turn, an append and a wake-up of its own. Clients that publish
+        to several logs are left alone, as those can be flushed side by side. A large frame that
         has begun is received all the same: others may wait for its room.
         """
-        if connection.has_begun_large:
+        if connection.has_begun_large or len(connection.parked) > _FEW_FRAMES:
             return
-        for parked in connection.parked:
-            if parked.awaits_flush:
-                connection.cork(parked)
-                return
+        waiting = [parked for parked in connection.parked if parked.awaits_flush]
+        logs = {log for parked in waiting for log in parked.logs}
+        if len(logs) == 1 and logs == connection.flushed_logs:
+            connection.cork(waiting[-1])
+        if waiting:
+            connection.flushed_logs = logs
 
     def _handle(self, connection: Connection, frames: list[memoryview]) -> None:
         assert self._handlers is not None

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from queue import SimpleQueue
 
 import pytest
@@ -101,14 +102,24 @@ def bench() -> Iterator[Bench]:
     made.stop()
 
 
+class QuietLog:
+    """Says nothing of its flushes: the test does."""
+
+    def add_waiter(self, callback: Callable[[], None]) -> None:
+        pass
+
+    def remove_waiter(self, callback: Callable[[], None]) -> None:
+        pass
+
+
 def parked(
     attempt: Callable[[bool], list[Part] | None],
     *,
     deadline_s: float = NEVER_S,
-    awaits_flush: bool = False,
+    flushed_log: QuietLog | None = None,
 ) -> Parked:
-    logs: list[Log] = []
-    return Parked(Answer(), attempt, deadline_s, logs, awaits_flush=awaits_flush)
+    logs: list[Log] = [] if flushed_log is None else [flushed_log]  # type: ignore[list-item]  # stands in
+    return Parked(Answer(), attempt, deadline_s, logs, awaits_flush=flushed_log is not None)
 
 
 def test_handler_when_it_fails_by_a_bug_then_only_its_connection_closes(
@@ -556,26 +567,51 @@ def test_processor_when_stopped_while_a_worker_is_busy_then_stops(bench: Bench) 
 
 
 class Flushing:
-    """Requests `flush` wait for a flush until `end`; all others are answered at once."""
+    """Requests `flush` wait for a flush of one log until `end`, `other` for that of another log.
+
+    All others are answered at once.
+    """
 
     def __init__(self, bench: Bench) -> None:
         self.waiting: list[Parked] = []
         self._bench = bench
+        self._logs = {b"flush": QuietLog(), b"other": QuietLog()}
         self._is_over = False
+        self._attempt_count = 0
 
     def respond(self, frame: bytes) -> Outcome:
-        if frame != b"flush":
+        if frame not in self._logs:
             return Answer(frame)
-        self.waiting.append(parked(self._attempt, awaits_flush=True))
+        self.waiting.append(parked(self._attempt, flushed_log=self._logs[frame]))
         return self.waiting[-1]
 
     def _attempt(self, is_last: bool) -> list[Part] | None:
+        self._attempt_count += 1
         return [b"flushed"] if self._is_over or is_last else None
 
     def end(self) -> None:
         self._is_over = True
         for one in self.waiting:
             self._bench.processor.wake(one)
+
+    def has_waiting(self, count: int) -> bool:
+        return len(self.waiting) == count
+
+    def begin(self, client: socket.socket) -> None:
+        """Have the client wait for a flush, which it has done before: it writes to one log."""
+        self._park(client)
+        self.end()
+        assert receive(client, 7) == b"flushed"
+        self._is_over = False
+        self.waiting.clear()
+        self._park(client)
+        self._bench.handlers.runs.clear()
+
+    def _park(self, client: socket.socket) -> None:
+        self._attempt_count = 0
+        client.sendall(encode_frame(b"flush"))
+        # it is attempted once more when it is parked
+        wait_until(lambda: self._attempt_count == 2, "the request")
 
 
 def receive(client: socket.socket, size: int) -> bytes:
@@ -591,16 +627,27 @@ def test_requests_when_few_come_behind_one_that_waits_for_a_flush_then_gather(
     flushing = Flushing(bench)
     bench.start(flushing.respond)
     client, other = bench.connect(), bench.connect()
-    client.sendall(encode_frame(b"flush"))
-    wait_until(lambda: flushing.waiting, "the request")
+    flushing.begin(client)
     for frame in (b"one", b"two"):
         client.sendall(encode_frame(frame))
         other.sendall(encode_frame(b"turn"))
         assert receive(other, 4) == b"turn"
-    assert bench.handlers.runs == [[b"flush"], [b"turn"], [b"turn"]]
+    assert bench.handlers.runs == [[b"turn"], [b"turn"]]
     flushing.end()
     assert receive(client, 13) == b"flushedonetwo"
     assert bench.handlers.runs[-1] == [b"one", b"two"]
+
+
+def test_requests_when_the_client_writes_to_several_logs_then_are_handled_during_a_flush(
+    bench: Bench,
+) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client = bench.connect()
+    for count, frame in enumerate((b"flush", b"other", b"flush", b"other"), start=1):
+        client.sendall(encode_frame(frame))
+        wait_until(partial(flushing.has_waiting, count), "the request")
+    flushing.end()
 
 
 def test_requests_when_they_come_behind_one_that_waits_for_data_then_are_handled(
@@ -621,7 +668,7 @@ def test_requests_when_many_come_together_then_those_behind_are_handled_during_t
     bench.start(flushing.respond)
     client = bench.connect()
     client.sendall(encode_frame(b"flush") * 1000)
-    wait_until(lambda: len(flushing.waiting) == 1000, "the requests")
+    wait_until(partial(flushing.has_waiting, 1000), "the requests")
     client.sendall(encode_frame(b"next"))
     wait_until(lambda: bench.handlers.handled[-1] == b"next", "the one behind them")
     flushing.end()
@@ -631,8 +678,7 @@ def test_client_when_it_leaves_during_a_flush_then_is_seen_off_after_it(bench: B
     flushing = Flushing(bench)
     bench.start(flushing.respond)
     client = bench.connect()
-    client.sendall(encode_frame(b"flush"))
-    wait_until(lambda: flushing.waiting, "the request")
+    flushing.begin(client)
     client.close()
     flushing.end()
     wait_until(lambda: bench.left, "the end of the connection")
@@ -644,8 +690,7 @@ def test_processor_when_it_stops_during_a_flush_then_answers_what_has_gathered(
     flushing = Flushing(bench)
     bench.start(flushing.respond)
     client = bench.connect()
-    client.sendall(encode_frame(b"flush"))
-    wait_until(lambda: flushing.waiting, "the request")
+    flushing.begin(client)
     client.sendall(encode_frame(b"late"))
     bench.stop_processor()
-    assert receive(client, 12) == b"flushedlate"
+    assert receive(client, 11) == b"flushedlate"

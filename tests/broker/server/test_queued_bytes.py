@@ -81,6 +81,9 @@ def test_frame_when_it_begins_behind_one_that_waits_for_a_flush_then_gives_its_r
     broker: Broker, connect: PeerFactory, held_flushes: threading.Event
 ) -> None:
     first, second = connect(broker), connect(broker)
+    held_flushes.set()
+    first.publish("events", encode([b"to the same log as before"]))
+    held_flushes.clear()
     publish = publish_request("events", encode([b"small"]), timeout_ms=60_000)
     first.send_bytes(extension_frame(publish) + FRAME[:1000])
     wait_until(lambda: taken_bytes(broker), "the room of the first frame")
