@@ -10,7 +10,9 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 
+from broker.config_file import load_file
 from pylogctl.__main__ import main
 
 
@@ -21,6 +23,8 @@ def _stop_at_end_of_input() -> None:
 
 if __name__ == "__main__":
     threading.Thread(target=_stop_at_end_of_input, name="input", daemon=True).start()
-    sys.argv = ["pylogctl", "broker", "start", "--config", sys.argv[1], "--no-zookeeper"]
-    sys.argv += ["--output", "json"]
+    settings = sys.argv[1]
+    sys.argv = ["pylogctl", "broker", "start", "--output", "json", "--config", settings]
+    if "zk.connect" not in load_file(Path(settings)):
+        sys.argv.append("--no-zookeeper")
     main()
