@@ -36,6 +36,8 @@ _START = struct.Struct(">hhi")
 """Type, version and correlation id."""
 _ACKS_TIMEOUT_COUNT_BYTES = 10
 _HOME_AND_INDEX_BYTES = 8
+_MAX_HEAD_BYTES = 4096
+"""Longer heads are not remembered: many of them must not fill the memory."""
 
 
 class _Head(NamedTuple):
@@ -201,7 +203,7 @@ class PublishRunHandler:
 
     def _target(self, encoded: bytes) -> _Target | None:
         """Return where the sets behind a head go; None where somebody has to look closer."""
-        head = _decode_head(encoded)
+        head = _decode_head(encoded) if len(encoded) <= _MAX_HEAD_BYTES else None
         if head is None or head.partition.home not in (-1, self._broker_id):
             return None
         log = self._logs.get(head.partition.topic, head.partition.index)

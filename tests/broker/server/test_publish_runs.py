@@ -16,13 +16,16 @@ from broker.protocol.admin_requests import HelloRequest
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.extension_requests import encode_extension_parts
 from broker.protocol.message_set import build_set
+from broker.protocol.request_fields import RequestHeader
 from broker.protocol.responses import (
     HelloResponse,
     Published,
     decode_extension_response,
     decode_publish_response,
 )
+from broker.server import publish_run
 from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition
 from tests.broker.server.conftest import BrokerFactory, PeerFactory
@@ -192,3 +195,19 @@ def test_publish_run_when_one_log_is_named_in_two_ways_then_order_is_kept(peer: 
     answers_until_hello(peer)
     peer.flush("events")
     assert peer.fetch("events", len(ONE))[1] == encode([b"0", b"1", b"2", b"3"])
+
+
+def test_publish_run_when_clients_have_long_names_then_answered_and_none_is_remembered(
+    peer: Peer,
+) -> None:
+    peer.publish("events", ONE)
+    request = publish_request("events", ONE)
+    remembered_count = publish_run._decode_head.cache_info().currsize
+    for number in range(5):
+        header = RequestHeader(request.VERSION, number, "x" * 20_000 + str(number))
+        frame = b"".join(encode_extension_parts(request, header))
+        peer.send_bytes(frame * 2)
+        for _ in range(2):
+            (published,) = decode_publish_response(peer.receive_extension(number))
+            assert (published.error, published.base_offset % len(ONE)) == (0, 0)
+    assert publish_run._decode_head.cache_info().currsize == remembered_count
