@@ -61,15 +61,7 @@ class Reader:
         return len(self._view) - self._position
 
     def _integer(self, layout: struct.Struct) -> int:
-        try:
-            (value,) = layout.unpack_from(self._view, self._position)
-        except struct.error as error:
-            raise ProtocolError(
-                f"a {layout.size}-byte integer is due at byte {self._position}, "
-                f"{self.remaining} bytes are left"
-            ) from error
-        self._position += layout.size
-        return int(value)
+        return int(self.fields(layout)[0])
 
     def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
         """Read several numbers at once.
@@ -84,8 +76,7 @@ class Reader:
             values = layout.unpack_from(self._view, self._position)
         except struct.error as error:
             raise ProtocolError(
-                f"{layout.size} bytes of numbers are due at byte {self._position}, "
-                f"{self.remaining} bytes are left"
+                f"{layout.size} bytes are due at byte {self._position}, {self.remaining} are left"
             ) from error
         self._position += layout.size
         return values

@@ -249,6 +249,12 @@ class Connection:
         return self.is_deferred or self.has_held or self.is_backed_up
 
     @property
+    def may_receive(self) -> bool:
+        """Return whether more can be received now."""
+        is_full = self.is_busy or self.is_paused or self.is_corked
+        return self.fault is None and not is_full
+
+    @property
     def is_backed_up(self) -> bool:
         """Return whether the client must take answers before more requests are handled."""
         count = len(self._answers)

@@ -374,7 +374,7 @@ class Processor:
             connection.learn(parked.answer, expected_bytes)
 
     def _go_on(self, connection: Connection) -> None:
-        if _may_receive(connection):
+        if connection.may_receive:
             self._read(connection)
         else:
             self._write(connection)
@@ -439,7 +439,7 @@ class Processor:
         if connection.fault is not None and not _is_owed_answers(connection):
             self._drop(connection, connection.fault)
             return
-        events = selectors.EVENT_READ if _may_receive(connection) else 0
+        events = selectors.EVENT_READ if connection.may_receive else 0
         if connection.has_unsent:
             events |= selectors.EVENT_WRITE
         self._watch(connection, events)
@@ -484,11 +484,6 @@ class Processor:
         self._attempt_all(waiting, is_last=True)
         for connection in list(self._connections):
             self._close(connection)
-
-
-def _may_receive(connection: Connection) -> bool:
-    is_full = connection.is_busy or connection.is_paused or connection.is_corked
-    return connection.fault is None and not is_full
 
 
 def _is_owed_answers(connection: Connection) -> bool:
