@@ -28,8 +28,9 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 # What keeps data safe must do so with either codec: with the one that is built, then the plain one.
-DURABILITY := tests/broker/log tests/integration/process \
-	tests/integration/test_producer_failover.py tests/integration/test_groups_exactly_once.py
+DURABILITY := tests/unit/broker/log tests/integration/broker/log tests/integration/process \
+	tests/integration/cluster/test_producer_failover.py \
+	tests/integration/cluster/test_groups_exactly_once.py
 
 # Files of tests run side by side, each as a whole: what its tests share is started once.
 TEST_PROCESSES ?= 2
@@ -61,29 +62,29 @@ $(FUZZ_BUILD): $(wildcard broker/protocol/native/*) | $(STAMP)
 fuzz: $(FUZZ_BUILD)
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
 		ASAN_OPTIONS=detect_leaks=0 \
-		$(BIN)/python -m tests.fuzz --build $(<D) --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+		$(BIN)/python -m fuzz --build $(<D) --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 
 bench: $(STAMP)
 	mkdir -p build
-	$(BIN)/python -m tests.bench --output build/bench.json
+	$(BIN)/python -m bench --output build/bench.json
 
 bench-peers: $(STAMP)
 	mkdir -p build
-	$(BIN)/python -m tests.bench limits peers --output build/bench-peers.json
+	$(BIN)/python -m bench limits peers --output build/bench-peers.json
 
 bench-scale: $(STAMP)
 	mkdir -p build
-	$(BIN)/python -m tests.bench scale --output build/bench-scale.json
+	$(BIN)/python -m bench scale --output build/bench-scale.json
 
 # docs/performance.md with the figures of the runs there are.
 bench-page: $(STAMP)
-	$(BIN)/python -m tests.bench.page $(wildcard build/bench*.json)
+	$(BIN)/python -m bench.page $(wildcard build/bench*.json)
 
 # What other brokers need beside their Debian packages; see docs/performance.md.
 bench-setup:
 	test -x $(BENCH_PEERS)/venv/bin/python || $(PYTHON) -m venv $(BENCH_PEERS)/venv
-	$(BENCH_PEERS)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r tests/bench/peers.txt
-	mvn --quiet --batch-mode --file tests/bench/kafka.xml dependency:copy-dependencies \
+	$(BENCH_PEERS)/venv/bin/python -m pip install --quiet --disable-pip-version-check -r bench/peers.txt
+	mvn --quiet --batch-mode --file bench/kafka.xml dependency:copy-dependencies \
 		-DincludeScope=runtime -DoutputDirectory=$(abspath $(BENCH_PEERS))/kafka
 
 docs: $(STAMP)

@@ -1,48 +1,47 @@
-"""A real ZooKeeper and broker processes, shared by all tests of groups."""
+"""Brokers in this process, and a ZooKeeper that is started once for all tests that ask for it."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from broker.zk.embedded import EmbeddedZooKeeper
-from tests.broker.zk.conftest import java as java
-from tests.broker.zk.conftest import session as session
-from tests.broker.zk.conftest import zookeeper as zookeeper
-from tests.broker.zk.conftest import zookeeper_dir as zookeeper_dir
-from tests.broker.zk.conftest import zookeeper_server as zookeeper_server
-from tests.integration.group_harness import Cluster
-
-
-@pytest.fixture(scope="session")
-def shared_cluster(
-    zookeeper_server: EmbeddedZooKeeper, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Cluster]:
-    """Two brokers; every topic has four partitions on each."""
-    chroot = f"{zookeeper_server.connect}/{uuid.uuid4().hex}"
-    cluster = Cluster(chroot, tmp_path_factory.mktemp("cluster"))
-    yield cluster
-    cluster.stop()
+from broker.config import BrokerConfig
+from broker.server.lifecycle import Broker
+from tests.support.zookeeper import java as java
+from tests.support.zookeeper import session as session
+from tests.support.zookeeper import zookeeper as zookeeper
+from tests.support.zookeeper import zookeeper_dir as zookeeper_dir
+from tests.support.zookeeper import zookeeper_server as zookeeper_server
 
 
 @pytest.fixture
-def cluster(shared_cluster: Cluster) -> Iterator[Cluster]:
-    """The shared brokers without any members; those that a test starts end with it."""
-    shared_cluster.connect()
-    yield shared_cluster
-    shared_cluster.disconnect()
+def start_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+    """Start brokers in this process, without a registry, on free ports; stopped at the end."""
+    brokers: list[Broker] = []
+
+    def start(**settings: object) -> Broker:
+        defaults: dict[str, object] = {"port": 0, "data_dir": tmp_path / "data", "num_threads": 1}
+        broker = Broker(BrokerConfig(**(defaults | settings)))  # type: ignore[arg-type]  # test settings by name
+        broker.start()
+        brokers.append(broker)
+        return broker
+
+    yield start
+    for broker in brokers:
+        broker.stop()
 
 
 @pytest.fixture
-def topic() -> str:
-    """A topic of the test's own, which is also a group's name."""
-    return f"t{uuid.uuid4().hex[:8]}"
+def running_broker(start_broker: Callable[..., Broker]) -> Broker:
+    """A broker with default settings and no registry."""
+    return start_broker()
 
 
 @pytest.fixture
-def work_dir(tmp_path: Path) -> Path:
-    """A directory for what a test's processes write."""
-    return tmp_path
+def raw_socket(running_broker: Broker) -> Iterator[socket.socket]:
+    """A plain connection to `running_broker`."""
+    with socket.create_connection(("127.0.0.1", running_broker.port), timeout=10) as sock:
+        yield sock

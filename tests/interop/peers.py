@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.broker_process import REPOSITORY
+from bench.broker_process import REPOSITORY
 
 _FOLDER = os.environ.get("PYLOGCTL_PEERS")
 _TIMEOUT_S = 40

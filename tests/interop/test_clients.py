@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from bench.broker_process import BrokerProcess
 from broker.client.connection import Connection
 from broker.client.simple_consumer import SimpleConsumer
 from broker.log.verify_files import verify_paths
 from broker.protocol.base_requests import EARLIEST_TIME, LATEST_TIME, FetchRequest, ProduceRequest
 from broker.protocol.compression import Codec, compress, decompress
 from broker.protocol.message_set import build_set
-from tests.bench.broker_process import BrokerProcess
-from tests.conftest import wait_until
 from tests.interop.peers import PeerError, find_peer, require_peers
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

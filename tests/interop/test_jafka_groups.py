@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.protocol.compression import Codec
-from tests.conftest import wait_until
-from tests.integration.group_harness import (
+from tests.integration.cluster.group_harness import (
     COMMIT_INTERVAL_MS,
     SESSION_TIMEOUT_MS,
     Cluster,
@@ -20,14 +19,8 @@ from tests.integration.group_harness import (
     check_order,
     running_load,
 )
-from tests.interop.peers import (
-    Peer,
-    PeerProcess,
-    find_peer,
-    numbers_of,
-    pylogctl,
-    require_peers,
-)
+from tests.interop.peers import Peer, PeerProcess, find_peer, numbers_of, pylogctl, require_peers
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from bench.broker_process import BrokerProcess
 from broker.client.cluster import RegistryCluster
 from broker.client.partitioner import hash_partitioner
 from broker.client.simple_consumer import SimpleConsumer
 from broker.zk.embedded import EmbeddedZooKeeper
-from tests.bench.broker_process import BrokerProcess
-from tests.conftest import wait_until
-from tests.integration.group_harness import Cluster, Load
+from tests.integration.cluster.group_harness import Cluster, Load
 from tests.interop.peers import PeerProcess, find_peer, numbers_of, require_peers
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 

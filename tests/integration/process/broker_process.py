@@ -12,7 +12,7 @@ from pathlib import Path
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
 from broker.protocol.responses import BrokerAddress
-from tests.broker.server.peer import Peer
+from tests.integration.broker.server.peer import Peer
 
 REPOSITORY = Path(__file__).parents[3]
 WAIT_S = 30.0

@@ -8,8 +8,8 @@ from broker.protocol.codec import encode
 from broker.protocol.codec_choice import VARIABLE
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from tests.broker.protocol.twins import TWIN_NAMES, load_twin
 from tests.integration.process.conftest import ProcessFactory
+from tests.support.twins import TWIN_NAMES, load_twin
 
 SETS = [
     encode([b"a plain message"]),

@@ -6,8 +6,8 @@ import resource
 
 from broker.errors import StorageError
 from broker.protocol.codec import encode
-from tests.conftest import wait_until
 from tests.integration.process.conftest import ProcessFactory
+from tests.support.waiting import wait_until
 
 SET = encode([bytes([n]) * 990 for n in range(10)])
 LIMIT_BYTES = 5 * len(SET) + 500

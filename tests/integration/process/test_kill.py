@@ -16,9 +16,9 @@ from broker.protocol.compression import Codec
 from broker.protocol.data_requests import Acks
 from broker.protocol.message_set import build_set
 from broker.topic import TopicPartition
-from tests.conftest import wait_until
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory
+from tests.support.waiting import wait_until
 
 ROUNDS = 8
 PARTITIONS = 2

@@ -8,10 +8,10 @@ import signal
 import pytest
 
 from broker.protocol.codec import encode
-from tests.broker.server.pattern_processes import is_busy, is_running, pattern_processes
-from tests.broker.server.peer import filtered_request
-from tests.conftest import wait_until
+from tests.integration.broker.server.pattern_processes import is_busy, is_running, pattern_processes
+from tests.integration.broker.server.peer import filtered_request
 from tests.integration.process.conftest import ProcessFactory
+from tests.support.waiting import wait_until
 
 LINES = encode([b"a" * 60 + b"!"])
 

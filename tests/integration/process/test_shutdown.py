@@ -10,10 +10,10 @@ from broker.protocol.admin_requests import ShutdownRequest
 from broker.protocol.base_requests import ProduceRequest
 from broker.protocol.codec import encode
 from broker.protocol.responses import decode_document, decode_read_response
-from tests.broker.server.peer import read_request
-from tests.conftest import wait_until
+from tests.integration.broker.server.peer import read_request
 from tests.integration.process.broker_process import StartError
 from tests.integration.process.conftest import ProcessFactory
+from tests.support.waiting import wait_until
 
 ONE = encode([b"one message"])
 MARKER = ".pylog_clean_shutdown"

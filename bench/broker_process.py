@@ -1,0 +1,114 @@
+"""A broker as a child process: started, watched from outside, stopped and removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from broker.client.connection import Connection
+from broker.protocol.responses import BrokerAddress
+
+REPOSITORY = Path(__file__).parents[1]
+PYLOGCTL = Path(sys.executable).with_name("pylogctl")
+"""The command as it is installed beside this interpreter."""
+_STOP_TIMEOUT_S = 60.0
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+
+
+class BrokerProcess:
+    """A running broker without a registry, broker id 0 unless the properties say another.
+
+    Args:
+        directory: where its data, settings and log output are.
+        properties: settings by 0.7's names.
+    """
+
+    def __init__(self, directory: Path, **properties: str) -> None:
+        self.data = directory / "data"
+        self.id = int(properties.get("brokerid", "0"))
+        settings = {"port": "0", "log.dir": str(self.data), **properties}
+        path = directory / "broker.properties"
+        path.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        with (directory / "broker.log").open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "bench.serve", path],
+                cwd=REPOSITORY,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=output,
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            raise RuntimeError(f"the broker did not start; see {directory / 'broker.log'}")
+        self.port = int(json.loads(line)["port"])
+
+    @property
+    def address(self) -> BrokerAddress:
+        """Return where it listens."""
+        return BrokerAddress(-1, "127.0.0.1", self.port)
+
+    def connect(self) -> Connection:
+        """Return a connection to it."""
+        return Connection(self.address, timeout_s=60)
+
+    def memory_mb(self, field: str) -> float:
+        """Return a memory figure in MB.
+
+        Args:
+            field: as in /proc/PID/status: `VmRSS` now, `VmHWM` at most so far.
+        """
+        for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * 1024 / 1e6
+        raise RuntimeError(f"the system does not tell {field}")
+
+    def cpu_s(self) -> float:
+        """Return the processor time it has used."""
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+
+    def stop(self) -> None:
+        """Shut it down cleanly."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_STOP_TIMEOUT_S)
+        finally:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it at once, as kill -9 does; nothing happens if it is gone already."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@contextmanager
+def temporary_directory(parent: Path) -> Iterator[Path]:
+    """Give a directory of its own to a benchmark, and remove it afterwards."""
+    directory = Path(tempfile.mkdtemp(prefix="pylogctl-bench-", dir=parent))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+@contextmanager
+def running_broker(parent: Path, **properties: str) -> Iterator[BrokerProcess]:
+    """Give a broker with a fresh data directory; both are gone afterwards."""
+    with temporary_directory(parent) as directory:
+        broker = BrokerProcess(directory, **properties)
+        try:
+            yield broker
+        finally:
+            broker.stop()

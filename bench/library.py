@@ -1,0 +1,95 @@
+"""The client library between a file of lines and a broker, without the command line.
+
+The loops are those of `pylogctl produce` and `pylogctl consume` on plain lines.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+from bench.broker_process import BrokerProcess, running_broker, temporary_directory
+from bench.measure import Goal, Measurement, Place, Plan, repeat_rate
+from bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
+from broker.client.cluster import StaticCluster
+from broker.client.connection import Connection
+from broker.client.fetcher import Fetcher
+from broker.client.pieces import MessageStream
+from broker.client.producer import Producer
+from broker.protocol import codec
+from broker.protocol.data_requests import Acks
+from broker.topic import TopicPartition
+
+_PARTITION = TopicPartition("lines", 0, 0)
+_CHUNK_BYTES = 1 << 20
+_BATCH_BYTES = 512 << 10
+_MB = 1e6
+IN_MB_S = 2_500_000 * LINE_BYTES / _MB
+OUT_MB_S = 4_000_000 * LINE_BYTES / _MB
+"""The goals, 2.5 and 4 million messages a second."""
+RATES = "lines of 200 bytes through one broker"
+
+
+def run(plan: Plan) -> Iterator[Measurement]:
+    """Measure a file of lines into a broker, for each kind of acknowledgement, and out of it."""
+    with temporary_directory(plan.directory) as directory:
+        source = directory / "lines"
+        total = write_lines(source, plan.size(1 << 30, 128 << 20))
+        for acks in (Acks.NONE, Acks.WRITTEN, Acks.COMMITTED):
+            rates = repeat_rate(plan, total / _MB, partial(_produce_fresh, plan, source, acks))
+            name = f"library produce, acks {acks.name.lower()}"
+            yield Measurement(name, "MB/s", rates, Goal(IN_MB_S), Place(RATES, "", name))
+        with running_broker(plan.directory) as broker:
+            _produce(broker, source, Acks.WRITTEN)
+            end = total // LINE_BYTES * ENTRY_BYTES
+            rates = repeat_rate(plan, total / _MB, partial(_consume, broker, end))
+            name = "library consume"
+            yield Measurement(name, "MB/s", rates, Goal(OUT_MB_S), Place(RATES, "", name))
+
+
+def _produce_fresh(plan: Plan, source: Path, acks: Acks) -> float:
+    with running_broker(plan.directory) as broker:
+        return _produce(broker, source, acks)
+
+
+def _produce(broker: BrokerProcess, source: Path, acks: Acks) -> float:
+    """Return the seconds from the first line read until all can be consumed."""
+    started_s = time.perf_counter()
+    cluster = StaticCluster([broker.address], Connection)
+    with Producer(cluster, Connection, acks=acks) as producer, source.open("rb") as file:
+        partition = producer.choose_partition(_PARTITION.topic)
+        rest = b""
+        while data := file.read(_CHUNK_BYTES):
+            text = rest + data
+            made = codec.encode_delimited(
+                text,
+                b"\n",
+                max_payload_bytes=1_000_000,
+                batch_count=len(text),
+                batch_bytes=_BATCH_BYTES,
+            )
+            rest = text[made.consumed :]
+            message_set = memoryview(made.message_set)
+            for start, end in pairwise((0, *made.cuts)):
+                producer.send_set(partition, message_set[start:end])
+        producer.barrier()
+    cluster.close()
+    return time.perf_counter() - started_s
+
+
+def _consume(broker: BrokerProcess, end: int) -> float:
+    """Return the seconds to read all and write it to /dev/null as lines."""
+    started_s = time.perf_counter()
+    fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0})
+    stream = MessageStream(0)
+    with Path("/dev/null").open("wb", buffering=0) as output:
+        while stream.offset < end:
+            for piece in fetcher.poll():
+                decoded = codec.decode_delimited(stream.add(piece.data), b"\n")
+                output.write(decoded.text)
+                stream.take(decoded.valid_bytes)
+    fetcher.close()
+    return time.perf_counter() - started_s

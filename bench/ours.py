@@ -1,0 +1,183 @@
+"""What is measured of us in the way that peers are measured: the same modes, the same clock.
+
+One producer sends N messages of 200 bytes, one or several a send unit; the clock stops when the
+broker itself says that it has them all. Then one consumer reads them 200 KB at a time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import cycle, islice
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.broker_process import BrokerProcess, running_broker
+from bench.wire import Replay, publish_frames
+from bench.workload import (
+    ENTRY_BYTES,
+    GATHER_BYTES,
+    fill,
+    gather,
+    offset_of,
+    payloads,
+    produce_frames,
+)
+from broker.client.cluster import StaticCluster
+from broker.client.connection import Connection
+from broker.client.fetcher import Fetcher
+from broker.client.partitioner import sticky_partitioner
+from broker.client.pieces import MessageStream
+from broker.client.producer import Producer
+from broker.config import ProducerConfig
+from broker.protocol import codec
+from broker.protocol.data_requests import Acks, Lookup
+from broker.topic import TopicPartition
+
+FETCH_BYTES = 200_000
+_PARTITION = TopicPartition("compared", 0, 0)
+_WINDOW_MESSAGES = 1000
+
+
+Load = Callable[[BrokerProcess, int], None]
+
+
+class Row(NamedTuple):
+    """What one mode gave; `disk_bytes` are those of a message, payload and all."""
+
+    mode: str
+    messages_per_s: float
+    broker_us: float
+    broker_mb: float
+    disk_bytes: float | None
+
+
+def measure(directory: Path, message_count: int) -> list[Row]:
+    """Run every mode once, each with a broker of its own.
+
+    Args:
+        directory: where data goes.
+        message_count: in batches; single messages are a fifth of it.
+    """
+    single = message_count // 5
+    with tempfile.TemporaryDirectory(dir=directory) as own:
+        replay = Replay(Path(own))
+        rows = [
+            _replayed(directory, replay, single, 1, Acks.NONE),
+            _replayed(directory, replay, single, 1, Acks.WRITTEN),
+            _replayed(directory, replay, message_count, 50, Acks.NONE),
+            _replayed(directory, replay, message_count, 50, Acks.WRITTEN),
+        ]
+    rows += [
+        _produce(directory, "piped", single, _pipe),
+        _produce(directory, "windowed", single, partial(_publish, batch=1)),
+        _produce(directory, "queued", single, _publish_queued),
+        _produce(directory, "b50", message_count, partial(_publish, batch=50)),
+        _produce(directory, "b1000", message_count, partial(_publish, batch=1000)),
+    ]
+    with running_broker(directory) as broker:
+        connection = broker.connect()
+        fill(connection, _PARTITION, message_count)
+        connection.close()
+        rows.append(_timed(broker, "consume", message_count, _consume))
+        rows.append(_timed(broker, "fetch", message_count, _fetch))
+    return rows
+
+
+def _replayed(directory: Path, replay: Replay, count: int, batch: int, acks: Acks) -> Row:
+    """Measure requests that a program in C sends, a write each."""
+    if acks is Acks.NONE:
+        replay.prepare(produce_frames(_PARTITION, len(payloads()), batch))
+        window = 0
+    else:
+        replay.prepare(publish_frames(_PARTITION, payloads(), batch, acks))
+        window = max(2, _WINDOW_MESSAGES // batch)
+
+    def send(broker: BrokerProcess, count: int) -> None:
+        replay.run(broker.port, count // batch, window)
+        _check_end(broker.connect(), count)
+
+    return _produce(directory, f"c{batch}-{'noack' if acks is Acks.NONE else 'ack'}", count, send)
+
+
+def _produce(directory: Path, mode: str, count: int, send: Load) -> Row:
+    with running_broker(directory) as broker:
+        row = _timed(broker, mode, count, send)
+        stored = sum(path.stat().st_size for path in broker.data.glob("*/*.pylog"))
+    return row._replace(disk_bytes=stored / count)
+
+
+def _timed(broker: BrokerProcess, mode: str, count: int, work: Load) -> Row:
+    before_s, started_s = broker.cpu_s(), time.perf_counter()
+    work(broker, count)
+    elapsed_s = time.perf_counter() - started_s
+    broker_us = (broker.cpu_s() - before_s) / count * 1e6
+    return Row(mode, count / elapsed_s, broker_us, broker.memory_mb("VmHWM"), None)
+
+
+def _pipe(broker: BrokerProcess, count: int) -> None:
+    """Send a 0.7 request for each message, many requests a write."""
+    connection = broker.connect()
+    for data in gather(produce_frames(_PARTITION, count, 1), GATHER_BYTES):
+        connection.send(data)
+    _check_end(connection, count)
+
+
+def _check_end(connection: Connection, count: int) -> None:
+    end = offset_of(connection, _PARTITION, Lookup.LOG_END)
+    connection.close()
+    if end != count * ENTRY_BYTES:
+        raise RuntimeError(f"the broker has {end} bytes of {count * ENTRY_BYTES}")
+
+
+def _publish(broker: BrokerProcess, count: int, *, batch: int) -> None:
+    messages = payloads()
+    batches = [messages[at : at + batch] for at in range(0, len(messages), batch)]
+    cluster = StaticCluster([broker.address], Connection)
+    with Producer(
+        cluster,
+        Connection,
+        partitioner=sticky_partitioner(),
+        acks=Acks.WRITTEN,
+        max_in_flight=max(2, _WINDOW_MESSAGES // batch),
+    ) as producer:
+        for payload_batch in islice(cycle(batches), count // batch):
+            producer.send(_PARTITION.topic, payload_batch)
+    cluster.close()
+
+
+def _publish_queued(broker: BrokerProcess, count: int) -> None:
+    """Give the producer one message at a time; it makes the batches."""
+    config = ProducerConfig.from_properties(
+        {
+            "broker.list": f"0:{broker.address.host}:{broker.address.port}",
+            "producer.type": "async",
+            "request.required.acks": "1",
+        }
+    )
+    with Producer.from_config(config) as producer:
+        for payload in islice(cycle(payloads()), count):
+            producer.send(_PARTITION.topic, [payload])
+
+
+def _consume(broker: BrokerProcess, count: int) -> None:
+    fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0}, fetch_bytes=FETCH_BYTES)
+    stream = MessageStream(0)
+    found = 0
+    while found < count:
+        for piece in fetcher.poll():
+            decoded = codec.decode(stream.add(piece.data), stream.offset)
+            found += len(decoded.messages)
+            stream.take(decoded.valid_bytes)
+    fetcher.close()
+
+
+def _fetch(broker: BrokerProcess, count: int) -> None:
+    """Take the bytes and look at none of them."""
+    fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0}, fetch_bytes=FETCH_BYTES)
+    missing_bytes = count * ENTRY_BYTES
+    while missing_bytes:
+        missing_bytes -= sum(len(piece.data) for piece in fetcher.poll())
+    fetcher.close()

@@ -1,0 +1,73 @@
+"""Many connections that each wait for an acknowledgement before they send again."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import time
+from collections.abc import Iterator
+
+from bench.broker_process import BrokerProcess, running_broker
+from bench.measure import Measurement, Plan
+from bench.scale import load
+from bench.scale.point import Axis, seconds, watch
+from bench.wire import publish_frames
+from bench.workload import payloads
+from broker.protocol.framing import SIZE_BYTES
+from broker.protocol.primitives import INT32
+from pylogctl.perf.measure import Latencies
+
+_COUNTS = (1, 10, 100, 1000)
+_ROOM = {"max.connections": "2000", "max.connections.per.ip": "2000"}
+
+
+def run(plan: Plan) -> Iterator[Measurement]:
+    """Measure 1 to 1,000 connections, requests of 50 messages, one under way on each."""
+    axis = Axis("connections")
+    for count in _COUNTS:
+        with running_broker(plan.directory, **_ROOM) as broker:
+            with watch([broker]) as watched:
+                latencies = _swarm(broker, count, seconds(plan))
+            messages = latencies.count * load.BATCH
+            yield from axis.throughput("in", count, watched, message_count=messages)
+            for name, percent in (("p50", 50.0), ("p99", 99.0)):
+                value = 1000 * (latencies.percentile_s(percent) or 0.0)
+                yield axis.figure("time of a request", name, count, value, "ms")
+            yield axis.figure("broker memory", "", count, broker.memory_mb("VmHWM"), "MB")
+
+
+def _swarm(broker: BrokerProcess, count: int, seconds: float) -> Latencies:
+    """Have each connection send, wait for the answer, and send again, for a time."""
+    (partition,) = load.create(broker, "swarmed", 1)
+    (frame,) = publish_frames(partition, payloads()[: load.BATCH], load.BATCH)
+    latencies = Latencies()
+    sent_s: dict[socket.socket, float] = {}
+    with selectors.DefaultSelector() as selector:
+        for _ in range(count):
+            opened = socket.create_connection((broker.address.host, broker.port))
+            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            selector.register(opened, selectors.EVENT_READ, opened)
+            sent_s[opened] = time.perf_counter()
+            opened.sendall(frame)
+        end_s = time.perf_counter() + seconds
+        is_over = False
+        while sent_s:
+            for key, _ in selector.select():
+                sock: socket.socket = key.data
+                _take_answer(sock)
+                now_s = time.perf_counter()
+                latencies.add(now_s - sent_s.pop(sock))
+                is_over = is_over or now_s >= end_s
+                if is_over:
+                    selector.unregister(sock)
+                    sock.close()
+                else:
+                    sent_s[sock] = now_s
+                    sock.sendall(frame)
+    return latencies
+
+
+def _take_answer(sock: socket.socket) -> None:
+    """Read an answer that has begun to come."""
+    (size,) = INT32.unpack(sock.recv(SIZE_BYTES, socket.MSG_WAITALL))
+    sock.recv(size, socket.MSG_WAITALL)

@@ -1,0 +1,121 @@
+"""What puts load on brokers for a time: requests made beforehand, answers not looked into."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import cycle
+
+from bench.broker_process import BrokerProcess
+from bench.workload import payloads
+from broker.client.connection import Connection
+from broker.client.fetcher import Fetcher
+from broker.protocol import codec
+from broker.protocol.admin_requests import CreateTopicRequest
+from broker.protocol.base_requests import ProduceRequest, encode_request
+from broker.protocol.data_requests import Lookup, LookupRequest, PartitionLookup
+from broker.protocol.responses import decode_lookup_response
+from broker.topic import TopicPartition
+
+BATCH = 50
+FETCH_BYTES = 200_000
+_WRITE_BYTES = 64 << 10
+_LOOKUPS = 1000
+
+
+def create(broker: BrokerProcess, topic: str, partition_count: int) -> list[TopicPartition]:
+    """Create a topic and return its partitions, as the broker asked knows them."""
+    connection = broker.connect()
+    connection.call(CreateTopicRequest(topic, partition_count))
+    connection.close()
+    return [TopicPartition(topic, broker.id, index) for index in range(partition_count)]
+
+
+def requests(
+    partitions: Sequence[TopicPartition], messages: Sequence[bytes] | None = None
+) -> list[bytes]:
+    """Return a produce request for each partition, of 50 messages of 200 bytes unless others."""
+    message_set = codec.encode(payloads()[:BATCH] if messages is None else messages)
+    return [encode_request(ProduceRequest(one.topic, one.index, message_set)) for one in partitions]
+
+
+def send_for(connections: Sequence[Connection], frames: Sequence[bytes], seconds: float) -> int:
+    """Send requests in turn, on each connection in turn, for a time; return how many.
+
+    Who called this then waits until the brokers have them all: see `log_ends`.
+    """
+    writes = _joined(frames)
+    connection_at = cycle(connections)
+    end_s = time.perf_counter() + seconds
+    sent = 0
+    while time.perf_counter() < end_s:
+        for data, count in writes:
+            next(connection_at).send(data)
+            sent += count
+    return sent
+
+
+def _joined(frames: Sequence[bytes]) -> list[tuple[bytes, int]]:
+    """Join requests to writes of 64 KB or so; return them with the number of requests in each."""
+    per_write = max(1, _WRITE_BYTES // len(frames[0]))
+    if len(frames) < per_write:
+        frames = [*frames] * per_write
+    parts = [frames[at : at + per_write] for at in range(0, len(frames), per_write)]
+    return [(b"".join(part), len(part)) for part in parts]
+
+
+def log_ends(connection: Connection, partitions: Sequence[TopicPartition]) -> list[int]:
+    """Return the ends of logs, after all that was sent on this connection."""
+    return _lookup(connection, partitions, Lookup.LOG_END)
+
+
+def wait_until_readable(connection: Connection, partitions: Sequence[TopicPartition]) -> list[int]:
+    """Wait until all that was sent on this connection can be read; return the ends."""
+    ends = log_ends(connection, partitions)
+    while _lookup(connection, partitions, Lookup.LATEST) != ends:
+        time.sleep(0.01)
+    return ends
+
+
+def _lookup(
+    connection: Connection, partitions: Sequence[TopicPartition], kind: Lookup
+) -> list[int]:
+    found: list[int] = []
+    for at in range(0, len(partitions), _LOOKUPS):
+        asked = tuple(PartitionLookup(one, kind, 0) for one in partitions[at : at + _LOOKUPS])
+        body = connection.call(LookupRequest(asked))
+        found += [answer.offset for answer in decode_lookup_response(body)]
+    return found
+
+
+def fetch_all(
+    broker: BrokerProcess, partitions: Sequence[TopicPartition], ends: Sequence[int]
+) -> int:
+    """Read partitions from 0 to their ends, the bytes only; return how many came."""
+    total = sum(ends)
+    fetcher = Fetcher(
+        broker.connect(),
+        dict.fromkeys(partitions, 0),
+        fetch_bytes=FETCH_BYTES,
+    )
+    received = 0
+    while received < total:
+        received += sum(len(piece.data) for piece in fetcher.poll())
+    fetcher.close()
+    return received
+
+
+@contextmanager
+def threads(work: Sequence[Callable[[], object]]) -> Iterator[None]:
+    """Run functions on a thread each; they are done at the end of the block.
+
+    Raises:
+        Exception: what one of them raised.
+    """
+    with ThreadPoolExecutor(max(1, len(work))) as pool:
+        running = [pool.submit(one) for one in work]
+        yield
+        for one in running:
+            one.result()

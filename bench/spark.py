@@ -1,0 +1,138 @@
+"""Spark reading topics, next to Spark reading the same rows from text files with its own reader.
+
+Everything of a round runs in one session, in turn, after rounds that only warm up. Counting reads
+one narrow column here: Spark's own reader leaves out what a count does not need, and Spark does not
+tell other readers of it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+from bench.broker_process import temporary_directory
+from bench.measure import Goal, Measurement, Place, Plan
+from bench.workload import payloads
+from broker.log.segment import segment_name
+from broker.protocol import codec
+from broker.spark.frames import read_messages
+from broker.spark.session import SessionSettings, open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PARTITIONS = 4
+_SEGMENTS = 2
+_WARM_UPS = 2
+_M = 1e6
+
+Seconds = dict[str, list[float]]
+
+
+def run(plan: Plan) -> Iterator[Measurement]:
+    """Measure counting and writing parquet, on one core and on two, and the workers' memory."""
+    cores = min(2, len(os.sched_getaffinity(0)))
+    with temporary_directory(plan.directory) as directory:
+        count = _write_inputs(directory, plan.size(2_000_000, 400_000))
+        narrow, _ = _measure(plan, directory, 1)
+        wide, memory_mb = _measure(plan, directory, cores)
+    yield from _compared("spark count", wide["text count"], wide["count"])
+    yield from _compared("spark to parquet", wide["text parquet"], wide["parquet"])
+    for name in ("count", "count of all columns", "parquet"):
+        rates = [count / _M / elapsed_s for elapsed_s in wide[name]]
+        place = Place("Spark reading topics", "", name)
+        yield Measurement(f"spark, {name}, {cores} cores", "M msg/s", rates, place=place)
+        growth = median(narrow[name]) / median(wide[name])
+        place = Place("Spark on all cores over one", "", name)
+        yield Measurement(f"spark, {name}, {cores} cores over one", "x", [growth], place=place)
+    yield Measurement("spark worker's memory, at most", "MB", memory_mb, Goal(300, is_most=True))
+
+
+def _compared(name: str, text_s: list[float], ours_s: list[float]) -> Iterator[Measurement]:
+    ratios = [text / ours for text, ours in zip(text_s, ours_s, strict=True)]
+    place = Place("Spark, over its own reader of text files", "", name)
+    yield Measurement(f"{name}, over text files", "x", ratios, Goal(0.5), place)
+
+
+def _write_inputs(directory: Path, message_count: int) -> int:
+    """Write the same messages as segments and as text; return how many there are."""
+    messages = payloads()
+    message_set = codec.encode(messages)
+    text = b"".join(payload + b"\n" for payload in messages)
+    blocks = message_count // len(messages) // _PARTITIONS // _SEGMENTS
+    for index in range(_PARTITIONS):
+        log = directory / "logs" / f"lines_{index}"
+        log.mkdir(parents=True)
+        for segment in range(_SEGMENTS):
+            offset = segment * blocks * len(message_set)
+            (log / segment_name(offset)).write_bytes(message_set * blocks)
+        lines = directory / "text" / f"{index}.txt"
+        lines.parent.mkdir(exist_ok=True)
+        lines.write_bytes(text * blocks * _SEGMENTS)
+    return blocks * _SEGMENTS * _PARTITIONS * len(messages)
+
+
+def _measure(plan: Plan, directory: Path, cores: int) -> tuple[Seconds, list[float]]:
+    """Return seconds of each run by name, and the most memory each worker had."""
+    conf = {"spark.sql.shuffle.partitions": str(cores)}
+    settings = SessionSettings(master=f"local[{cores}]", conf=conf)
+    with _only(cores), open_session(settings) as spark:
+        runs = _runs(spark, directory)
+        found: Seconds = {name: [] for name in runs}
+        for place in range(-_WARM_UPS, plan.repetitions):
+            for name, action in runs.items():
+                started_s = time.perf_counter()
+                action()
+                if place >= 0:
+                    found[name].append(time.perf_counter() - started_s)
+        return found, list(_worker_memory_mb())
+
+
+@contextmanager
+def _only(cores: int) -> Iterator[None]:
+    """Keep this process, and what it starts, to some of the cores it may run on."""
+    all_cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, sorted(all_cores)[:cores])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, all_cores)
+
+
+def _runs(spark: SparkSession, directory: Path) -> Mapping[str, Callable[[], object]]:
+    text, output = str(directory / "text"), str(directory / "output")
+    options = {"path": str(directory / "logs")}
+    values = ["value"]
+    return {
+        "text count": lambda: spark.read.text(text).count(),
+        "count": lambda: read_messages(spark, options, columns=["offset"]).count(),
+        "count of all columns": lambda: read_messages(spark, options).count(),
+        "text parquet": lambda: spark.read.text(text).write.mode("overwrite").parquet(output),
+        "parquet": lambda: (
+            read_messages(spark, options, columns=values).write.mode("overwrite").parquet(output)
+        ),
+    }
+
+
+def _worker_memory_mb() -> Iterator[float]:
+    """Give the most memory each Python worker of this process's JVM has had."""
+    children: dict[int, list[int]] = {}
+    for pid in [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]:
+        with suppress(OSError):  # it has ended meanwhile
+            children.setdefault(int(_status(pid)["PPid"]), []).append(pid)
+    ours = [os.getpid()]
+    for pid in ours:
+        ours += children.get(pid, [])
+        with suppress(OSError):
+            if b"pyspark.daemon\0pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                yield int(_status(pid)["VmHWM"].split()[0]) * 1024 / 1e6
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value for name, _, value in (line.partition(":") for line in lines)}

@@ -1,0 +1,156 @@
+"""The cases: each is given to both twins, which must agree."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import itertools
+import threading
+import time
+import traceback
+from array import array
+from collections.abc import Callable
+from random import Random
+
+from broker.protocol.codec import CrcCheck
+from fuzz import inputs
+from tests.support.twins import Twin, assert_alike, load_twin
+
+_REPORT_CASES = 1000
+_RACE_CASES = 50
+_LEAK_CASES = 200
+_LEAK_ROUNDS = 6
+"""The first fills caches, and any other may catch the interpreter at filling one."""
+
+Twins = tuple[Twin, Twin]
+
+
+def run(seconds: float, first_seed: int) -> int:
+    """Run cases until the time is over; the first failure ends it with its seed.
+
+    Args:
+        seconds: how long.
+        first_seed: the first case; those after it have the numbers after it.
+
+    Returns:
+        0 if nothing was found.
+    """
+    twins = load_twin("python"), load_twin("compiled")
+    deadline_s = time.monotonic() + seconds
+    seed = first_seed
+    while time.monotonic() < deadline_s:
+        if (seed - first_seed) % _REPORT_CASES == 0:
+            print(f"from seed {seed}", flush=True)  # a sanitizer ends the process without a word
+        try:
+            _run_case(twins, Random(seed))
+        except AssertionError:
+            traceback.print_exc()
+            print(f"the twins differ; see it again with --seed {seed}")
+            return 1
+        seed += 1
+    _run_race(twins[1], Random(first_seed))
+    leaked_bytes = _leaked_bytes(twins, first_seed)
+    print(f"{seed - first_seed} cases, no difference, {leaked_bytes} bytes leaked")
+    return int(leaked_bytes > 0)
+
+
+def _run_case(twins: Twins, random: Random) -> None:
+    for case in (_compare_reading, _compare_columns, _compare_text, _compare_sets):
+        case(twins, random)
+
+
+def _compare_reading(twins: Twins, random: Random) -> None:
+    data = inputs.exact(inputs.message_set(random))
+    base_offset = random.choice((0, 2**62, -(2**63), 2**63 - 1 - len(data), 2**63 - len(data)))
+    delimiter = random.choice(inputs.DELIMITERS)
+    limit = random.choice((-1, 0, 1, 2, 5, 100))
+    calls: tuple[Callable[[Twin], object], ...] = (
+        lambda twin: twin.scan(data),
+        lambda twin: twin.boundaries(data),
+        lambda twin: twin.decode(data, base_offset),
+        lambda twin: twin.decode_delimited(data, delimiter, limit),
+        lambda twin: twin.count_delimiters(bytes(data), delimiter or b"x"),
+    )
+    for call in calls:
+        assert_alike(twins, call)
+
+
+def _compare_columns(twins: Twins, random: Random) -> None:
+    data = inputs.exact(inputs.message_set(random))
+    check = random.choice(tuple(CrcCheck))
+    most = random.choice((0, 1, 200, 5000, 2**31 - 1))
+    assert_alike(
+        twins,
+        lambda twin: twin.decode_columns(data, 7, crc_check=check, max_value_bytes=most),
+    )
+
+
+def _compare_text(twins: Twins, random: Random) -> None:
+    delimiter = random.choice(inputs.DELIMITERS)
+    data = inputs.exact(inputs.text(random, delimiter))
+    max_payload_bytes = random.choice((0, 64, 999, 10**6, 2**40))
+    batch_count = random.choice((1, 2, 10, 10**6))
+    batch_bytes = random.choice((None, 0, 11, 500, 10**6))
+    assert_alike(
+        twins,
+        lambda twin: twin.encode_delimited(
+            data,
+            delimiter,
+            max_payload_bytes=max_payload_bytes,
+            batch_count=batch_count,
+            batch_bytes=batch_bytes,
+        ),
+    )
+
+
+def _compare_sets(twins: Twins, random: Random) -> None:
+    payloads = inputs.payloads(random)
+    assert_alike(twins, lambda twin: twin.encode(payloads))
+    codec, container = inputs.container(random)
+    assert_alike(twins, lambda twin: twin.unfold(codec, container))
+    assert_alike(twins, lambda twin: twin.count_unfolded(codec, container))
+
+
+def _run_race(compiled: Twin, random: Random) -> None:
+    """Have another thread write into a buffer while it is read without the lock."""
+    good = bytearray(compiled.encode([random.randbytes(90) for _ in range(20_000)]))
+    is_over = threading.Event()
+
+    def disturb() -> None:
+        while not is_over.is_set():
+            at = random.randrange(len(good))
+            good[at] ^= 1 << random.randrange(8)
+            good[at] ^= 1 << random.randrange(8)
+
+    thread = threading.Thread(target=disturb, name="disturb")
+    thread.start()
+    try:
+        for _ in range(_RACE_CASES):
+            compiled.scan(good)
+            compiled.boundaries(good)
+            compiled.decode(good, 0)
+            compiled.decode_delimited(good, b"\n")
+            for check in CrcCheck:
+                compiled.decode_columns(good, 0, crc_check=check)
+            compiled.encode_delimited(good, b"\n", max_payload_bytes=2**30, batch_count=10)
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def _leaked_bytes(twins: Twins, first_seed: int) -> int:
+    """Return how much memory the same cases take for good each time they are run once more.
+
+    Only the address sanitizer counts what is allocated; without it the answer is 0.
+    """
+    allocated = getattr(ctypes.CDLL(None), "__sanitizer_get_current_allocated_bytes", None)
+    if allocated is None:
+        return 0
+    allocated.restype = ctypes.c_size_t
+    sizes = array("Q", bytes(8 * _LEAK_ROUNDS))  # a list would itself grow with what it notes
+    for place in range(_LEAK_ROUNDS):
+        for seed in range(first_seed, first_seed + _LEAK_CASES):
+            _run_case(twins, Random(seed))
+        gc.collect()
+        sizes[place] = allocated()
+    return min(after - before for before, after in itertools.pairwise(sizes[1:]))

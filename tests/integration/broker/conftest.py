@@ -1,0 +1,51 @@
+"""Connections of the library, and stand-ins for brokers that it connects to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from broker.client.connection import Connection
+from broker.protocol.responses import BrokerAddress
+from broker.server.lifecycle import Broker
+from tests.integration.broker.factories import ConnectionFactory, ServerFactory
+from tests.integration.broker.peers import Serve, Server, as_true_07_broker
+
+
+@pytest.fixture
+def start_server() -> Iterator[ServerFactory]:
+    """Start stand-ins for brokers; stopped at the end."""
+    servers: list[Server] = []
+
+    def start(serve: Serve, port: int = 0) -> Server:
+        server = Server(serve, port)
+        servers.append(server)
+        return server
+
+    yield start
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def open_connection() -> Iterator[ConnectionFactory]:
+    """Make connections with short timeouts, closed at the end."""
+    connections: list[Connection] = []
+
+    def make(
+        address: BrokerAddress, *, timeout_s: float = 10.0, connect_timeout_s: float = 2.0
+    ) -> Connection:
+        connection = Connection(address, timeout_s=timeout_s, connect_timeout_s=connect_timeout_s)
+        connections.append(connection)
+        return connection
+
+    yield make
+    for connection in connections:
+        connection.close()
+
+
+@pytest.fixture
+def old_broker(running_broker: Broker, start_server: ServerFactory) -> Server:
+    """A true 0.7 broker, as far as a client can see, in front of `running_broker`."""
+    return start_server(as_true_07_broker(running_broker.port))

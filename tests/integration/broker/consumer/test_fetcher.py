@@ -1,0 +1,403 @@
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from broker.client.fetcher import Fetcher
+from broker.client.pieces import MessageStream, Piece
+from broker.errors import (
+    BrokerUnreachableError,
+    OffsetOutOfRangeError,
+    ProtocolError,
+    UnknownTopicError,
+    UnsupportedVersionError,
+    WrongPartitionError,
+)
+from broker.protocol.codec import Fault, decode, encode
+from broker.protocol.primitives import INT32
+from broker.protocol.responses import (
+    ReadPart,
+    encode_extension_error,
+    encode_extension_response,
+    encode_read_part_header,
+)
+from broker.server.lifecycle import Broker
+from broker.topic import TopicPartition
+from tests.integration.broker.factories import (
+    BrokerFactory,
+    ConnectionFactory,
+    ServerFactory,
+    address_of,
+)
+from tests.integration.broker.peers import Server, answer_each
+from tests.integration.broker.server.peer import Peer
+from tests.support.waiting import wait_until
+
+EVENTS = TopicPartition("events", 0, 0)
+ONE = encode([b"one"])
+
+FetcherFactory = Callable[..., Fetcher]
+
+
+@pytest.fixture
+def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]:
+    """Make fetchers of a broker or stand-in; closed at the end."""
+    fetchers: list[Fetcher] = []
+
+    def make(
+        peer: Broker | Server,
+        positions: Mapping[TopicPartition, int] | None = None,
+        *,
+        fetch_bytes: int = 1 << 20,
+        max_wait_ms: int = 50,
+        retry_s: float = 10.0,
+        ends: Mapping[TopicPartition, int] | None = None,
+    ) -> Fetcher:
+        fetcher = Fetcher(
+            open_connection(address_of(peer)),
+            {EVENTS: 0} if positions is None else positions,
+            fetch_bytes=fetch_bytes,
+            max_wait_ms=max_wait_ms,
+            retry_s=retry_s,
+            ends=ends,
+        )
+        fetchers.append(fetcher)
+        return fetcher
+
+    yield make
+    for fetcher in fetchers:
+        fetcher.close()
+
+
+@pytest.fixture
+def peer(running_broker: Broker) -> Iterator[Peer]:
+    with Peer(running_broker.port) as made:
+        yield made
+
+
+def poll_for(fetcher: Fetcher, size: int, partition: TopicPartition = EVENTS) -> bytes:
+    """Poll until so many bytes of a partition have come, and check that they are without gaps."""
+    stretch = bytearray()
+    start: int | None = None
+    give_up_s = time.monotonic() + 20
+    while len(stretch) < size and time.monotonic() < give_up_s:
+        for piece in fetcher.poll():
+            assert piece.error == 0
+            if piece.partition == partition and len(piece.data):
+                start = piece.offset if start is None else start
+                assert piece.offset == start + len(stretch)
+                stretch += piece.data
+    return bytes(stretch)
+
+
+def random_set(seed: int, count: int = 500, max_bytes: int = 300) -> bytes:
+    numbers = random.Random(seed)
+    return encode([numbers.randbytes(numbers.randrange(max_bytes)) for _ in range(count)])
+
+
+@pytest.mark.parametrize("fetch_bytes", [7, 1000, 1 << 20])
+def test_poll_when_log_has_many_segments_then_pieces_are_without_gaps(
+    fetch_bytes: int, start_broker: BrokerFactory, open_fetcher: FetcherFactory
+) -> None:
+    broker = start_broker(segment_bytes=500)
+    sets = [random_set(n, count=3) for n in range(20)]
+    with Peer(broker.port) as peer:
+        for one in sets:
+            peer.publish("events", one)
+    whole = b"".join(sets)
+    assert poll_for(open_fetcher(broker, fetch_bytes=fetch_bytes), len(whole)) == whole
+
+
+@pytest.mark.parametrize("fetch_bytes", [7, 1000, 1 << 20])
+def test_poll_when_there_is_an_end_then_nothing_behind_it_comes(
+    fetch_bytes: int, peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    whole = random_set(7)
+    peer.publish("events", whole)
+    end = len(whole) - 1000
+    fetcher = open_fetcher(running_broker, fetch_bytes=fetch_bytes, ends={EVENTS: end})
+
+    assert poll_for(fetcher, end) == whole[:end]
+    assert fetcher.poll() == []
+
+
+def test_poll_when_it_returns_then_the_next_request_is_under_way(
+    peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE * 2)
+    fetcher = open_fetcher(running_broker, fetch_bytes=len(ONE))
+    fetcher.poll()
+    wait_until(
+        lambda: running_broker.metrics()["SocketServerStats"]["NumFetchRequests"] == 2,
+        "the second request",
+    )
+
+
+def test_poll_when_at_the_end_then_woken_by_a_new_message(
+    peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE)
+    fetcher = open_fetcher(running_broker, max_wait_ms=8000)
+    assert poll_for(fetcher, len(ONE)) == ONE
+    pieces: list[Piece] = []
+    polling = threading.Thread(target=lambda: pieces.extend(fetcher.poll()))
+    polling.start()
+    peer.publish("events", ONE)
+    polling.join()
+    assert [(one.offset, one.data) for one in pieces] == [(len(ONE), ONE)]
+
+
+def test_poll_when_nothing_comes_then_tells_the_high_watermark(
+    peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE)
+    (piece,) = open_fetcher(running_broker, {EVENTS: len(ONE)}).poll()
+    assert (piece.offset, len(piece.data), piece.error) == (len(ONE), 0, 0)
+    assert (piece.high_watermark, piece.log_start_offset) == (len(ONE), 0)
+
+
+def test_poll_when_no_partition_is_read_then_nothing_at_once(
+    running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    assert open_fetcher(running_broker, {}).poll() == []
+
+
+def test_poll_when_there_are_several_partitions_then_each_is_without_gaps(
+    start_broker: BrokerFactory, open_fetcher: FetcherFactory
+) -> None:
+    broker = start_broker(num_partitions=3)
+    partitions = [TopicPartition("events", 0, index) for index in range(3)]
+    sets = [random_set(n, count=30) for n in range(3)]
+    with Peer(broker.port) as peer:
+        for index, one in enumerate(sets):
+            peer.produce("events", one, index=index)
+        peer.status()
+    fetcher = open_fetcher(broker, dict.fromkeys(partitions, 0), fetch_bytes=100)
+    found = {one: bytearray() for one in partitions}
+
+    def is_all_there() -> bool:
+        for piece in fetcher.poll():
+            assert piece.offset == len(found[piece.partition])
+            found[piece.partition] += piece.data
+        return all(found[one] == sets[one.index] for one in partitions)
+
+    wait_until(is_all_there, "all bytes")
+
+
+def test_poll_when_answers_are_full_before_the_last_partition_then_it_gets_its_turn(
+    start_broker: BrokerFactory, open_fetcher: FetcherFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Partitions with a lot to read must not keep one behind them from being read at all."""
+    monkeypatch.setattr("broker.client.fetcher.MAX_ANSWER_BYTES", 200)
+    broker = start_broker(num_partitions=4)
+    partitions = [TopicPartition("events", 0, index) for index in range(4)]
+    with Peer(broker.port) as peer:
+        for index in range(4):
+            peer.produce("events", ONE * 1000, index=index)
+        wait_until(lambda: peer.fetch("events", 0, index=3)[1], "the flush")
+    fetcher = open_fetcher(broker, dict.fromkeys(partitions, 0), fetch_bytes=100)
+    seen = {piece.partition for _ in range(8) for piece in fetcher.poll() if len(piece.data)}
+    assert seen == set(partitions)
+
+
+def test_seek_when_a_request_is_under_way_then_its_answer_is_left_out(
+    peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE * 5)
+    fetcher = open_fetcher(running_broker, fetch_bytes=len(ONE))
+    assert poll_for(fetcher, len(ONE)) == ONE
+    fetcher.seek(EVENTS, 4 * len(ONE))
+    offsets = [piece.offset for _ in range(3) for piece in fetcher.poll() if len(piece.data)]
+    assert offsets == [4 * len(ONE)]
+
+
+def test_forget_when_a_request_is_under_way_then_no_further_piece(
+    peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE * 5)
+    fetcher = open_fetcher(running_broker, fetch_bytes=len(ONE))
+    fetcher.poll()
+    fetcher.forget(EVENTS)
+    fetcher.forget(EVENTS)
+    assert fetcher.partitions == []
+    assert fetcher.poll() == []
+    fetcher.seek(EVENTS, 0)
+    assert poll_for(fetcher, 5 * len(ONE)) == ONE * 5
+
+
+@pytest.mark.parametrize(
+    ("partition", "offset", "error"),
+    [
+        (EVENTS, 1000, OffsetOutOfRangeError),
+        (EVENTS, -1, OffsetOutOfRangeError),
+        (TopicPartition("events", 0, 5), 0, WrongPartitionError),
+        (TopicPartition("nothing", 0, 0), 0, UnknownTopicError),
+    ],
+)
+def test_poll_when_a_partition_has_an_error_then_told_once_and_others_go_on(
+    partition: TopicPartition,
+    offset: int,
+    error: type[OffsetOutOfRangeError],
+    start_broker: BrokerFactory,
+    open_fetcher: FetcherFactory,
+) -> None:
+    broker = start_broker(topic_partition_counts={"audit": 1})
+    audit = TopicPartition("audit", 0, 0)
+    with Peer(broker.port) as peer:
+        peer.publish("events", ONE)
+        peer.publish("audit", ONE)
+        fetcher = open_fetcher(broker, {partition: offset, audit: 0})
+        pieces = {piece.partition: piece for piece in fetcher.poll()}
+        assert pieces[partition].error == error.code
+        assert pieces[audit].data == ONE
+        assert fetcher.partitions == [audit]
+        peer.publish("audit", ONE)
+        assert poll_for(fetcher, len(ONE), audit) == ONE
+
+
+def test_poll_when_offset_is_out_of_range_then_tells_where_the_log_starts(
+    peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE)
+    fetcher = open_fetcher(running_broker, {EVENTS: 99})
+    (piece,) = fetcher.poll()
+    assert (piece.log_start_offset, piece.high_watermark) == (0, len(ONE))
+    fetcher.seek(EVENTS, piece.log_start_offset)
+    assert poll_for(fetcher, len(ONE)) == ONE
+
+
+def test_poll_when_broker_restarts_then_goes_on_without_gaps(
+    start_broker: BrokerFactory, open_fetcher: FetcherFactory
+) -> None:
+    first = start_broker()
+    with Peer(first.port) as peer:
+        peer.publish("events", ONE * 2)
+    fetcher = open_fetcher(first, max_wait_ms=8000)
+    assert poll_for(fetcher, 2 * len(ONE)) == ONE * 2
+    first.stop()
+    second = start_broker(port=first.port)
+    with Peer(second.port) as peer:
+        peer.publish("events", encode([b"new"]))
+    assert poll_for(fetcher, 1) == encode([b"new"])
+
+
+def test_poll_when_broker_stays_away_then_raises_after_the_time_to_retry(
+    running_broker: Broker, open_connection: ConnectionFactory, peer: Peer
+) -> None:
+    peer.publish("events", ONE)
+    connection = open_connection(address_of(running_broker), connect_timeout_s=0.1)
+    fetcher = Fetcher(connection, {EVENTS: 0}, max_wait_ms=50, retry_s=0.3)
+    assert poll_for(fetcher, len(ONE)) == ONE
+    running_broker.stop()
+
+    def poll_until_it_raises() -> None:
+        while True:
+            fetcher.poll()
+
+    with pytest.raises(BrokerUnreachableError, match="connection refused"):
+        poll_until_it_raises()
+
+
+def read_answer(correlation_id: int, partition: TopicPartition) -> bytes:
+    part = encode_read_part_header(ReadPart(partition, 0, 0, 0, b""), 0)
+    return encode_extension_response(correlation_id, INT32.pack(1) + part)
+
+
+def test_poll_when_another_partition_is_answered_than_asked_for_then_protocol_error(
+    start_server: ServerFactory, open_fetcher: FetcherFactory
+) -> None:
+    other = TopicPartition("other", 0, 0)
+    server = start_server(answer_each(read_answer(2, other)))
+    with pytest.raises(ProtocolError, match=r"other\[0-0\], which was not asked for"):
+        open_fetcher(server).poll()
+
+
+def test_poll_when_request_is_refused_as_a_whole_then_raises_and_asks_anew(
+    start_server: ServerFactory, open_fetcher: FetcherFactory
+) -> None:
+    refusal = encode_extension_error(2, UnsupportedVersionError.code, "no")
+    fetcher = open_fetcher(start_server(answer_each(refusal, read_answer(3, EVENTS))))
+    with pytest.raises(UnsupportedVersionError):
+        fetcher.poll()
+    assert [piece.error for piece in fetcher.poll()] == [0]
+
+
+def test_poll_when_broker_is_of_0_7_then_pieces_are_without_gaps(
+    peer: Peer, old_broker: Server, open_fetcher: FetcherFactory
+) -> None:
+    whole = random_set(5, count=50)
+    peer.publish("events", whole)
+    fetcher = open_fetcher(old_broker, fetch_bytes=333)
+    assert poll_for(fetcher, len(whole)) == whole
+    assert fetcher.poll() == []
+    peer.publish("events", ONE)
+    assert poll_for(fetcher, len(ONE)) == ONE
+
+
+def test_poll_when_broker_of_0_7_reports_an_error_then_a_piece_with_it(
+    peer: Peer, old_broker: Server, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE)
+    (piece,) = open_fetcher(old_broker, {EVENTS: 99}).poll()
+    assert (piece.error, piece.high_watermark) == (OffsetOutOfRangeError.code, -1)
+
+
+@pytest.mark.parametrize("fetch_bytes", [64, 1000])
+def test_message_stream_when_messages_are_larger_than_a_piece_then_put_together(
+    fetch_bytes: int, peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
+) -> None:
+    payloads = [bytes([n]) * size for n, size in enumerate([10, 5000, 0, 20_000, 1, 999, 3000])]
+    whole = encode(payloads)
+    peer.publish("events", whole)
+    fetcher = open_fetcher(running_broker, fetch_bytes=fetch_bytes)
+    stream = MessageStream(0)
+    found: list[bytes] = []
+
+    give_up_s = time.monotonic() + 20
+    while stream.offset < len(whole) and time.monotonic() < give_up_s:
+        for piece in fetcher.poll():
+            view = stream.add(piece.data)
+            decoded = decode(view, stream.offset)
+            assert decoded.fault in (Fault.NONE, Fault.PARTIAL)
+            found += [payload for _, _, payload in decoded.messages]
+            stream.take(decoded.valid_bytes)
+    assert found == payloads
+
+
+@pytest.mark.parametrize(
+    ("high_watermark", "after_bytes", "expected"),
+    [(-1, 0, False), (1013, 0, False), (1012, 0, True), (1013, 13, True), (9999, 13, False)],
+)
+def test_message_stream_when_an_entry_ends_past_all_there_is_then_it_is_cut_for_good(
+    high_watermark: int, after_bytes: int, expected: bool
+) -> None:
+    stream = MessageStream(1000)
+    stream.add((ONE + ONE)[:20], high_watermark)
+
+    assert stream.is_cut_for_good(after_bytes) is expected
+
+
+def test_poll_when_broker_of_0_7_answers_with_less_than_asked_then_it_ends_on_a_boundary(
+    peer: Peer, old_broker: Server, open_fetcher: FetcherFactory
+) -> None:
+    peer.publish("events", ONE * 3)
+    fetcher = open_fetcher(old_broker, fetch_bytes=30)
+
+    assert [piece.high_watermark for _ in range(2) for piece in fetcher.poll()] == [-1, 39]
+
+
+def test_message_stream_when_started_inside_a_log_then_offsets_go_on_from_there() -> None:
+    stream = MessageStream(1000)
+    whole = ONE * 3
+    seen: list[int] = []
+    for place in range(0, len(whole), 5):
+        view = stream.add(whole[place : place + 5])
+        decoded = decode(view, stream.offset)
+        seen += [offset for offset, _, _ in decoded.messages]
+        stream.take(decoded.valid_bytes)
+    assert seen == [1000, 1013, 1026]
+    assert stream.offset == 1039

@@ -1,0 +1,460 @@
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from broker.clock import SystemClock
+from broker.config import BrokerConfig
+from broker.errors import (
+    InvalidTopicError,
+    LogCorruptError,
+    LogLockedError,
+    ShuttingDownError,
+    StorageError,
+    TopicExistsError,
+    WrongPartitionError,
+)
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.log.segment import segment_name
+from broker.protocol.codec import encode
+from broker.topic import TopicPartition
+from tests.doubles import FakeClock
+from tests.support.log_doubles import FaultyDisk
+from tests.support.log_fixtures import ManagerFactory, abandon, content
+from tests.support.waiting import wait_until
+
+ENTRY = encode([b"ab"])
+
+
+def test_open_when_directory_is_new_then_empty_and_marked_in_use(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager()
+    assert manager.open() == []
+    assert (manager.topics(), manager.logs(), manager.was_recovered) == ([], [], False)
+    assert not (tmp_path / "data" / ".pylog_clean_shutdown").exists()
+
+
+def test_close_when_all_is_flushed_then_marked_clean_and_reopened_without_recovery(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager()
+    manager.open()
+    manager.get_or_create("events", 0).append(ENTRY * 2, 2)
+    manager.close()
+    assert (tmp_path / "data" / ".pylog_clean_shutdown").exists()
+    manager = make_manager()
+    assert manager.open() == []
+    assert not manager.was_recovered
+    log = manager.get("events", 0)
+    assert log is not None
+    assert content(log) == ENTRY * 2
+    assert log.partition == TopicPartition("events", 0, 0)
+    assert log.directory.name == "events_0"
+
+
+def test_open_when_killed_then_tail_is_cut_and_reported(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager()
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    abandon(manager)
+    path = tmp_path / "data" / "events_0" / segment_name(0)
+    path.write_bytes(ENTRY + b"torn")
+    manager = make_manager()
+    (recovery,) = manager.open()
+    assert (recovery.partition, recovery.file) == (TopicPartition("events", 0, 0), path)
+    assert (recovery.valid_end, recovery.cut_bytes) == (12, 4)
+    assert recovery.side_file.read_bytes() == b"torn"
+    assert manager.was_recovered
+    assert content(manager.get_or_create("events", 0)) == ENTRY
+
+
+def test_open_when_clean_then_nothing_is_scanned(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager()
+    manager.open()
+    manager.get_or_create("events", 0).append(ENTRY, 1)
+    manager.close()
+    with (tmp_path / "data" / "events_0" / segment_name(0)).open("ab") as file:
+        file.write(b"torn")
+    assert make_manager().open() == []
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_open_when_segment_is_missing_then_corrupt_and_marker_stays(
+    make_manager: ManagerFactory, tmp_path: Path, is_clean: bool
+) -> None:
+    manager = make_manager(segment_bytes=1)
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    for _ in range(3):
+        log.append(ENTRY, 1)
+    manager.close()
+    (tmp_path / "data" / "events_0" / segment_name(12)).unlink()
+    marker = tmp_path / "data" / ".pylog_clean_shutdown"
+    if not is_clean:
+        marker.unlink()
+    with pytest.raises(LogCorruptError, match=r"a gap in events\[0-0\]"):
+        make_manager().open()
+    assert marker.exists() == is_clean
+
+
+def test_open_when_a_failed_open_came_before_then_lock_is_free(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    directory = tmp_path / "data" / "events_0"
+    directory.mkdir(parents=True)
+    for base in (0, 5):
+        (directory / segment_name(base)).touch()
+    with pytest.raises(LogCorruptError):
+        make_manager().open()
+    (directory / segment_name(5)).unlink()
+    make_manager().open()
+
+
+def test_open_when_directory_has_no_segment_then_log_starts_at_0(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "events_0").mkdir(parents=True)
+    manager = make_manager()
+    manager.open()
+    assert manager.get_or_create("events", 0).append(ENTRY, 1) == 0
+
+
+def test_open_when_another_manager_is_open_then_locked(make_manager: ManagerFactory) -> None:
+    make_manager().open()
+    with pytest.raises(LogLockedError, match=rf"process {os.getpid()} \(broker 0\)"):
+        make_manager().open()
+
+
+def test_open_when_checkpointed_then_only_what_follows_is_scanned(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager()
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY * 2, 2)
+    log.flush()
+    manager.write_checkpoint()
+    abandon(manager)
+    path = tmp_path / "data" / "events_0" / segment_name(0)
+    path.write_bytes(ENTRY[:-1] + b"?" + ENTRY * 2 + b"torn")
+    (recovery,) = make_manager().open()
+    assert (recovery.valid_end, recovery.cut_bytes) == (36, 4)
+
+
+def test_checkpoint_when_reads_come_before_flushes_then_says_what_is_flushed(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager(flush_before_read=False, flush_interval_ms=3_600_000)
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    assert log.high_watermark == len(ENTRY)
+    manager.write_checkpoint()
+    path = tmp_path / "data" / "recovery-point-checkpoint"
+    assert "events 0 0 " in path.read_text()
+
+
+def test_open_when_log_is_younger_than_the_checkpoint_then_gap_is_cut(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager(segment_bytes=1)
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY * 2, 2)
+    log.append(ENTRY, 1)
+    abandon(manager)
+    (tmp_path / "data" / "events_0" / segment_name(0)).write_bytes(ENTRY)
+    assert [one.valid_end for one in make_manager().open()] == [24]
+
+
+def test_open_when_restarted_then_roll_age_goes_on(
+    make_manager: ManagerFactory, clock: FakeClock
+) -> None:
+    manager = make_manager(roll_ms=10_000)
+    manager.open()
+    manager.get_or_create("events", 0).append(ENTRY, 1)
+    clock.advance(6)
+    manager.close()
+    manager = make_manager(roll_ms=10_000)
+    manager.open()
+    clock.advance(5)
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    assert log.segment_count == 2
+
+
+def test_open_when_checkpoint_is_older_than_the_segment_then_its_age_is_not_used(
+    make_manager: ManagerFactory, tmp_path: Path, clock: FakeClock
+) -> None:
+    manager = make_manager(segment_bytes=1)
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    log.flush()
+    manager.write_checkpoint()
+    log.append(ENTRY, 1)
+    log.append(ENTRY, 1)
+    abandon(manager)
+    os.utime(tmp_path / "data" / "events_0" / segment_name(24), ns=(0, 5_000_000))
+    manager = make_manager(segment_bytes=1)
+    manager.open()
+    assert manager.get_or_create("events", 0).active_since_ms == 5
+
+
+def test_start_when_running_then_checkpoint_is_written_now_and_then(tmp_path: Path) -> None:
+    config = BrokerConfig(data_dir=tmp_path / "data", flush_interval_ms=5, checkpoint_interval_ms=5)
+    manager = LogManager(config, SystemClock())
+    manager.open()
+    manager.start()
+    try:
+        manager.get_or_create("events", 0).append(ENTRY, 1)
+        path = tmp_path / "data" / "recovery-point-checkpoint"
+        wait_until(lambda: "events 0 12 " in path.read_text(), "the checkpoint")
+    finally:
+        manager.close()
+
+
+def test_close_when_flush_fails_then_not_marked_clean(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    disk = FaultyDisk()
+    manager = make_manager(disk=disk.as_disk())
+    manager.open()
+    manager.get_or_create("events", 0).append(ENTRY, 1)
+    disk.sync_errno = errno.EIO
+    manager.close()
+    assert not (tmp_path / "data" / ".pylog_clean_shutdown").exists()
+    manager = make_manager()
+    manager.open()
+    assert manager.was_recovered
+
+
+def test_close_when_closed_before_then_nothing(make_manager: ManagerFactory) -> None:
+    manager = make_manager()
+    manager.open()
+    manager.close()
+    manager.close()
+    with pytest.raises(ShuttingDownError):
+        manager.get_or_create("events", 0)
+
+
+def test_get_or_create_when_index_is_out_of_range_then_wrong_partition(
+    make_manager: ManagerFactory,
+) -> None:
+    manager = make_manager(num_partitions=2)
+    manager.open()
+    manager.get_or_create("events", 1)
+    for index in (-1, 2):
+        with pytest.raises(WrongPartitionError, match="has no partition"):
+            manager.get_or_create("events", index)
+    assert [log.partition.name for log in manager.logs()] == ["0-1"]
+
+
+@pytest.mark.parametrize("topic", ["", "a/b", "..", "x" * 256, "ü" * 200])
+def test_get_or_create_when_topic_is_illegal_then_invalid_topic(
+    make_manager: ManagerFactory, topic: str
+) -> None:
+    manager = make_manager()
+    manager.open()
+    with pytest.raises(InvalidTopicError):
+        manager.get_or_create(topic, 0)
+    assert manager.topics() == []
+
+
+def test_get_or_create_when_directory_cannot_be_made_then_storage_error(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = make_manager()
+    manager.open()
+    (tmp_path / "data" / "events_0").touch()
+    with pytest.raises(StorageError, match=r"cannot create events\[0-0\]"):
+        manager.get_or_create("events", 0)
+
+
+def test_get_or_create_when_many_threads_ask_then_one_log(make_manager: ManagerFactory) -> None:
+    manager = make_manager()
+    manager.open()
+    found: list[Log] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(manager.get_or_create("events", 0)))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(map(id, found))) == 1
+
+
+def test_on_new_topic_when_topic_appears_then_told_once(make_manager: ManagerFactory) -> None:
+    manager = make_manager(num_partitions=2)
+    told: list[str] = []
+    manager.on_new_topic = told.append
+    manager.open()
+    manager.get_or_create("events", 0)
+    manager.get_or_create("events", 1)
+    manager.create_topic("orders", 3)
+    manager.get_or_create("orders", 0)
+    assert told == ["events", "orders"]
+
+
+def test_partition_count_when_set_in_several_places_then_the_strongest_counts(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    (tmp_path / "data" / "found_5").mkdir(parents=True)
+    manager = make_manager(num_partitions=2, topic_partition_counts={"mapped": 4, "found": 3})
+    manager.open()
+    manager.create_topic("explicit", 7)
+    counts = {topic: manager.partition_count(topic) for topic in ("x", "mapped", "found")}
+    assert counts == {"x": 2, "mapped": 4, "found": 6}
+    assert manager.partition_count("explicit") == 7
+
+
+def test_create_topic_when_restarted_then_count_is_still_there(
+    make_manager: ManagerFactory,
+) -> None:
+    manager = make_manager()
+    manager.open()
+    manager.create_topic("events", 3)
+    manager.close()
+    manager = make_manager()
+    manager.open()
+    assert manager.topics() == ["events"]
+    assert manager.get_or_create("events", 2).log_end_offset == 0
+
+
+def test_create_topic_when_it_exists_then_refused(make_manager: ManagerFactory) -> None:
+    manager = make_manager()
+    manager.open()
+    manager.create_topic("explicit", 3)
+    manager.get_or_create("implicit", 0)
+    for topic in ("explicit", "implicit"):
+        with pytest.raises(TopicExistsError, match=topic):
+            manager.create_topic(topic, 2)
+
+
+@pytest.mark.parametrize(
+    ("topic", "count", "error"),
+    [("a/b", 1, InvalidTopicError), ("events", 0, WrongPartitionError)],
+)
+def test_create_topic_when_illegal_then_refused(
+    make_manager: ManagerFactory, topic: str, count: int, error: type[Exception]
+) -> None:
+    manager = make_manager()
+    manager.open()
+    with pytest.raises(error):
+        manager.create_topic(topic, count)
+    assert manager.topics() == []
+
+
+def test_flush_all_when_one_log_fails_then_the_others_are_flushed(
+    make_manager: ManagerFactory,
+) -> None:
+    manager = make_manager()
+    manager.open()
+    bad, good = manager.get_or_create("bad", 0), manager.get_or_create("good", 0)
+    bad.append(ENTRY, 1)
+    good.append(ENTRY, 1)
+    bad._failure = StorageError("the disk of bad is gone")
+    with pytest.raises(StorageError, match="the disk of bad"):
+        manager.flush_all()
+    assert good.high_watermark == 12
+
+
+def test_flush_stats_when_flushed_then_counted(make_manager: ManagerFactory) -> None:
+    manager = make_manager()
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    log.flush()
+    assert manager.flush_stats.count == 1
+    assert log.last_flush_ms == log.last_append_ms
+
+
+def test_apply_retention_when_topic_has_its_own_time_then_that_counts(
+    make_manager: ManagerFactory, clock: FakeClock
+) -> None:
+    manager = make_manager(retention_ms=100_000, topic_retention_ms={"short": 1_000})
+    manager.open()
+    logs = [manager.get_or_create(topic, 0) for topic in ("short", "long")]
+    for log in logs:
+        log.append(ENTRY, 1)
+    clock.advance(50)
+    manager.apply_retention()
+    assert [log.log_start_offset for log in logs] == [12, 0]
+
+
+def test_start_when_running_then_appends_become_visible_and_close_ends_the_threads(
+    tmp_path: Path,
+) -> None:
+    config = BrokerConfig(data_dir=tmp_path / "data", flush_interval_ms=5)
+    manager = LogManager(config, SystemClock())
+    manager.open()
+    manager.start()
+    try:
+        log = manager.get_or_create("events", 0)
+        log.append(ENTRY, 1)
+        wait_until(lambda: log.high_watermark == 12, "the flush by time")
+        log.append(ENTRY, 1, flush_now=True)
+        wait_until(lambda: log.high_watermark == 24, "the flush on request")
+    finally:
+        manager.close()
+    names = {thread.name for thread in threading.enumerate()}
+    assert not names & {"checkpoint", "retention", "flusher-0"}
+    assert (tmp_path / "data" / ".pylog_clean_shutdown").exists()
+
+
+FULL_DISK_CODE = """
+import resource, signal, sys
+from pathlib import Path
+from broker.clock import SystemClock
+from broker.config import BrokerConfig
+from broker.errors import StorageError
+from broker.log.manager import LogManager
+from broker.protocol.codec import encode
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
+manager = LogManager(BrokerConfig(data_dir=Path(sys.argv[1])), SystemClock())
+manager.open()
+log = manager.get_or_create("events", 0)
+log.append(encode([b"x" * 800]), 1)
+try:
+    log.append(encode([b"y" * 800]), 1)
+except StorageError as error:
+    print(error)
+assert log.append(encode([b"z" * 50]), 1) == 810, log.log_end_offset
+log.flush()
+assert log.high_watermark == 870
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+manager.close()
+"""
+
+
+def test_append_when_file_size_limit_is_hit_then_refused_cut_and_goes_on(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK_CODE, str(tmp_path)],
+        cwd=Path(__file__).parents[4],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "cannot append events[0-0] at offset 810" in done.stdout
+    assert "File too large" in done.stdout
+    stored = (tmp_path / "events_0" / segment_name(0)).read_bytes()
+    assert stored == encode([b"x" * 800, b"z" * 50])

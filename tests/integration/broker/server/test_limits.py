@@ -1,0 +1,280 @@
+from __future__ import annotations
+
+import logging
+import random
+import socket
+import struct
+
+import pytest
+
+from broker.protocol.base_requests import FetchRequest, ProduceRequest, encode_request
+from broker.protocol.codec import encode
+from broker.protocol.primitives import INT32
+from broker.server.lifecycle import Broker
+from broker.server.limits import ConnectionCount, PeerLog
+from tests.doubles import FakeClock
+from tests.integration.broker.factories import BrokerFactory, PeerFactory
+from tests.integration.broker.server.peer import Peer, extension_frame, publish_request
+from tests.support.waiting import wait_until
+
+ONE = encode([b"one message"])
+
+
+def connection_count(broker: Broker) -> int:
+    return int(broker.status()["connections"])
+
+
+def bad_frames(broker: Broker) -> int:
+    return int(broker.metrics()["SocketServerStats"]["BadFrames"])
+
+
+GARBAGE = {
+    "http": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "tls": bytes.fromhex("16030100a5010000a10303"),
+    "size 0": INT32.pack(0),
+    "size -1": INT32.pack(-1),
+    "least size": INT32.pack(-(2**31)),
+    "largest size": INT32.pack(2**31 - 1),
+    "one above the limit": INT32.pack(104_857_601),
+    "no room for the type": INT32.pack(1) + b"\0",
+    "lone type": INT32.pack(2) + b"\0\0",
+    "extension without header": INT32.pack(2) + b"\0\x40",
+    "extension with half a header": INT32.pack(8) + b"\0\x40" + bytes(6),
+    "extension of null client": INT32.pack(10) + b"\0\x40" + bytes(6) + b"\xff\xff",
+}
+
+
+@pytest.mark.parametrize("data", GARBAGE.values(), ids=GARBAGE.keys())
+def test_connection_when_garbage_comes_then_closed_and_counted(
+    data: bytes, running_broker: Broker, connect: PeerFactory
+) -> None:
+    peer = connect(running_broker)
+    peer.send_bytes(data)
+    assert peer.is_closed()
+    assert bad_frames(running_broker) == 1
+
+
+def test_connection_when_garbage_comes_on_another_then_goes_on(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    peer = connect(running_broker)
+    peer.publish("events", ONE)
+    noise = random.Random(7)
+    for _ in range(30):
+        other = connect(running_broker)
+        other.send_bytes(noise.randbytes(noise.randrange(1, 200)))
+        other.socket.shutdown(socket.SHUT_WR)
+        while other.socket.recv(4096):
+            pass
+        other.close()
+    assert peer.fetch("events", 0) == (0, ONE)
+
+
+def test_broker_when_frames_are_damaged_at_random_then_serves_on(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    """Flip bytes of good requests; whatever they turn into, nothing may break but themselves."""
+    noise = random.Random(11)
+    good = [
+        encode_request(ProduceRequest("events", 0, ONE)),
+        encode_request(FetchRequest("events", 0, 0, 1000)),
+        extension_frame(publish_request("events", ONE)),
+    ]
+    for _ in range(300):
+        frame = bytearray(noise.choice(good))
+        for _ in range(noise.randrange(1, 4)):
+            frame[noise.randrange(4, len(frame))] = noise.randrange(256)
+        with Peer(running_broker.port) as peer:
+            peer.send_bytes(frame)
+            peer.socket.shutdown(socket.SHUT_WR)
+            try:
+                while peer.socket.recv(4096):
+                    pass
+            except ConnectionResetError:
+                continue
+    peer = connect(running_broker)
+    peer.publish("healthy", ONE)
+    assert peer.fetch("healthy", 0) == (0, ONE)
+
+
+def test_connection_when_frame_has_the_largest_size_then_taken(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    request = ProduceRequest("events", 0, encode([bytes(300_000)]))
+    size = len(encode_request(request)) - 4
+    peer = connect(start_broker(max_request_bytes=size))
+    peer.send(request)
+    peer.flush("events")
+    assert peer.fetch("events", 0) == (0, request.message_set)
+
+
+def test_connection_when_frame_is_one_byte_too_large_then_closed(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    request = ProduceRequest("events", 0, encode([bytes(300_000)]))
+    size = len(encode_request(request)) - 4
+    broker = start_broker(max_request_bytes=size - 1)
+    peer = connect(broker)
+    peer.send_bytes(encode_request(request)[:100])
+    assert peer.is_closed()
+    assert bad_frames(broker) == 1
+
+
+@pytest.mark.parametrize(
+    "payload_bytes", [200_000, 262_100, 262_200, 999_000, 1_100_000, 3_000_000]
+)
+def test_produce_when_frame_is_larger_than_a_receive_buffer_then_taken(
+    payload_bytes: int, start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    peer = connect(start_broker(max_message_bytes=10_000_000))
+    sets = [encode([bytes([n]) * payload_bytes]) for n in range(3)]
+    peer.send(*[ProduceRequest("events", 0, one) for one in sets])
+    peer.flush("events")
+    assert peer.fetch("events", 0, max_bytes=1 << 30) == (0, b"".join(sets))
+
+
+def test_connection_when_a_frame_drips_in_then_others_are_served_meanwhile(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    slow, fast = connect(running_broker), connect(running_broker)
+    frame = encode_request(ProduceRequest("events", 0, ONE))
+    for place in range(len(frame)):
+        slow.send_bytes(frame[place : place + 1])
+        fast.publish("others", ONE)
+    slow.flush("events")
+    assert slow.fetch("events", 0) == (0, ONE)
+
+
+def test_connection_when_it_ends_inside_a_frame_then_nothing_is_appended(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    peer = connect(running_broker)
+    peer.publish("events", b"")
+    for cut in (1, 3, 4, 5, 20):
+        with Peer(running_broker.port) as other:
+            other.send_bytes(encode_request(ProduceRequest("events", 0, ONE))[:-cut])
+    wait_until(lambda: connection_count(running_broker) == 1, "the end of the others")
+    peer.flush("events")
+    assert peer.fetch("events", 0) == (0, b"")
+    assert bad_frames(running_broker) == 0
+
+
+def test_connection_when_reset_by_client_then_forgotten_without_a_word(
+    running_broker: Broker, connect: PeerFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer = connect(running_broker)
+    peer.publish("events", ONE)
+    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    peer.close()
+    wait_until(lambda: connection_count(running_broker) == 0, "the end of the connection")
+    assert "closed a connection" not in caplog.text
+
+
+def test_connections_when_there_are_too_many_then_refused_until_one_leaves(
+    start_broker: BrokerFactory, connect: PeerFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = start_broker(max_connections=3)
+    peers = [connect(broker) for _ in range(3)]
+    for peer in peers:
+        peer.status()
+    assert connect(broker).is_closed()
+    assert "max.connections is reached" in caplog.text
+    peers[0].close()
+    wait_until(lambda: connection_count(broker) == 2, "the end of the connection")
+    assert connect(broker).status()["connections"] == 3
+
+
+def test_connections_when_too_many_come_from_one_address_then_others_still_may(
+    start_broker: BrokerFactory, connect: PeerFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = start_broker(max_connections_per_ip=2)
+    for _ in range(2):
+        connect(broker).status()
+    assert connect(broker).is_closed()
+    assert "max.connections.per.ip is reached" in caplog.text
+    assert connect(broker, address="127.0.0.2").status()["connections"] == 3
+
+
+def test_connections_when_many_come_and_go_then_the_count_is_right(
+    running_broker: Broker,
+) -> None:
+    for number in range(100):
+        with Peer(running_broker.port) as peer:
+            if number % 3 == 0:
+                peer.send_bytes(b"\xff" * 8)
+            if number % 3 == 1:
+                peer.publish("events", ONE)
+    wait_until(lambda: connection_count(running_broker) == 0, "the end of all connections")
+
+
+def test_connection_when_idle_too_long_then_closed(
+    start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
+    broker = start_broker(max_idle_ms=100)
+    peer = connect(broker)
+    peer.publish("events", ONE)
+    assert peer.is_closed()
+
+
+def test_connection_when_it_only_drips_then_closed_as_idle(
+    start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
+    peer = connect(start_broker(max_idle_ms=100))
+    peer.send_bytes(INT32.pack(1000))
+
+    def is_refused() -> bool:
+        try:
+            peer.send_bytes(b"\0")
+        except ConnectionError:
+            return True
+        return False
+
+    wait_until(is_refused, "the end of the connection")
+
+
+def test_connection_when_a_read_is_parked_then_not_idle(
+    start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.02)
+    broker = start_broker(max_idle_ms=50)
+    peer = connect(broker)
+    peer.publish("events", ONE)
+    part = peer.read("events", len(ONE), max_wait_ms=500)
+    assert (part.error, part.message_set) == (0, b"")
+
+
+def test_peer_log_when_a_peer_repeats_itself_then_told_once_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FakeClock()
+    peers = PeerLog(clock)
+    with caplog.at_level(logging.WARNING):
+        peers.warn("10.0.0.1", "first")
+        peers.warn("10.0.0.1", "second")
+        peers.warn("10.0.0.2", "of another")
+        clock.advance(59.9)
+        peers.warn("10.0.0.1", "third")
+        clock.advance(0.2)
+        peers.warn("10.0.0.1", "fourth")
+    told = [line.rpartition(": ")[2].split(" (")[0] for line in caplog.messages]
+    assert told == ["first", "of another", "fourth"]
+
+
+def test_peer_log_when_peers_are_many_then_memory_stays_bounded() -> None:
+    peers = PeerLog(FakeClock())
+    for number in range(25_000):
+        peers.warn(f"peer-{number}", "x")
+    assert len(peers._silent_until_s) <= 10_000
+
+
+def test_connection_count_when_address_left_then_not_remembered() -> None:
+    count = ConnectionCount(2, 1)
+    assert count.enter("a") is None
+    assert count.enter("a") == "max.connections.per.ip"
+    assert count.enter("b") is None
+    assert count.enter("c") == "max.connections"
+    count.leave("a")
+    assert count.enter("c") is None
+    assert count.total == 2

@@ -1,0 +1,93 @@
+"""The Spark data source with brokers that a real ZooKeeper knows, without Spark's JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+
+from broker.errors import RegistryUnreachableError, TopicNotFoundError
+from broker.server.lifecycle import Broker
+from broker.spark.options import parse_read_options, parse_write_options
+from broker.spark.sending import send_rows
+from broker.spark.stream import StreamReader
+from tests.support.spark_rows import read, settings_for, values
+from tests.support.spark_session import publish
+
+pytestmark = pytest.mark.zookeeper
+
+BrokerFactory = Callable[..., Broker]
+
+
+def numbered(first: int, last: int) -> list[bytes]:
+    return [b"%04d" % number for number in range(first, last)]
+
+
+def send(zookeeper: str, topic: str, payloads: list[bytes]) -> None:
+    rows = pa.RecordBatch.from_pydict({"value": payloads})
+    send_rows([rows], parse_write_options({"zk": zookeeper, "topic": topic}))
+
+
+def test_topics_when_on_several_brokers_then_all_are_read(
+    start_broker: BrokerFactory, zookeeper: str, tmp_path: Path
+) -> None:
+    for broker_id in (1, 2):
+        broker = start_broker(
+            broker_id=broker_id, zookeeper=zookeeper, data_dir=tmp_path / str(broker_id)
+        )
+        publish(broker, "mail", numbered(broker_id * 100, broker_id * 100 + 50))
+    send(zookeeper, "web", numbered(500, 999))
+    send(zookeeper, "mail", numbered(300, 350))
+
+    rows = read(zk=zookeeper, subscribePattern="web|mail")
+
+    wanted = [*numbered(100, 150), *numbered(200, 250), *numbered(300, 350), *numbered(500, 999)]
+    assert sorted(values(rows)) == wanted
+    assert {row["partition"] for row in rows if row["topic"] == "mail"} == {"1-0", "2-0"}
+
+
+def test_topic_when_the_registry_does_not_know_it_then_says_so(
+    start_broker: BrokerFactory, zookeeper: str
+) -> None:
+    start_broker(zookeeper=zookeeper)
+
+    with pytest.raises(TopicNotFoundError, match="topic 'nowhere' not found"):
+        read(zk=zookeeper, subscribe="nowhere")
+
+
+def test_registry_when_nobody_is_there_then_says_so() -> None:
+    with pytest.raises(RegistryUnreachableError):
+        read(zk="127.0.0.1:1", subscribe="web", connectTimeoutMs="200")
+
+
+def test_stream_when_its_broker_moves_then_goes_on(
+    start_broker: BrokerFactory, zookeeper: str
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    send(zookeeper, "web", numbered(0, 100))
+    options = parse_read_options(
+        {"zk": zookeeper, "subscribe": "web", "startingOffsets": "earliest"}, is_stream=True
+    )
+    reader = StreamReader(options, settings_for(options))
+    start = reader.initialOffset()
+    middle = reader.latestOffset(start, ReadAllAvailable())
+    broker.stop()
+
+    waiting = reader.latestOffset(middle, ReadAllAvailable())
+    start_broker(zookeeper=zookeeper)
+    send(zookeeper, "web", numbered(100, 200))
+    end = reader.latestOffset(waiting, ReadAllAvailable())
+    found = [
+        value
+        for bounds in ((start, middle), (waiting, end))
+        for partition in reader.partitions(*bounds)
+        for batch in reader.read(partition)
+        for value in pa.Table.from_batches([batch])["value"].to_pylist()
+    ]
+    reader.stop()
+
+    assert waiting == middle
+    assert found == numbered(0, 200)

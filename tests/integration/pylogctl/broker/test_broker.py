@@ -1,0 +1,495 @@
+"""`pylogctl broker`."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from broker import Broker
+from broker.zk.embedded import EmbeddedZooKeeper
+from pylogctl.exit_status import ExitStatus
+from pylogctl.processes import is_running
+from tests.integration.broker.server.peer import Peer
+from tests.support.command_line import Invoke, Spawn
+
+_NOTES_OF_A_SLOW_START = re.compile(
+    r"^waiting for (the embedded ZooKeeper to start|the broker to open .* and register)\n", re.M
+)
+
+
+class Served:
+    """A broker that runs as a process, and the fields of its READY line."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        assert process.stdout is not None
+        line = process.stdout.readline().decode()
+        if not line:
+            _, errors = process.communicate(timeout=30)
+            pytest.fail(f"the broker did not start: {errors.decode()}")
+        if line.startswith("{"):
+            self.fields = {name: str(value) for name, value in json.loads(line).items()}
+        else:
+            word, *fields = line.split()
+            assert word == "READY"
+            self.fields = dict(field.split("=", 1) for field in fields)
+        self.address = f"{self.fields['host']}:{self.fields['port']}"
+
+    def end(self, signum: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
+        """Stop it by a signal; return its exit status and what it said."""
+        self.process.send_signal(signum)
+        return self.ended()
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for its end; return its exit status and what it said, but for slowness."""
+        _, stderr = self.process.communicate(timeout=60)
+        return self.process.returncode, _NOTES_OF_A_SLOW_START.sub("", stderr.decode())
+
+
+@pytest.fixture
+def serve(spawn: Spawn) -> Iterator[Callable[..., Served]]:
+    """Run `broker start` with some options; stopped at the end."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(*args: str, **options: object) -> Served:
+        process = spawn("broker", "start", "--port", "0", *args, **options)
+        started.append(process)
+        return Served(process)
+
+    yield start
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
+def test_start_when_told_to_stop_by_a_signal_ends_cleanly(
+    serve: Callable[..., Served], tmp_path: Path, signum: signal.Signals
+) -> None:
+    broker = serve("--no-zookeeper", "--data", str(tmp_path / "data"))
+    assert broker.fields["broker"] == "0"
+    assert broker.fields["zookeeper"] == "-"
+    assert broker.fields["pid"] == str(broker.process.pid)
+    assert broker.fields["data"] == str(tmp_path / "data")
+    assert broker.end(signum) == (0, "")
+    assert (tmp_path / "data" / ".pylog_clean_shutdown").exists()
+
+
+def test_start_ephemeral_leaves_nothing_behind(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    broker = serve("--ephemeral", "--output", "json", env={"TMPDIR": str(tmp_path)})
+    assert broker.fields["zookeeper"] == "None"
+    assert Path(broker.fields["data"]).is_relative_to(tmp_path)
+    assert broker.end()[0] == 0
+    assert not list(tmp_path.glob("pylogctl-*"))
+
+
+def test_start_ephemeral_does_not_heed_the_registry_of_the_environment(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    environment = {"TMPDIR": str(tmp_path), "PYLOGCTL_ZOOKEEPER": "127.0.0.1:1"}
+    assert serve("--ephemeral", env=environment).fields["zookeeper"] == "-"
+
+
+def test_start_tells_readiness_to_a_file_and_a_descriptor(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    reader, writer = os.pipe()
+    broker = serve(
+        "--ephemeral", "--ready-file", str(tmp_path / "ready"), "--ready-fd", str(writer),
+        pass_fds=[writer],
+    )  # fmt: skip
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        line = pipe.read()
+    assert line == (tmp_path / "ready").read_text()
+    assert f"port={broker.fields['port']} " in line
+
+
+def test_start_in_the_background_returns_when_ready(run_process: Invoke, tmp_path: Path) -> None:
+    pid_file, log_file = tmp_path / "pid", tmp_path / "log"
+    result = run_process(
+        "broker", "start", "--ephemeral", "--daemon", "--pid-file", str(pid_file),
+        "--log-file", str(log_file), env={"TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert (result.status, result.stderr) == (0, "")
+    assert result.text.startswith("READY broker=0 ")
+    pid = int(pid_file.read_text())
+    assert is_running(pid)
+    stopped = run_process("broker", "stop", "--pid-file", str(pid_file), "--yes")
+    assert stopped.status == 0
+    assert f"stopped process {pid} in " in stopped.stderr
+    assert not is_running(pid)
+    assert not pid_file.exists()
+    assert "broker 0 is down" in log_file.read_text()
+
+
+def test_start_in_the_background_that_fails_says_why(
+    run_process: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    serve("--no-zookeeper", "--data", str(tmp_path / "data"))
+    args = ("--no-zookeeper", "--port", "0", "--data", str(tmp_path / "data"), "--daemon")
+    result = run_process("broker", "start", *args)
+    assert result.status == ExitStatus.CONFLICT
+    assert "is in use by process" in result.stderr
+
+
+def test_start_on_a_directory_in_use_names_the_holder(
+    run_process: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    broker = serve("--no-zookeeper", "--data", str(tmp_path / "data"))
+    args = ("--no-zookeeper", "--port", "0", "--data", str(tmp_path / "data"))
+    result = run_process("broker", "start", *args)
+    assert (result.status, result.stdout) == (ExitStatus.CONFLICT, b"")
+    assert f"in use by process {broker.process.pid} (broker 0)" in result.stderr
+
+
+def test_start_on_a_port_in_use_is_a_conflict(run_process: Invoke) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = run_process("broker", "start", "--ephemeral", "--port", port)
+    assert result.status == ExitStatus.CONFLICT
+    assert f"cannot listen on 127.0.0.1:{port}" in result.stderr
+
+
+def test_start_without_its_registry_is_unreachable(run_process: Invoke, tmp_path: Path) -> None:
+    args = ("-Z", "127.0.0.1:1", "-X", "zk.connectiontimeout.ms=300", "--port", "0")
+    result = run_process("broker", "start", *args, "--data", str(tmp_path / "data"))
+    assert result.status == ExitStatus.UNREACHABLE
+    assert "cannot reach ZooKeeper at 127.0.0.1:1" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "message"),
+    [
+        (["-X", "num.partition=3"], ExitStatus.CONFIG, "did you mean 'num.partitions'?"),
+        (["-X", "num.partitions=x"], ExitStatus.CONFIG, "must be a whole number"),
+        (["-X", "nope=1"], ExitStatus.CONFIG, "try: pylogctl broker start -X list"),
+        (["--config", "/no/such"], ExitStatus.CONFIG, "/no/such"),
+        (["--ephemeral", "--data", "d"], ExitStatus.USAGE, "--data cannot be used"),
+        (["--no-zookeeper", "-Z", "h:1"], ExitStatus.USAGE, "--zookeeper cannot be used"),
+        (["--port", "70000"], ExitStatus.USAGE, "--port"),
+        (["--zookeeper-port", "0", "-Z", "h:1"], ExitStatus.USAGE, "is for the embedded registry"),
+        (["--zookeeper-port", "0", "--no-zookeeper"], ExitStatus.USAGE, "is not asked for"),
+    ],
+)
+def test_start_with_wrong_settings_says_what_is_wrong(
+    invoke: Invoke, args: list[str], status: ExitStatus, message: str
+) -> None:
+    result = invoke("broker", "start", *args)
+    assert result.status == status
+    assert message in result.stderr
+
+
+def test_start_with_a_port_for_its_registry_does_not_heed_the_registry_of_the_environment(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYLOGCTL_ZOOKEEPER", "127.0.0.1:1")
+    text = invoke("broker", "start", "--zookeeper-port", "0", "-X", "dump").text
+    (row,) = (line.split() for line in text.splitlines() if line.startswith("zk.connect "))
+    assert row[-2:] == ["embedded", "option"]
+
+
+def test_check_config_starts_nothing(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("num.partitions=4\n")
+    result = invoke("broker", "start", "--config", str(path), "--check-config")
+    assert (result.status, result.stderr) == (0, "the configuration is valid\n")
+
+
+def test_settings_go_from_option_over_property_over_file(invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "server.toml"
+    path.write_text('port = 1\nnum.partitions = 4\nbrokerid = 5\n[log]\ndir = "/d"\n')
+    args = ("--config", str(path), "-X", "port=2", "-X", "brokerid=6", "--id", "7", "-X", "dump")
+    text = invoke("broker", "start", *args).text
+    rows = {line.split()[0]: line.split()[2:] for line in text.splitlines()}
+    assert rows["brokerid"] == ["7", "option"]
+    assert rows["port"] == ["2", "-X"]
+    assert rows["num.partitions"] == ["4", str(path)]
+    assert rows["num.threads"][-1] == "default"
+
+
+STEPS = [
+    "deregister",
+    "wait for clients",
+    "refuse appends",
+    "flush",
+    "close connections",
+    "close logs",
+    "checkpoint",
+    "marker",
+    "exit",
+]
+
+
+def test_stop_asks_the_broker_and_tells_its_steps(
+    invoke: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    broker = serve("--no-zookeeper", "--data", str(tmp_path / "data"))
+    result = invoke("broker", "stop", "0", "-b", broker.address, "--yes", "--output", "jsonl")
+    assert result.status == 0
+    assert not is_running(broker.process.pid)
+    found = [json.loads(line) for line in result.text.splitlines()]
+    assert [one["step"] for one in found] == STEPS
+    assert {(one["done"], one["note"]) for one in found} == {(True, None)}
+    told = result.stderr.splitlines()
+    assert [line.split(":")[0] for line in told[:-1]] == STEPS
+    assert told[-1].startswith(f"stopped broker 0 at {broker.address} in ")
+    assert broker.ended() == (0, "")
+    assert (tmp_path / "data" / ".pylog_clean_shutdown").exists()
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "tsv", "plain", "markdown", "name"])
+def test_stop_tells_its_steps_in_every_format(
+    invoke: Invoke, serve: Callable[..., Served], form: str
+) -> None:
+    broker = serve("--ephemeral")
+    words = ("-b", broker.address, "--yes", "--force", "--output", form)
+    assert "checkpoint" in invoke("broker", "stop", *words).text
+
+
+def test_stop_of_the_broker_with_the_registry_ends_both_and_leaves_nothing_behind(
+    invoke: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    options = ("--zookeeper-port", "0", "--data", str(tmp_path / "data"))
+    broker = serve(*options)
+    result = invoke("broker", "stop", "-Z", broker.fields["zookeeper"], "--yes")
+    assert result.status == 0
+    assert "leave the registry: " in result.stderr
+    again = serve(*options)  # at once: nothing of the first one is in the way
+    assert invoke("broker", "list", "-Z", again.fields["zookeeper"]).status == 0
+    assert again.end()[0] == 0
+
+
+def test_stop_when_a_step_fails_is_partial_and_says_which(
+    invoke: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    data = tmp_path / "data"
+    broker = serve("--no-zookeeper", "--data", str(data))
+    (data / ".pylog_clean_shutdown").mkdir()  # so that no such file can be written
+    result = invoke("broker", "stop", "-b", broker.address, "--yes", "--force")
+    assert result.status == ExitStatus.PARTIAL
+    assert "marker: failed after " in result.stderr
+    assert f"cannot mark {data} clean" in result.stderr
+    assert "has stopped, but these steps failed: marker" in result.stderr
+    assert "its next start recovers the logs" in result.stderr
+
+
+def test_stop_with_force_does_not_wait_for_clients(
+    invoke: Invoke, serve: Callable[..., Served]
+) -> None:
+    broker = serve("--ephemeral")
+    result = invoke("broker", "stop", "-b", broker.address, "--yes", "--force")
+    assert result.status == 0
+    assert "wait for clients" not in result.stderr
+    assert "flush: " in result.stderr
+
+
+def test_stop_without_confirmation_declines(invoke: Invoke, running_broker: Broker) -> None:
+    result = invoke("broker", "stop", "-b", f"127.0.0.1:{running_broker.port}")
+    assert result.status == ExitStatus.DECLINED
+    assert "add --yes" in result.stderr
+
+
+def test_stop_with_dry_run_changes_nothing(invoke: Invoke, running_broker: Broker) -> None:
+    address = f"127.0.0.1:{running_broker.port}"
+    result = invoke("broker", "stop", "-b", address, "--dry-run")
+    assert (result.status, result.stderr) == (0, f"would stop broker 0 at {address}\n")
+    assert not running_broker.wait_for_shutdown_request(0)
+
+
+def test_stop_of_an_unknown_broker_is_not_found(invoke: Invoke, running_broker: Broker) -> None:
+    result = invoke("broker", "stop", "3", "-b", f"127.0.0.1:{running_broker.port}", "--yes")
+    assert result.status == ExitStatus.NOT_FOUND
+    assert "broker '3' not found" in result.stderr
+    assert "known brokers: 0" in result.stderr
+
+
+def test_stop_that_takes_too_long_kills_nothing(invoke: Invoke, running_broker: Broker) -> None:
+    # Nobody in this process acts on the request, so the broker never stops.
+    address = f"127.0.0.1:{running_broker.port}"
+    result = invoke("broker", "stop", "-b", address, "--yes", "--timeout", "300ms")
+    assert result.status == ExitStatus.TIMEOUT
+    assert f"broker 0 at {address} did not stop within 0.300s" in result.stderr
+    assert "nothing was killed; it may still be stopping" in result.stderr
+    assert "try: pylogctl broker stop 0 --force" in result.stderr
+    assert invoke("broker", "status", "-b", address).status == 0
+
+
+@contextmanager
+def busy_client(port: int) -> Iterator[None]:
+    """A client that does not move on while a broker wants to stop."""
+    is_over = threading.Event()
+
+    def ask() -> None:
+        with suppress(OSError, EOFError), Peer(port) as peer:
+            while not is_over.wait(0.02):
+                peer.status()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    yield
+    is_over.set()
+    thread.join()
+
+
+def test_stop_with_kill_ends_a_process_of_this_machine_that_takes_too_long(
+    invoke: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    broker = serve("--no-zookeeper", "--data", str(tmp_path / "data"))
+    words = ("broker", "stop", "-b", broker.address, "--yes", "--timeout", "300ms", "--kill")
+    with busy_client(int(broker.fields["port"])):
+        result = invoke(*words)
+    assert result.status == 0
+    pid = broker.process.pid
+    assert f"warning: killed process {pid}; the next start recovers its logs" in result.stderr
+    assert broker.ended()[0] == -signal.SIGKILL
+
+
+def test_stop_with_kill_of_a_process_that_is_not_known_here_kills_nothing(
+    invoke: Invoke, running_broker: Broker
+) -> None:
+    (running_broker.config.data_dir / ".lock").unlink()  # as if it were on another machine
+    address = f"127.0.0.1:{running_broker.port}"
+    result = invoke("broker", "stop", "-b", address, "--yes", "--timeout", "300ms", "--kill")
+    assert result.status == ExitStatus.TIMEOUT
+    assert "nothing was killed" in result.stderr
+    assert "try: --pid-file FILE" in result.stderr
+
+
+def test_stop_by_pid_file_that_takes_too_long_kills_only_when_told(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    pid_file = tmp_path / "pid"
+    with subprocess.Popen(
+        ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        pid_file.write_text(f"{process.pid}\n")
+        args = ("broker", "stop", "--pid-file", str(pid_file), "--yes", "--timeout", "100ms")
+        result = invoke(*args)
+        assert result.status == ExitStatus.TIMEOUT
+        assert "nothing was killed" in result.stderr
+        assert process.poll() is None
+        assert invoke(*args, "--kill").status == 0
+        assert process.wait(timeout=30) == -signal.SIGKILL
+
+
+@pytest.mark.parametrize(
+    ("text", "status"), [("x", ExitStatus.CONFIG), ("999999999", ExitStatus.NOT_FOUND)]
+)
+def test_stop_by_a_pid_file_of_nobody_fails(
+    invoke: Invoke, tmp_path: Path, text: str, status: ExitStatus
+) -> None:
+    (tmp_path / "pid").write_text(text)
+    result = invoke("broker", "stop", "--pid-file", str(tmp_path / "pid"), "--yes")
+    assert result.status == status
+
+
+def test_status_shows_what_the_broker_says(invoke: Invoke, running_broker: Broker) -> None:
+    address = f"127.0.0.1:{running_broker.port}"
+    result = invoke("broker", "status", "-b", address, "--output", "json")
+    (record,) = json.loads(result.text)["data"]
+    assert (record["broker"], record["port"], record["phase"]) == (
+        0,
+        running_broker.port,
+        "running",
+    )
+    assert record["pid"] == os.getpid()
+    assert record["clean_start"] is True
+    assert "SocketServerStats" in record["metrics"]
+
+
+def test_status_of_a_broker_that_is_down_is_unreachable(invoke: Invoke) -> None:
+    result = invoke("broker", "status", "-b", "0:127.0.0.1:1", "--timeout", "300ms")
+    assert result.status == ExitStatus.UNREACHABLE
+    assert "cannot reach" in result.stderr
+
+
+def test_status_of_something_else_says_that_it_is_no_broker(invoke: Invoke) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                connection.recv(1)
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        result = invoke("broker", "status", "-b", address)
+        thread.join(timeout=30)
+    assert result.status == ExitStatus.REMOTE
+    assert "does not speak the log protocol (first bytes: 'HTTP')" in result.stderr
+
+
+def test_list_of_given_brokers_shows_them(invoke: Invoke, running_broker: Broker) -> None:
+    address = f"127.0.0.1:{running_broker.port}"
+    text = invoke("broker", "list", "-b", address, "--output", "csv").text
+    header, row = text.splitlines()
+    assert header == "id,host,port,creator,since,session,topics"
+    assert row.startswith(f"0,127.0.0.1,{running_broker.port},,20")
+
+
+@pytest.mark.zookeeper
+def test_start_brings_a_registry_along_and_keeps_it_over_restarts(
+    serve: Callable[..., Served], invoke: Invoke, tmp_path: Path
+) -> None:
+    args = ("--zookeeper-port", "0", "--data", str(tmp_path / "data"))
+    broker = serve(*args)
+    zookeeper = broker.fields["zookeeper"]
+    (listed,) = json.loads(invoke("broker", "list", "-Z", zookeeper, "--output", "json").text)[
+        "data"
+    ]
+    assert (listed["id"], listed["port"]) == (0, int(broker.fields["port"]))
+    status = invoke("broker", "status", "-Z", zookeeper, "--columns", "session,registered")
+    assert status.text.splitlines()[1].split() == ["connected", "yes"]
+    assert invoke("broker", "stop", "-Z", zookeeper, "--yes").status == 0
+    assert broker.ended()[0] == 0
+    assert EmbeddedZooKeeper.running(tmp_path / "data" / "zookeeper") is None
+    again = serve(*args)
+    assert invoke("broker", "list", "-Z", again.fields["zookeeper"], "-q").status == 0
+
+
+@pytest.mark.zookeeper
+def test_second_broker_with_the_same_id_is_a_conflict(
+    serve: Callable[..., Served], run_process: Invoke, tmp_path: Path
+) -> None:
+    first = serve("--zookeeper-port", "0", "--data", str(tmp_path / "a"))
+    args = ("-Z", first.fields["zookeeper"], "--port", "0", "--data", str(tmp_path / "b"))
+    result = run_process("broker", "start", *args)
+    assert result.status == ExitStatus.CONFLICT
+    assert first.address in result.stderr
+
+
+@pytest.mark.zookeeper
+def test_registry_port_in_use_is_a_conflict_with_a_way_out(
+    run_process: Invoke, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        args = ("--zookeeper-port", port, "--port", "0", "--data", str(tmp_path / "data"))
+        result = run_process("broker", "start", *args)
+    assert result.status == ExitStatus.CONFLICT
+    assert "--zookeeper-port 0 picks a free port" in result.stderr
+
+
+def test_started_broker_shows_its_log_when_told_to(serve: Callable[..., Served]) -> None:
+    broker = serve("--ephemeral", "-v", "--log-format", "json")
+    _, errors = broker.end()
+    lines = [json.loads(line) for line in errors.splitlines()]
+    assert any(line["message"] == "broker 0 is down" for line in lines)

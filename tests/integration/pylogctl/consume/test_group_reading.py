@@ -1,0 +1,57 @@
+"""Reading as a member of a group, held up where a process would only be now and then."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from broker import Broker, Connection, ConsumerConfig, ConsumerConnector
+from broker.client.cluster import RegistryCluster
+from broker.client.offsets import RegistryOffsets
+from broker.client.positions import Positions
+from broker.protocol.responses import BrokerAddress
+from broker.zk import paths
+from broker.zk.registry import Registry
+from pylogctl.group_reading import GroupReading, StartElsewhere
+from tests.integration.pylogctl.consume.test_consume import fill
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+
+def test_reading_when_a_stored_offset_is_out_of_range_then_ends_only_after_all_that_is_there(
+    start_broker: Callable[..., Broker], zookeeper: str
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    fill(broker, "t", [b"1", b"2"])
+    may_fetch = threading.Event()
+
+    def connect(address: BrokerAddress) -> Connection:
+        assert may_fetch.wait(30)
+        return Connection(address)
+
+    with Registry(zookeeper) as registry:
+        wait_until(lambda: registry.exists(paths.topic_broker("t", 0)), "the registration")
+        registry.create(f"{paths.group('g')}/offsets/t/0-0", b"5000")
+        cluster = RegistryCluster(registry)
+        starts = StartElsewhere(RegistryOffsets(registry, "g"), lambda _: None, is_kept=False)
+        config = ConsumerConfig(group="g", zookeeper=zookeeper, consumer_timeout_ms=50)
+        with (
+            Positions(cluster, Connection) as positions,
+            ConsumerConnector(
+                config, offsets=starts, registry=registry, connect=connect
+            ) as connector,
+        ):
+            stream = connector.create_shared_stream(["t"])
+            ends = {one: positions.latest(one) for one in cluster.partitions("t")}
+            reading = GroupReading(connector, stream, ends, positions, starts, patience_s=30)
+            polls = reading.polls()
+            wait_until(lambda: next(polls) == [] and connector.await_assignment(0), "a share")
+
+            assert next(polls) == []
+            may_fetch.set()
+            (stretch,) = next(poll for poll in polls if poll)
+
+    assert stretch.offset == 0

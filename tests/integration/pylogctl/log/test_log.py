@@ -1,0 +1,293 @@
+"""`pylogctl log`."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from pathlib import Path
+
+import pytest
+
+from broker.log.data_directory import LOCK_NAME
+from broker.protocol.codec import encode
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import build_set, wrap
+from pylogctl.exit_status import ExitStatus
+from tests.support.command_line import Invoke
+
+NAME = "00000000000000000000.pylog"
+ENTRY = len(encode([b"hello"]))
+
+
+def _segment(directory: Path, data: bytes, name: str = NAME) -> Path:
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / name
+    path.write_bytes(data)
+    return path
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    """Three plain messages and a compressed entry of two."""
+    data = encode([b"hello", b"world", b"\xff\n"]) + build_set([b"in", b"side"], Codec.GZIP)
+    return _segment(tmp_path / "data" / "t_0", data)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    """Three messages, the second with a flipped payload bit."""
+    data = bytearray(encode([b"hello", b"world", b"again"]))
+    data[2 * ENTRY - 1] ^= 1
+    return _segment(tmp_path / "data" / "t_1", bytes(data))
+
+
+@pytest.fixture
+def torn(tmp_path: Path) -> Path:
+    """Two messages and the beginning of a third."""
+    return _segment(tmp_path / "data" / "t_2", encode([b"hello", b"world", b"again"])[:-3])
+
+
+def _jsonl(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_dump_shows_each_message_on_a_line(invoke: Invoke, good: Path) -> None:
+    result = invoke(
+        "log", "dump", str(good), "-n", "3", "--columns", "pos,size,codec,inner,payload"
+    )
+    assert result.status == 0
+    assert result.text.splitlines() == [
+        "POS  SIZE  CODEC  INNER  PAYLOAD",
+        "  0     5  none       0  hello",
+        " 15     5  none       0  world",
+        " 30     2  none       0  \\xff\\n",
+    ]
+
+
+def test_dump_unfolds_compressed_entries_unless_shallow(invoke: Invoke, good: Path) -> None:
+    deep = _jsonl(invoke("log", "dump", str(good), "-o", "-2", "--output", "jsonl").text)
+    assert [(r["pos"], r["inner"], r["payload"]) for r in deep] == [(42, 0, "in"), (42, 1, "side")]
+    args = ("--shallow", "--no-payload", "--output", "jsonl")
+    shallow = _jsonl(invoke("log", "dump", str(good), *args).text)
+    assert [(r["inner"], r["payload"]) for r in shallow] == [(None, None)] * 4
+    assert [r["codec"] for r in shallow] == ["none", "none", "none", "gzip"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [("utf8", "\\xff\\n"), ("hex", "ff0a"), ("base64", "/wo="), ("escape", "\\xff\\n")],
+)
+def test_dump_shows_payloads_as_asked(
+    invoke: Invoke, good: Path, encoding: str, shown: str
+) -> None:
+    args = ("-o", "30:42", "--payload", encoding, "--columns", "payload", "--no-header")
+    assert invoke("log", "dump", str(good), *args).text == f"{shown}\n"
+
+
+def test_dump_with_a_format_writes_bytes(invoke: Invoke, good: Path) -> None:
+    result = invoke("log", "dump", str(good), "-F", "%t[%p] %o %n %i %s|")
+    assert result.stdout.startswith(
+        b"t[0-0] 0 15 1 hello|t[0-0] 15 30 2 world|t[0-0] 30 42 3 \xff\n|"
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "payloads"),
+    [
+        ("start", 5), (":end", 5), ("+4", 1), ("15:30", 1), ("~1", 4), ("-1:", 1), ("end", 0),
+        ("42:42", 0),
+    ],
+)  # fmt: skip
+def test_dump_given_offsets_shows_that_part(
+    invoke: Invoke, good: Path, spec: str, payloads: int
+) -> None:
+    text = invoke("log", "dump", str(good), "-o", spec, "--output", "jsonl").text
+    assert len(text.splitlines()) == payloads
+
+
+def test_dump_counts_offsets_from_the_name_of_the_file(invoke: Invoke, tmp_path: Path) -> None:
+    path = _segment(tmp_path / "t_0", encode([b"a", b"b"]), "00000000000000001000.pylog")
+    (record,) = _jsonl(invoke("log", "dump", str(path), "-o", "1011", "--output", "jsonl").text)
+    assert (record["pos"], record["offset"]) == (11, 1011)
+
+
+def test_dump_given_a_position_inside_a_message_names_the_neighbours(
+    invoke: Invoke, good: Path
+) -> None:
+    result = invoke("log", "dump", str(good), "-o", "17")
+    assert result.status == ExitStatus.USAGE
+    assert "17 is not a message boundary in t[0-0]; nearest are 15 and 30" in result.stderr
+
+
+def test_dump_given_a_time_is_a_usage_error(invoke: Invoke, good: Path) -> None:
+    result = invoke("log", "dump", str(good), "-o", "@-1h")
+    assert result.status == ExitStatus.USAGE
+    assert "need a broker" in result.stderr
+
+
+def test_dump_of_a_damaged_message_shows_it_and_fails(invoke: Invoke, damaged: Path) -> None:
+    result = invoke("log", "dump", str(damaged), "--output", "csv", "--columns", "pos,valid")
+    assert result.status == ExitStatus.CORRUPT
+    assert result.text == "pos,valid\n0,true\n15,false\n30,true\n"
+
+
+def test_dump_of_a_torn_file_shows_what_is_whole_and_fails(invoke: Invoke, torn: Path) -> None:
+    result = invoke("log", "dump", str(torn), "--output", "json")
+    assert result.status == ExitStatus.CORRUPT
+    assert len(json.loads(result.text)["data"]) == 2
+    assert "the message at 30 is invalid: it is incomplete" in result.stderr
+
+
+def test_dump_of_keys_is_unsupported(invoke: Invoke, good: Path) -> None:
+    assert invoke("log", "dump", str(good), "-F", "%k").status == ExitStatus.UNSUPPORTED
+
+
+def test_dump_of_several_files_names_them(invoke: Invoke, good: Path, damaged: Path) -> None:
+    text = invoke("log", "dump", str(good), str(damaged), "-n", "1").text
+    assert text.splitlines()[1].startswith(str(good))
+
+
+def test_dump_reads_a_segment_from_stdin(invoke: Invoke, good: Path) -> None:
+    result = invoke("log", "dump", "-", "-F", "%s,", "-n", "2", stdin=good.read_bytes())
+    assert result.stdout == b"hello,world,"
+
+
+def test_dump_reads_a_segment_of_a_real_broker(invoke: Invoke, shared_data: Path) -> None:
+    path = shared_data / "kafka-magic0" / "00000000000000000000.kafka"
+    assert len(invoke("log", "dump", str(path), "--output", "jsonl").text.splitlines()) == 100
+
+
+def test_dump_of_a_missing_file_is_not_found(invoke: Invoke) -> None:
+    result = invoke("log", "dump", "/no/such")
+    assert result.status == ExitStatus.NOT_FOUND
+    assert result.stderr == "error: '/no/such': no such file or directory\n"
+
+
+def test_verify_of_good_files_says_so_and_writes_nothing(invoke: Invoke, good: Path) -> None:
+    result = invoke("log", "verify", str(good.parent))
+    assert (result.status, result.stdout) == (0, b"")
+    assert result.stderr.startswith(f"1 file, {good.stat().st_size} B, 5 messages, 0 problems, ")
+
+
+def test_verify_of_good_files_for_a_program_is_an_empty_document(
+    invoke: Invoke, good: Path
+) -> None:
+    result = invoke("log", "verify", str(good), "--output", "json", "-q")
+    assert result.text == '{"schema":"pylogctl.log.verify/1","data":[]}\n'
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("engine", ["codec", "zlib", "crcmod"])
+def test_verify_reports_every_problem(
+    invoke: Invoke, damaged: Path, torn: Path, engine: str
+) -> None:
+    args = (str(damaged), str(torn), "--engine", engine, "--output", "jsonl")
+    result = invoke("log", "verify", *args)
+    assert result.status == ExitStatus.CORRUPT
+    assert [(r["file"], r["pos"], r["kind"], r["bytes_after"]) for r in _jsonl(result.text)] == [
+        (str(damaged), 15, "crc", 30),
+        (str(torn), 30, "partial", 12),
+    ]
+    assert "2 files" in result.stderr
+    assert "2 problems" in result.stderr
+
+
+def test_verify_finds_gaps_between_segments(invoke: Invoke, good: Path) -> None:
+    _segment(good.parent, encode([b"x"]), "00000000000000000100.pylog")
+    (record,) = _jsonl(invoke("log", "verify", str(good.parent), "--output", "jsonl").text)
+    assert (record["kind"], record["found"]) == ("gap", "100")
+
+
+def test_verify_uses_several_processes(run_process: Invoke, good: Path, damaged: Path) -> None:
+    data = str(good.parents[1])
+    result = run_process("log", "verify", data, "--jobs", "2", "--output", "name")
+    assert result.status == ExitStatus.CORRUPT
+    assert result.text == f"{damaged}\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "status"),
+    [(["/no/such"], ExitStatus.NOT_FOUND), (["/no/such", "GOOD"], ExitStatus.PARTIAL)],
+)
+def test_verify_of_missing_files_names_them(
+    invoke: Invoke, good: Path, names: list[str], status: ExitStatus
+) -> None:
+    result = invoke("log", "verify", *(str(good) if name == "GOOD" else name for name in names))
+    assert result.status == status
+    assert "error: '/no/such': no such file or directory\n" in result.stderr
+
+
+def test_verify_of_shallow_depth_leaves_wrappers_closed(invoke: Invoke, tmp_path: Path) -> None:
+    inner = bytearray(encode([b"hello"]))
+    inner[-1] ^= 1
+    wrapper = build_set([b"x"], Codec.GZIP)
+    path = _segment(tmp_path / "t_0", wrap(bytes(inner), Codec.GZIP) + wrapper)
+    deep = invoke("log", "verify", str(path), "--output", "jsonl")
+    assert [record["kind"] for record in _jsonl(deep.text)] == ["compressed"]
+    assert invoke("log", "verify", str(path), "--shallow").status == 0
+
+
+def test_stat_measures(invoke: Invoke, good: Path) -> None:
+    (record,) = _jsonl(invoke("log", "stat", str(good), "--output", "jsonl").text)
+    assert (record["entries"], record["messages"], record["min"], record["max"]) == (4, 5, 2, 5)
+    assert record["codecs"] == {"none": 3, "gzip": 1}
+    assert record["fault"] is None
+
+
+def test_stat_of_a_damaged_file_fails_after_its_figures(invoke: Invoke, torn: Path) -> None:
+    result = invoke("log", "stat", str(torn), "--columns", "messages,fault", "--no-header")
+    assert result.status == ExitStatus.CORRUPT
+    assert result.text == "2  partial\n"
+
+
+def test_recover_shows_a_plan_and_changes_nothing(invoke: Invoke, torn: Path) -> None:
+    before = torn.read_bytes()
+    result = invoke("log", "recover", str(torn.parent), "--output", "jsonl")
+    assert result.status == 0
+    (plan,) = _jsonl(result.text)
+    assert (plan["cut_at"], plan["cut_bytes"], plan["done"]) == (30, 12, False)
+    assert "nothing changed; add --execute" in result.stderr
+    assert torn.read_bytes() == before
+
+
+def test_recover_of_good_files_has_nothing_to_do(invoke: Invoke, good: Path) -> None:
+    result = invoke("log", "recover", str(good), "--execute")
+    assert (result.status, result.stdout, result.stderr) == (0, b"", "nothing to recover\n")
+
+
+def test_recover_without_confirmation_declines(invoke: Invoke, torn: Path) -> None:
+    result = invoke("log", "recover", str(torn), "--execute")
+    assert result.status == ExitStatus.DECLINED
+    assert f"add --yes --confirm {NAME}" in result.stderr
+
+
+def test_recover_cuts_and_keeps_a_copy(invoke: Invoke, torn: Path) -> None:
+    tail = torn.read_bytes()[30:]
+    args = ("--execute", "--yes", "--confirm", NAME, "--output", "jsonl")
+    result = invoke("log", "recover", str(torn), *args)
+    assert result.status == 0
+    (done,) = _jsonl(result.text)
+    assert done["done"] is True
+    assert Path(str(done["backup"])).read_bytes() == tail
+    assert invoke("log", "verify", str(torn)).status == 0
+
+
+def test_recover_without_backup_keeps_nothing(invoke: Invoke, torn: Path) -> None:
+    args = ("--execute", "--no-backup", "--yes", "--confirm", NAME)
+    assert invoke("log", "recover", str(torn), *args).status == 0
+    assert [path.name for path in torn.parent.iterdir()] == [NAME]
+
+
+def test_recover_with_dry_run_only_plans(invoke: Invoke, torn: Path) -> None:
+    result = invoke("log", "recover", str(torn), "--execute", "--dry-run")
+    assert result.status == 0
+    assert torn.stat().st_size == 42
+
+
+def test_recover_of_a_directory_in_use_is_a_conflict(invoke: Invoke, torn: Path) -> None:
+    lock = torn.parents[1] / LOCK_NAME
+    with lock.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        result = invoke("log", "recover", str(torn), "--execute", "--yes", "--confirm", NAME)
+    assert result.status == ExitStatus.CONFLICT
+    assert torn.stat().st_size == 42

@@ -1,0 +1,257 @@
+"""`pylogctl mirror`: what needs no registry. The service itself is tested with processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker import Broker, Codec, Connection, Producer, StaticCluster, TopicPartition
+from broker.client.connection import parse_broker_list
+from broker.protocol.message_set import build_set
+from broker.zk.session import Session
+from pylogctl.exit_status import ExitStatus
+from pylogctl.mirror_errors import RouteError
+from pylogctl.mirroring import Mirrored, Sample, make_selection, status_records
+from tests.support.command_line import Invoke, Result
+
+FORMATS = ("table", "json", "jsonl", "csv", "tsv", "plain", "markdown", "name")
+
+
+def at(broker: Broker) -> str:
+    return f"127.0.0.1:{broker.port}"
+
+
+def fill(broker: Broker, topic: str, payloads: list[bytes], codec: Codec = Codec.NONE) -> None:
+    cluster = StaticCluster(parse_broker_list(at(broker)), Connection)
+    with Producer(cluster, Connection) as producer:
+        partition = TopicPartition(topic, broker.config.broker_id, 0)
+        producer.send_set(partition, build_set(payloads, codec))
+    cluster.close()
+
+
+def numbers(first: int, last: int) -> list[bytes]:
+    return [b"%d" % number for number in range(first, last)]
+
+
+@pytest.fixture
+def pair(start_broker: Callable[..., Broker], tmp_path: Path) -> tuple[Broker, Broker]:
+    """A source, broker 0, and a target, broker 7."""
+    return (
+        start_broker(data_dir=tmp_path / "source"),
+        start_broker(broker_id=7, data_dir=tmp_path / "target"),
+    )
+
+
+@pytest.fixture
+def mirror(pair: tuple[Broker, Broker], invoke: Invoke) -> Invoke:
+    """Run `mirror` from the source to the target."""
+
+    def run(command: str, *args: str) -> Result:
+        sides = ("--from-broker", at(pair[0]), "--to-broker", at(pair[1]))
+        result: Result = invoke("mirror", command, *sides, *args)
+        return result
+
+    return run
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    data: list[dict[str, Any]] = json.loads(result.text)["data"]
+    return data
+
+
+def test_plan_when_topics_are_chosen_and_renamed_then_shows_what_would_be_done(
+    pair: tuple[Broker, Broker], mirror: Invoke
+) -> None:
+    source, target = pair
+    for topic in ("app.a", "app.b", "tmp"):
+        fill(source, topic, [b"12345"])
+    fill(target, "m.app.a", [b"x"])
+
+    result = mirror("plan", "--exclude", "tmp", "--topic-map", "s/^/m./", "--output", "json")
+
+    assert [(row["topic"], row["target"], row["bytes"], row["action"]) for row in rows(result)] == [
+        ("app.a", "m.app.a", 15, "exists"),
+        ("app.b", "m.app.b", 15, "create"),
+    ]
+
+
+@pytest.mark.parametrize("output", FORMATS)
+@pytest.mark.parametrize("command", ["plan", "verify"])
+def test_document_when_asked_for_in_any_format_then_has_the_topic(
+    pair: tuple[Broker, Broker], mirror: Invoke, command: str, output: str
+) -> None:
+    for broker in pair:
+        fill(broker, "orders", [b"x"])
+
+    result = mirror(command, "--output", output)
+
+    assert result.status == ExitStatus.OK
+    assert "orders" in result.text
+
+
+def test_plan_when_both_sides_are_one_then_refuses_to_mirror_a_mirror(
+    running_broker: Broker, invoke: Invoke
+) -> None:
+    fill(running_broker, "t", [b"x"])
+
+    loop = invoke("mirror", "plan", "-b", at(running_broker), "--topic-map", "s/^/m./")
+    fine = invoke(
+        "mirror", "plan", "-b", at(running_broker), "--topic-map", "s/^/m./", "--include", "t"
+    )
+
+    assert loop.status == ExitStatus.USAGE
+    assert "'t' would go to 'm.t' of the same cluster" in loop.stderr
+    assert "--to-zookeeper or --to-broker" in loop.stderr
+    assert fine.status == ExitStatus.OK
+
+
+def test_verify_when_order_and_compression_differ_then_agrees(
+    pair: tuple[Broker, Broker], mirror: Invoke
+) -> None:
+    source, target = pair
+    fill(source, "t", numbers(0, 1000), Codec.GZIP)
+    fill(target, "t", numbers(500, 1000))
+    fill(target, "t", numbers(0, 500))
+
+    result = mirror("verify", "--exact", "--output", "json")
+
+    (row,) = rows(result)
+    assert result.status == ExitStatus.OK
+    assert (row["messages"], row["target_messages"], row["status"]) == (1000, 1000, "ok")
+    assert row["digest"] == row["target_digest"]
+
+
+def test_verify_when_messages_come_twice_then_only_exactly_fails(
+    pair: tuple[Broker, Broker], mirror: Invoke
+) -> None:
+    source, target = pair
+    fill(source, "t", numbers(0, 10))
+    fill(target, "t", numbers(0, 10) + numbers(3, 5))
+
+    loose, exact = mirror("verify", "--output", "json"), mirror("verify", "--exact")
+
+    assert (loose.status, exact.status) == (ExitStatus.OK, ExitStatus.CORRUPT)
+    assert (rows(loose)[0]["surplus"], rows(loose)[0]["status"]) == (2, "surplus")
+
+
+def test_verify_when_messages_are_missing_then_fails_though_counts_agree(
+    pair: tuple[Broker, Broker], mirror: Invoke
+) -> None:
+    source, target = pair
+    fill(source, "t", numbers(0, 10))
+    fill(target, "t", [*numbers(0, 9), b"8"])
+
+    result = mirror("verify", "--output", "json")
+
+    assert result.status == ExitStatus.CORRUPT
+    assert (rows(result)[0]["missing"], rows(result)[0]["surplus"]) == (1, 1)
+    assert "the target lacks 1 message and has 1 more" in result.stderr
+
+
+def test_verify_when_ranges_are_given_then_compares_only_those(
+    pair: tuple[Broker, Broker], mirror: Invoke
+) -> None:
+    source, target = pair
+    fill(source, "t", numbers(0, 10))
+    fill(target, "t", [b"other", *numbers(5, 10)])
+
+    result = mirror("verify", "--exact", "-o", "+5", "--target-offset", "+1:end")
+
+    assert result.status == ExitStatus.OK
+
+
+def test_verify_when_the_target_lacks_the_topic_then_all_is_missing(
+    pair: tuple[Broker, Broker], mirror: Invoke
+) -> None:
+    fill(pair[0], "t", numbers(0, 10))
+
+    result = mirror("verify", "--output", "json")
+
+    assert result.status == ExitStatus.CORRUPT
+    assert rows(result)[0]["missing"] == 10
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("--topic-map", "a.b"), "not a substitution: 'a.b'"),
+        (("--include", "("), "illegal topic filter '('"),
+        (("--include", "a", "--exclude", "("), "illegal topic filter '('"),
+    ],
+)
+def test_plan_when_an_expression_is_wrong_then_shows_it(
+    mirror: Invoke, args: tuple[str, ...], text: str
+) -> None:
+    result = mirror("plan", *args)
+
+    assert result.status == ExitStatus.USAGE
+    assert text in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("include", "exclude", "topic", "is_chosen"),
+    [
+        ([], [], "any", True),
+        (["a.*"], [], "ab", True),
+        (["a.*"], [], "ba", False),
+        ([], ["a.*"], "ab", False),
+        ([], ["a", "b"], "c", True),
+        (["a.*", "b"], ["ab"], "ab", False),
+        (["a.*", "b"], ["ab"], "abc", True),
+        (["a.*", "b"], ["ab"], "b", True),
+    ],
+)
+def test_selection_when_included_and_excluded_then_whole_names_match(
+    include: list[str], exclude: list[str], topic: str, is_chosen: bool
+) -> None:
+    assert make_selection(include, exclude, []).chosen.allows(topic) is is_chosen
+
+
+def test_status_when_looked_at_twice_then_tells_lag_and_rate() -> None:
+    one, two = TopicPartition("t", 0, 0), TopicPartition("t", 0, 1)
+    before = Sample(10.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 50, 90, None)])
+    after = Sample(12.0, [Mirrored(one, 0, 120, 100), Mirrored(two, 50, 90, None)])
+
+    (topic,) = status_records([before, after], 1, {}, by_partition=False)
+    partitions = status_records([after], 1, {}, by_partition=True)
+
+    assert (topic["end"], topic["mirrored"], topic["lag_bytes"], topic["rate"]) == (
+        210,
+        100,
+        60,
+        30,
+    )
+    assert [(p["partition"], p["mirrored"], p["lag_bytes"], p["rate"]) for p in partitions] == [
+        ("0-0", 100, 20, None),
+        ("0-1", None, 40, None),
+    ]
+
+
+def test_status_when_something_went_wrong_then_tells_the_last_error_that_still_holds() -> None:
+    one, two = TopicPartition("t", 0, 0), TopicPartition("t", 0, 1)
+    sample = Sample(0.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 0, 90, 90)])
+    errors = {one: RouteError("holds", 5, True), two: RouteError("is over", 9, False)}
+
+    (topic,) = status_records([sample], 1, errors, by_partition=False)
+    partitions = status_records([sample], 1, errors, by_partition=True)
+
+    assert (topic["failing"], topic["error_time"], topic["last_error"]) == (True, 5, "holds")
+    assert [(p["failing"], p["last_error"]) for p in partitions] == [
+        (True, "holds"),
+        (False, "is over"),
+    ]
+
+
+@pytest.mark.zookeeper
+def test_status_when_nothing_was_mirrored_then_says_how_to_name_the_mirror(
+    zookeeper: str, session: Session, invoke: Invoke
+) -> None:
+    session.create("/consumers", b"")
+    result = invoke("mirror", "status", "--from-zookeeper", zookeeper)
+    assert result.status == ExitStatus.NOT_FOUND
+    assert "group 'mirror' not found: nothing was mirrored with it" in result.stderr
+    assert "--group GROUP" in result.stderr

@@ -1,0 +1,194 @@
+"""`pipeline load` as a command: what is wrong shows before Spark is started."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.server.lifecycle import Broker
+from pylogctl.exit_status import ExitStatus
+from tests.support.command_line import Invoke
+from tests.support.inline_spark import inline_spark
+from tests.support.spark_session import publish
+
+pytest.importorskip("pyspark")
+
+Load = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def load(invoke: Invoke, running_broker: Broker, tmp_path: Path) -> Load:
+    """Run `pipeline load`; returns status, stdout and stderr."""
+
+    def run(*args: str, dry: bool = True) -> tuple[int, str, str]:
+        where = ("--broker", f"127.0.0.1:{running_broker.port}", "--to", str(tmp_path / "lake"))
+        result = invoke("pipeline", "load", *where, *args, *(("--dry-run",) if dry else ()))
+        return result.status, result.text, result.stderr
+
+    return run
+
+
+def test_plan_when_dry_then_shows_ranges_and_makes_nothing(
+    load: Load, running_broker: Broker, tmp_path: Path
+) -> None:
+    publish(running_broker, "events", [b"0000"] * 50)
+
+    status, text, _ = load("events", "--output", "csv", "--columns", "topic,start,end,tasks")
+
+    assert (status, text.split()) == (0, ["topic,start,end,tasks", "events,0,700,1"])
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("bounds", "start", "end"),
+    [
+        (("--from", "28"), "28", "700"),
+        (("--from", "-2", "--until", "end"), "672", "700"),
+        (("--until", "0-0=140"), "0", "140"),
+        (("--from", "+56B", "--until", "~141"), "56", "154"),
+        (("--from", "start", "--until", "@2001-01-01"), "0", "0"),
+    ],
+)
+def test_plan_when_bounds_are_given_then_they_are_those_of_consume(
+    load: Load, running_broker: Broker, bounds: tuple[str, ...], start: str, end: str
+) -> None:
+    publish(running_broker, "events", [b"0000"] * 50)
+
+    status, text, _ = load("events", *bounds, "--output", "csv", "--columns", "start,end")
+
+    assert (status, text.split()[1:]) == (0, [f"{start},{end}"])
+
+
+def test_load_when_there_is_nothing_then_spark_is_not_started(
+    load: Load, running_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pylogctl.commands.pipeline_load.open_spark", None)
+    publish(running_broker, "events", [b"x"])
+
+    assert load("events", "--until", "start", dry=False)[:1] == (0,)
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "words"),
+    [
+        ((), ExitStatus.USAGE, "name topics, or give --include"),
+        (("a", "--include", "b"), ExitStatus.USAGE, "either name topics or give --include"),
+        (("nothing",), ExitStatus.NOT_FOUND, "topic 'nothing' not found"),
+        (("events", "--path", "x"), ExitStatus.USAGE, "--path reads files"),
+        (("events", "--from", "5"), ExitStatus.USAGE, "5 is not a message boundary"),
+        (("events", "--from", "0:14"), ExitStatus.USAGE, "names no single point"),
+        (("events", "--from", "stored"), ExitStatus.USAGE, "needs a consumer group"),
+        (("events", "--date-regex", "("), ExitStatus.CONFIG, "is no regular expression"),
+        (("events", "--avro-schemas", "none"), ExitStatus.CONFIG, "is no directory of schemas"),
+    ],
+)
+def test_load_when_something_is_wrong_then_says_so_in_a_line(
+    load: Load, running_broker: Broker, args: tuple[str, ...], status: ExitStatus, words: str
+) -> None:
+    publish(running_broker, "events", [b"0000"] * 5)
+
+    found, _, stderr = load(*args, dry=False)
+
+    assert found == status
+    assert words in stderr.splitlines()[0]
+
+
+def test_load_when_the_directory_has_something_else_then_is_a_conflict(
+    load: Load, running_broker: Broker, tmp_path: Path
+) -> None:
+    publish(running_broker, "events", [b"x"])
+    (tmp_path / "lake" / "loads" / "load=0000000001").mkdir(parents=True)
+
+    status, _, stderr = load("events")
+
+    assert status == ExitStatus.CONFLICT
+    assert "load=0000000001 has no _offsets.json: it is no load" in stderr
+
+
+@pytest.mark.parametrize(("package", "name"), [("pyspark", "PySpark"), ("pyarrow", "PyArrow")])
+def test_load_when_a_package_is_missing_then_says_how_to_install_it(
+    load: Load, monkeypatch: pytest.MonkeyPatch, package: str, name: str
+) -> None:
+    def find(wanted: str) -> object:
+        return None if wanted == package else importlib.util.find_spec(wanted)
+
+    monkeypatch.setattr("broker.spark.requirements.find_spec", find)
+
+    status, _, stderr = load("events")
+
+    assert status == ExitStatus.CONFIG
+    assert stderr == f"error: {name} is not installed; try: pip install 'pylogctl[spark]'\n"
+
+
+def test_files_when_given_by_path_then_are_planned(
+    invoke: Invoke, tmp_path: Path, running_broker: Broker
+) -> None:
+    publish(running_broker, "events", [b"0000"] * 50)
+    data = str(running_broker.config.data_dir)
+    to = ("--to", str(tmp_path / "lake"), "--dry-run")
+
+    result = invoke("pipeline", "load", "--path", data, *to, "--output", "csv")
+    refused = invoke("pipeline", "load", "--path", data, *to, "--from", "-5")
+
+    assert "events,0-0,0,700" in result.text
+    assert refused.status == ExitStatus.USAGE
+
+
+@pytest.fixture
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Load in this process."""
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[object]:
+        yield inline_spark()
+
+    monkeypatch.setattr("pylogctl.commands.pipeline_load.open_spark", opened)
+
+
+def damage(running_broker: Broker) -> None:
+    """Have a message with a wrong CRC in the middle of a topic."""
+    publish(running_broker, "events", [b"0000"] * 50)
+    (path,) = Path(running_broker.config.data_dir).glob("events_0/*.pylog")
+    with path.open("r+b") as file:
+        file.seek(14 * 20 + 13)
+        file.write(b"1")
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_damage_when_loaded_then_is_a_line_or_is_counted(
+    load: Load, running_broker: Broker
+) -> None:
+    damage(running_broker)
+
+    failed = load("events", dry=False)
+    skipped = load("events", "--corrupt", "skip", "--output", "jsonl", dry=False)
+
+    assert failed[0] == ExitStatus.CORRUPT
+    assert failed[2].splitlines() == [
+        "error: events[0-0]: the message at 280 is invalid: its payload does not match its CRC",
+        "  --corrupt skip leaves it out",
+    ]
+    assert skipped[0] == ExitStatus.OK
+    record = json.loads(skipped[1].splitlines()[0])
+    assert (record["messages"], record["left_out_bytes"]) == (49, 14)
+    assert "corrupt, 14 bytes from 280" in skipped[2]
+
+
+@pytest.mark.usefixtures("without_spark")
+def test_load_when_from_a_point_then_loads_are_taken_back(
+    load: Load, running_broker: Broker
+) -> None:
+    for _ in range(3):
+        publish(running_broker, "events", [b"0000"] * 10)
+        assert load("events", dry=False)[0] == ExitStatus.OK
+
+    status, text, stderr = load("events", "--from", "280", "--output", "csv", dry=False)
+
+    assert status == ExitStatus.OK
+    assert text.splitlines()[1].startswith("3,events,0-0,280,420,10,")
+    assert "load 3: taken back, and loaded again" in stderr

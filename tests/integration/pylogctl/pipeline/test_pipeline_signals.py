@@ -1,0 +1,116 @@
+"""Signals to a load as a process of its own: while Spark starts, and in the middle of tasks."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker.spark.load import LoadRequest, run_load
+from broker.spark.output import LoadOutput
+from tests.integration.pylogctl.pipeline.conftest import StartPipeline
+from tests.support.segments import WriteSegments
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+
+TOPIC_COUNT = 60
+"""Each is a task: two run at a time."""
+
+Start = Callable[[], "subprocess.Popen[bytes]"]
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """What the load has for temporary files."""
+    directory = tmp_path / "tmp"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def data(write_segments: WriteSegments) -> Path:
+    """Logs to load, of one message each."""
+    for number in range(TOPIC_COUNT - 1):
+        write_segments([b"%02d" % number], directory=f"events{number}_0")
+    return write_segments([b"%02d" % (TOPIC_COUNT - 1)], directory="events_0")
+
+
+@pytest.fixture
+def start_load(start_pipeline: StartPipeline, data: Path, tmp_path: Path, temporary: Path) -> Start:
+    """Start a load."""
+    words = ("load", "--path", str(data), "--to", str(tmp_path / "lake"))
+    return partial(start_pipeline, *words, temporary=temporary)
+
+
+def processes_of(session: int) -> list[str]:
+    """The processes of a session that run, as Linux describes them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = path.read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        state, _, _, of_session, *_ = text.rpartition(")")[2].split()
+        if int(of_session) == session and state != "Z":
+            found.append(text)
+    return found
+
+
+def check_ended(job: subprocess.Popen[bytes], temporary: Path, status: int) -> None:
+    """Check that a load ended with a status, and left nothing but that."""
+    output, errors = job.communicate(timeout=60)
+    assert (job.returncode, output, errors) == (status, b"", b"")
+    wait_until(lambda: not processes_of(job.pid), "the end of all its processes")
+    left = [one.name for one in temporary.iterdir() if not one.name.startswith("hsperfdata")]
+    assert left == []
+
+
+@pytest.mark.parametrize(("signum", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_load_when_interrupted_then_shows_nothing_and_the_next_one_has_each_message_once(
+    spark: SparkSession,
+    data: Path,
+    tmp_path: Path,
+    temporary: Path,
+    start_load: Start,
+    signum: signal.Signals,
+    status: int,
+) -> None:
+    output = tmp_path / "lake"
+    job = start_load()
+    wait_until(
+        lambda: any(output.glob("_staging/*/topic=*/*/*.parquet")) or job.poll() is not None,
+        "writing",
+        deadline_s=120,
+    )
+    job.send_signal(signum)
+
+    check_ended(job, temporary, status)
+    assert LoadOutput(output).numbers() == []
+    assert not (output / "_staging").exists()
+
+    made = run_load(spark, LoadRequest(output, {"path": str(data)}))
+    assert made and made.message_count == TOPIC_COUNT
+    rows = spark.read.parquet(str(output / "loads")).select("value").collect()
+    assert sorted(bytes(row.value) for row in rows) == [b"%02d" % at for at in range(TOPIC_COUNT)]
+
+
+def test_load_when_interrupted_while_spark_starts_then_ends_and_leaves_nothing(
+    tmp_path: Path, temporary: Path, start_load: Start
+) -> None:
+    job = start_load()
+    wait_until(
+        lambda: len(processes_of(job.pid)) > 1 or job.poll() is not None, "a JVM", deadline_s=60
+    )
+    job.send_signal(signal.SIGTERM)
+
+    check_ended(job, temporary, 143)
+    assert LoadOutput(tmp_path / "lake").numbers() == []

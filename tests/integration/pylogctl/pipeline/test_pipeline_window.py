@@ -1,0 +1,171 @@
+"""`pylogctl pipeline window` and `join`, in batches; and what they refuse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from broker.server.lifecycle import Broker
+from tests.support.command_line import Invoke
+from tests.support.segments import WriteSegments
+from tests.support.spark_rows import read, values
+from tests.support.spark_session import publish
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+EVENTS = ("--key-field", ".user", "--time-field", ".ts")
+STREAM = ("--stream", "--watermark", "1m", "--checkpoint")
+
+
+def event(user: str, second: int) -> bytes:
+    return json.dumps({"user": user, "ts": f"2026-01-02T03:00:{second:02d}Z"}).encode()
+
+
+@pytest.mark.spark
+def test_window_when_counted_then_messages_without_a_time_are_told(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments([event("ada", 1), event("bob", 2), event("ada", 31), b"no json"])
+    command = ("pipeline", "window", "events", "--path", str(data), *EVENTS, "--sort", "key")
+
+    windows = invoke(*command, "--size", "1m", "--output", "csv")
+    sessions = invoke(*command, "--session", "10s", "--output", "csv", "--columns", "key,messages")
+
+    assert windows.text == (
+        "start,end,key,messages\n"
+        "2026-01-02T03:00:00Z,2026-01-02T03:01:00Z,ada,2\n"
+        "2026-01-02T03:00:00Z,2026-01-02T03:01:00Z,bob,1\n"
+    )
+    assert windows.stderr == "warning: 1 messages have no time: not counted\n"
+    assert sessions.text == "key,messages\nada,1\nada,1\nbob,1\n"
+
+
+@pytest.mark.spark
+def test_ssh_log_when_counted_then_the_top_sources_of_failed_logins_come_first(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke, shared_data: Path
+) -> None:
+    log = shared_data / "logs" / "OpenSSH_2k.log"
+    if not log.is_file():
+        pytest.skip(f"{log} is not here")
+    data = write_segments(log.read_bytes().splitlines())
+    pattern = r"^(?P<time>\w+ +\d+ [\d:]+) .*Failed password .* from (?P<key>\S+)"
+
+    result = invoke(
+        "pipeline", "window", "events", "--path", str(data), "--size", "1d", "--pattern", pattern,
+        "--time-format", "%b %d %T", "--year", "2016", "--sort", "-messages", "--output", "csv",
+    )  # fmt: skip
+
+    lines = result.text.splitlines()
+    assert lines[1] == "2016-12-10T00:00:00Z,2016-12-11T00:00:00Z,183.62.140.253,286"
+    assert sum(int(line.rpartition(",")[2]) for line in lines[1:]) == 520
+
+
+@pytest.mark.spark
+def test_join_when_with_a_topic_or_a_table_then_partners_are_found(
+    spark: SparkSession, running_broker: Broker, invoke: Invoke, tmp_path: Path
+) -> None:
+    publish(running_broker, "orders", [event("ada", 1), event("bob", 2)])
+    publish(running_broker, "paid", [event("ada", 30), event("ada", 40)])
+    users = tmp_path / "users.csv"
+    users.write_text("id,name\nada,Ada\n")
+    where = f"127.0.0.1:{running_broker.port}"
+    at = ("--broker", where, *EVENTS)
+
+    topics = invoke("pipeline", "join", "orders", "paid", *at, "--within", "30s", "--output", "csv")
+    table = ("--table", str(users), "--table-column", "id", "--how", "left")
+    done = invoke("pipeline", "join", "orders", *table, *at, "--to-topic", "named")
+
+    assert [line.split(",")[0] for line in topics.text.splitlines()] == ["key", "ada"]
+    assert done.status == 0
+    named = [json.loads(one) for one in values(read(brokers=where, subscribe="named"))]
+    assert sorted((one["key"], one.get("name")) for one in named) == [("ada", "Ada"), ("bob", None)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("window", "t", *EVENTS), "give either --size or --session"),
+        (("window", "t", *EVENTS, "--size", "1m", "--session", "1m"), "give either --size"),
+        (("window", "t", *EVENTS, "--session", "1m", "--slide", "1s"), "--slide needs --size"),
+        (("window", "t", *EVENTS, "--size", "soon"), "not a duration: 'soon'"),
+        (("window", "t", "--size", "1m"), "give --time-field, or --pattern"),
+        (("window", "t", *EVENTS, "--size", "1m", "--stream"), "--stream needs --checkpoint DIR"),
+        (
+            ("window", "t", *EVENTS, "--size", "1m", "--stream", "--checkpoint", "x"),
+            "--stream needs --watermark DUR",
+        ),
+        (("window", "t", *EVENTS, "--size", "1m", "--watermark", "1m"), "need --stream"),
+        (
+            ("window", "t", *EVENTS, "--size", "1m", *STREAM, "x", "--output", "json"),
+            "a stream is no single document",
+        ),
+        (
+            ("window", "t", *EVENTS, "--size", "1m", *STREAM, "x", "--until", "end"),
+            "--stream reads topics as they grow",
+        ),
+        (
+            ("window", "t", "--size", "1m", "--pattern", "(?P<time>x)", "--time-format", "%Y%Q"),
+            "unknown '%Q' in the time format",
+        ),
+        (("join", "a", *EVENTS), "name another topic to join with, or give --table"),
+        (("join", "a", "b", *EVENTS, "--table-column", "id"), "--table and --table-column go"),
+        (("join", "a", "b"), "give --key-field, or --pattern"),
+        (("join", "a", "a", *EVENTS), "'a' is named twice"),
+        (("join", "a", "b", "--key-field", "k", "--within", "1m"), "give --time-field"),
+        (("join", "a", "b", *EVENTS, *STREAM, "x"), "needs --within DUR"),
+        (
+            ("join", "a", "b", *EVENTS, "--within", "1m", "--stream", "--checkpoint", "x"),
+            "--stream needs --watermark DUR",
+        ),
+    ],
+)
+def test_command_when_options_do_not_fit_then_says_so_before_anything_starts(
+    invoke: Invoke, words: tuple[str, ...], message: str
+) -> None:
+    result = invoke("pipeline", *words, "--broker", "127.0.0.1:1")
+
+    assert result.status == 2
+    assert message in result.stderr
+
+
+def test_window_when_the_topic_is_unknown_then_ends_with_3(
+    running_broker: Broker, invoke: Invoke
+) -> None:
+    result = invoke(
+        "pipeline",
+        "window",
+        "nope",
+        *EVENTS,
+        "--size",
+        "1m",
+        "-b",
+        f"127.0.0.1:{running_broker.port}",
+    )
+
+    assert (result.status, result.stderr.splitlines()[0]) == (3, "error: topic 'nope' not found")
+
+
+@pytest.mark.spark
+def test_window_when_the_pattern_is_malformed_then_ends_with_2(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments([b"x"])
+
+    result = invoke("pipeline", "window", "--path", str(data), "--size", "1m", "--pattern", "(")
+
+    assert result.status == 2
+    assert result.stderr.startswith("error: '(' is no regular expression: missing )")
+
+
+@pytest.mark.parametrize("table", ["users.txt", "users.csv"])
+def test_join_when_the_table_is_not_there_then_says_so(invoke: Invoke, table: str) -> None:
+    given = ("--table", table, "--table-column", "id", *EVENTS, "--broker", "127.0.0.1:1")
+
+    result = invoke("pipeline", "join", "t", *given)
+
+    assert result.status == (2 if table.endswith("txt") else 3)
+    assert f"'{table}'" in result.stderr

@@ -1,0 +1,80 @@
+"""What a command may not import, so that it starts fast.
+
+No times are asserted: a busy machine must not fail a test. The modules are what costs the time.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from broker import Broker
+from broker.protocol.codec import encode
+from tests.support.command_line import REPOSITORY, process_environment
+
+HEAVY = {"rich", "tabulate", "kazoo", "asyncio", "pydantic", "tomllib"}
+NETWORK = {"kazoo", "broker.client", "broker.server", "broker.zk.session", "ssl"}
+
+
+def _imported(home: Path, *args: str) -> set[str]:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "pylogctl", *args],
+        cwd=REPOSITORY,
+        env=process_environment(home, {}),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+@pytest.fixture
+def segment(tmp_path: Path) -> Path:
+    path = tmp_path / "00000000000000000000.pylog"
+    path.write_bytes(encode([b"x"]))
+    return path
+
+
+@pytest.mark.parametrize("args", [["--version"], ["__complete", "topic", ""]])
+def test_fast_path_does_not_import_typer(tmp_path: Path, args: list[str]) -> None:
+    assert not _imported(tmp_path, *args) & (HEAVY | {"typer", "json", "pathlib.Path"})
+
+
+@pytest.mark.parametrize(
+    "args",
+    [["--help"], ["log", "--help"], ["zk", "ls", "--help"], ["consume", "--help"], ["nonsense"]],
+)
+def test_help_and_errors_import_nothing_heavy(tmp_path: Path, args: list[str]) -> None:
+    assert not _imported(tmp_path, *args) & (HEAVY | NETWORK)
+
+
+def test_root_help_imports_no_command(tmp_path: Path) -> None:
+    imported = _imported(tmp_path, "--help")
+    assert not {name for name in imported if name.startswith("pylogctl.commands.")}
+
+
+@pytest.mark.parametrize("command", ["dump", "verify", "stat", "recover"])
+def test_log_commands_import_no_network(tmp_path: Path, segment: Path, command: str) -> None:
+    imported = _imported(tmp_path, "log", command, str(segment), "--output", "jsonl")
+    assert not imported & (NETWORK | HEAVY)
+
+
+def test_consume_with_a_broker_given_imports_neither_registry_nor_tables(tmp_path: Path) -> None:
+    args = ["consume", "t", "-b", "127.0.0.1:1", "--timeout", "100ms"]
+    assert not _imported(tmp_path, *args) & HEAVY
+
+
+def test_produce_with_a_broker_given_imports_neither_registry_nor_tables(
+    tmp_path: Path, running_broker: Broker
+) -> None:
+    (tmp_path / "input").write_bytes(b"a\n")
+    args = ["produce", "t", "-b", f"127.0.0.1:{running_broker.port}", str(tmp_path / "input")]
+    imported = _imported(tmp_path, *args)
+    assert "broker.client.producer" in imported
+    assert not imported & (HEAVY | {"json", "csv"})

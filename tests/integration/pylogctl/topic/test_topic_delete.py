@@ -1,0 +1,81 @@
+"""`pylogctl topic delete` where a registry knows of the topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from broker import Broker
+from broker.zk import paths
+from broker.zk.session import Session
+from pylogctl.exit_status import ExitStatus
+from tests.integration.pylogctl.topic.test_topic import fill, rows
+from tests.support.command_line import Invoke, Result
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+
+@pytest.fixture
+def delete(zookeeper: str, invoke: Invoke) -> Callable[..., Result]:
+    """Delete topic t, confirmed."""
+
+    def run(*args: str) -> Result:
+        return invoke("topic", "delete", "t", "-Z", zookeeper, "--yes", "--confirm", "t", *args)
+
+    return run
+
+
+def publish(broker: Broker, session: Session) -> None:
+    fill(broker, "t", [b"x"])
+    wait_until(lambda: session.exists(paths.topic_broker("t", 0)), "the registration of t")
+
+
+def test_delete_with_data_removes_logs_and_node(
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+    session: Session,
+    delete: Callable[..., Result],
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    publish(broker, session)
+    result = delete("--data", "--output", "json")
+    assert rows(result) == [
+        {"topic": "t", "broker": 0, "partitions": 1, "action": "deleted"},
+        {"topic": "t", "broker": None, "partitions": None, "action": "deleted"},
+    ]
+    assert not session.exists(paths.topic("t"))
+    assert broker.status()["topics"] == 0
+
+
+def test_delete_without_data_when_a_live_broker_has_it_is_a_conflict(
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+    session: Session,
+    delete: Callable[..., Result],
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    publish(broker, session)
+    result = delete()
+    assert result.status == ExitStatus.CONFLICT
+    assert "topic 't' is on broker 0, which would register it again" in result.stderr
+    assert session.exists(paths.topic("t"))
+    assert broker.status()["topics"] == 1
+
+
+def test_delete_without_data_when_no_live_broker_has_it_removes_the_node(
+    session: Session, delete: Callable[..., Result]
+) -> None:
+    session.create(paths.topic("t"))
+    assert delete().status == ExitStatus.OK
+    assert not session.exists(paths.topic("t"))
+
+
+def test_delete_when_brokers_keep_registering_it_gives_up_and_says_who(
+    session: Session, delete: Callable[..., Result]
+) -> None:
+    session.create(paths.topic_broker("t", 7), b"1", ephemeral=True)
+    result = delete("--timeout", "1s")
+    assert result.status == ExitStatus.TIMEOUT
+    assert "topic 't' is still registered by broker 7 after 1s" in result.stderr

@@ -1,0 +1,105 @@
+"""Logs and their managers, for tests of what they do to files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker.config import BrokerConfig, LogConfig
+from broker.log.disk import Disk
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.log.recovery import list_segments
+from broker.log.segment import Segment, SegmentFiles, segment_name
+from broker.stats import WindowedStats
+from broker.topic import TopicPartition
+from tests.doubles import FakeClock
+from tests.support.log_doubles import FaultyDisk, RecordingSchedule
+
+LogFactory = Callable[..., Log]
+ManagerFactory = Callable[..., LogManager]
+
+
+def content(log: Log) -> bytes:
+    found, offset = b"", log.log_start_offset
+    while (part := log.read(offset, 1 << 20)) is not None:
+        found += os.pread(part.file.fd, part.length, part.position)
+        offset += part.length
+    return found
+
+
+def abandon(manager: LogManager) -> None:
+    """Let go of the data directory as a killed process does: nothing is flushed or marked."""
+    manager._directory.unlock()
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def schedule() -> RecordingSchedule:
+    return RecordingSchedule()
+
+
+@pytest.fixture
+def faulty_disk() -> FaultyDisk:
+    return FaultyDisk()
+
+
+@pytest.fixture
+def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> LogFactory:
+    """Open the log in `tmp_path/log`; keyword arguments override its settings."""
+
+    def make(
+        *, disk: Disk | None = None, active_since_ms: int | None = None, **settings: Any
+    ) -> Log:
+        directory = tmp_path / "log"
+        directory.mkdir(exist_ok=True)
+        segments = list_segments(directory)
+        if not segments:
+            (directory / segment_name(0)).touch()
+            segments = [Segment(directory, 0, size=0, modified_ms=clock.time_ms())]
+        defaults: dict[str, Any] = {
+            "segment_bytes": 1 << 30,
+            "roll_ms": 1 << 40,
+            "retention_ms": 1 << 40,
+            "retention_bytes": -1,
+            "flush_interval_messages": 10_000,
+            "flush_interval_ms": 100,
+        }
+        return Log(
+            TopicPartition("events", 0, 0),
+            directory,
+            LogConfig(**{**defaults, **settings}),
+            segments,
+            clock=clock,
+            files=SegmentFiles(),
+            flusher=schedule,
+            flush_stats=WindowedStats(clock, 60.0),
+            disk=disk or FaultyDisk().as_disk(),
+            active_since_ms=active_since_ms,
+        )
+
+    return make
+
+
+@pytest.fixture
+def make_manager(tmp_path: Path, clock: FakeClock) -> Iterator[ManagerFactory]:
+    """Make a manager of `tmp_path/data`, closed after the test; arguments override settings."""
+    made: list[LogManager] = []
+
+    def make(*, disk: Disk | None = None, **settings: Any) -> LogManager:
+        config = BrokerConfig(**{"data_dir": tmp_path / "data", **settings})
+        manager = LogManager(config, clock, disk=disk or FaultyDisk().as_disk())
+        made.append(manager)
+        return manager
+
+    yield make
+    for manager in made:
+        manager.close()

@@ -1,0 +1,431 @@
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from broker.errors import OffsetOutOfRangeError, ShuttingDownError, StorageError
+from broker.log.log import Log
+from broker.protocol.codec import encode
+from broker.protocol.compression import Codec
+from broker.protocol.message_set import wrap
+from tests.doubles import FakeClock
+from tests.support.log_doubles import FaultyDisk, RecordingSchedule
+from tests.support.log_fixtures import LogFactory
+
+TWELVE_BYTES = encode([b"ab"])
+
+
+def read_bytes(log: Log, offset: int, max_bytes: int = 1 << 20) -> bytes:
+    found = log.read(offset, max_bytes)
+    return b"" if found is None else os.pread(found.file.fd, found.length, found.position)
+
+
+def segment_files(log: Log) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in sorted(log.directory.iterdir())}
+
+
+def test_append_when_flushed_then_readable(make_log: LogFactory) -> None:
+    log = make_log()
+    assert log.append(TWELVE_BYTES, 1) == 0
+    log.flush()
+    assert read_bytes(log, 0) == TWELVE_BYTES
+
+
+def test_append_when_repeated_then_offsets_are_byte_positions(make_log: LogFactory) -> None:
+    log = make_log()
+    assert [log.append(TWELVE_BYTES, 1) for _ in range(3)] == [0, 12, 24]
+    assert (log.log_end_offset, log.size_bytes, log.appended_message_count) == (36, 36, 3)
+
+
+def test_append_when_set_is_empty_then_nothing_happens(
+    make_log: LogFactory, schedule: RecordingSchedule
+) -> None:
+    log = make_log()
+    log.append(TWELVE_BYTES, 1)
+    asked = len(schedule.due_s)
+    assert log.append(b"", 0) == 12
+    assert log.log_end_offset == 12
+    assert len(schedule.due_s) == asked
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_append_when_given_any_buffer_then_its_bytes_are_stored(
+    make_log: LogFactory, kind: type
+) -> None:
+    log = make_log()
+    log.append(kind(TWELVE_BYTES), 1)
+    log.flush()
+    assert read_bytes(log, 0) == TWELVE_BYTES
+
+
+def test_append_when_over_segment_bytes_then_rolls_before_the_next(make_log: LogFactory) -> None:
+    log = make_log(segment_bytes=100)
+    for _ in range(20):
+        log.append(TWELVE_BYTES, 1)
+    names = {f"{base:020d}.pylog": size for base, size in ((0, 108), (108, 108), (216, 24))}
+    assert segment_files(log) == names
+
+
+def test_append_when_size_equals_segment_bytes_then_does_not_roll(make_log: LogFactory) -> None:
+    log = make_log(segment_bytes=12)
+    log.append(TWELVE_BYTES, 1)
+    log.append(TWELVE_BYTES, 1)
+    assert log.segment_count == 1
+
+
+def test_append_when_one_set_exceeds_the_segment_then_it_is_not_split(make_log: LogFactory) -> None:
+    log = make_log(segment_bytes=10)
+    log.append(TWELVE_BYTES * 5, 5)
+    assert segment_files(log) == {f"{0:020d}.pylog": 60}
+
+
+def test_append_when_segment_is_older_than_roll_time_then_rolls(
+    make_log: LogFactory, clock: FakeClock
+) -> None:
+    log = make_log(roll_ms=1000)
+    log.append(TWELVE_BYTES, 1)
+    clock.advance(1)
+    log.append(TWELVE_BYTES, 1)
+    assert log.segment_count == 1
+    clock.advance(1)
+    log.append(TWELVE_BYTES, 1)
+    assert log.segment_count == 2
+    assert log.active_since_ms == clock.time_ms()
+
+
+def test_append_when_reopened_with_active_since_then_age_counts_from_there(
+    make_log: LogFactory, clock: FakeClock
+) -> None:
+    first = make_log(roll_ms=1000)
+    first.append(TWELVE_BYTES, 1)
+    since_ms = first.active_since_ms
+    first.close()
+    clock.advance(2)
+    log = make_log(roll_ms=1000, active_since_ms=since_ms)
+    log.append(TWELVE_BYTES, 1)
+    assert log.segment_count == 2
+
+
+def test_read_when_not_flushed_then_invisible_and_out_of_range(make_log: LogFactory) -> None:
+    log = make_log()
+    log.append(TWELVE_BYTES, 1)
+    assert log.read(0, 100) is None
+    with pytest.raises(OffsetOutOfRangeError, match=r"offset 12 of events\[0-0\]"):
+        log.read(12, 100)
+
+
+def test_append_when_flush_need_not_come_before_reads_then_readable_at_once_and_told(
+    make_log: LogFactory, schedule: RecordingSchedule
+) -> None:
+    log = make_log(flush_before_read=False)
+    seen: list[tuple[int, int]] = []
+    log.add_waiter(lambda: seen.append((log.high_watermark, log.flushed_offset)))
+    log.append(TWELVE_BYTES, 1)
+    assert read_bytes(log, 0) == TWELVE_BYTES
+    assert schedule.due_s  # it is flushed all the same, when it is due
+    log.flush()
+    assert seen == [(12, 0), (12, 12)]
+
+
+@pytest.mark.parametrize("offset", [-1, 25])
+def test_read_when_outside_then_out_of_range(make_log: LogFactory, offset: int) -> None:
+    log = make_log()
+    log.append(TWELVE_BYTES * 2, 2)
+    log.flush()
+    with pytest.raises(OffsetOutOfRangeError):
+        log.read(offset, 100)
+
+
+def test_read_when_inside_a_message_then_bytes_from_there(make_log: LogFactory) -> None:
+    log = make_log()
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    assert read_bytes(log, 5, max_bytes=3) == TWELVE_BYTES[5:8]
+
+
+def test_read_when_segment_ends_then_slice_ends_too(make_log: LogFactory) -> None:
+    log = make_log(segment_bytes=10)
+    for _ in range(3):
+        log.append(TWELVE_BYTES, 1)
+    log.flush()
+    assert read_bytes(log, 0) == TWELVE_BYTES
+    assert read_bytes(log, 12) == TWELVE_BYTES
+    assert read_bytes(log, 24) == TWELVE_BYTES
+    assert log.read(36, 100) is None
+
+
+def test_read_when_rolled_but_unflushed_then_old_segment_shows_flushed_part(
+    make_log: LogFactory,
+) -> None:
+    log = make_log(segment_bytes=10)
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    log.append(TWELVE_BYTES, 1)
+    log.append(TWELVE_BYTES, 1)
+    assert read_bytes(log, 0) == TWELVE_BYTES
+    assert log.read(12, 100) is None
+
+
+def test_flush_when_segments_rolled_then_old_files_are_synced_first(
+    make_log: LogFactory, faulty_disk: FaultyDisk
+) -> None:
+    log = make_log(disk=faulty_disk.as_disk(), segment_bytes=10)
+    for _ in range(3):
+        log.append(TWELVE_BYTES, 1)
+    assert faulty_disk.synced_fds == []
+    log.flush()
+    assert len(faulty_disk.synced_fds) == 3
+    assert log.segments[-1].file is not None
+    assert faulty_disk.synced_fds[-1] == log.segments[-1].file.fd
+    assert log.high_watermark == 36
+
+
+def test_flush_when_nothing_is_unflushed_then_no_sync(
+    make_log: LogFactory, faulty_disk: FaultyDisk
+) -> None:
+    log = make_log(disk=faulty_disk.as_disk())
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    log.flush()
+    assert len(faulty_disk.synced_fds) == 1
+
+
+def test_flush_when_only_an_empty_wrapper_is_unflushed_then_its_bytes_count(
+    make_log: LogFactory,
+) -> None:
+    log = make_log(segment_bytes=1)
+    wrapper = wrap(TWELVE_BYTES, Codec.GZIP)
+    log.append(wrapper, 0)
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    assert log.high_watermark == len(wrapper) + 12
+    assert log.segments[1].base_offset == len(wrapper)
+
+
+def test_append_when_first_unflushed_then_flush_is_due_after_the_interval(
+    make_log: LogFactory, schedule: RecordingSchedule, clock: FakeClock
+) -> None:
+    log = make_log(flush_interval_ms=250)
+    log.append(TWELVE_BYTES, 1)
+    log.append(TWELVE_BYTES, 1)
+    assert schedule.due_s == [clock.monotonic_s() + 0.25]
+
+
+def test_append_when_message_count_is_reached_then_flush_is_due_at_once(
+    make_log: LogFactory, schedule: RecordingSchedule, clock: FakeClock
+) -> None:
+    log = make_log(flush_interval_messages=3)
+    log.append(TWELVE_BYTES, 2)
+    log.append(TWELVE_BYTES, 1)
+    assert schedule.due_s[-1] == clock.monotonic_s()
+
+
+def test_append_when_flushed_before_then_count_starts_again(
+    make_log: LogFactory, schedule: RecordingSchedule, clock: FakeClock
+) -> None:
+    log = make_log(flush_interval_messages=3)
+    log.append(TWELVE_BYTES, 2)
+    log.flush()
+    log.append(TWELVE_BYTES, 2)
+    assert schedule.due_s[-1] > clock.monotonic_s()
+
+
+def test_append_of_nothing_when_all_is_flushed_then_no_flush_is_asked_for(
+    make_log: LogFactory, schedule: RecordingSchedule
+) -> None:
+    log = make_log()
+    log.append(b"", 0, flush_now=True)
+    assert schedule.due_s == []
+
+
+def test_append_of_nothing_when_unflushed_then_a_flush_is_due_now(
+    make_log: LogFactory, schedule: RecordingSchedule, clock: FakeClock
+) -> None:
+    log = make_log()
+    log.append(TWELVE_BYTES, 1)
+    log.append(b"", 0, flush_now=True)
+    assert schedule.due_s[-1] == clock.monotonic_s()
+
+
+def test_append_when_it_is_to_be_flushed_now_then_that_is_asked_for_once(
+    make_log: LogFactory, schedule: RecordingSchedule, clock: FakeClock
+) -> None:
+    log = make_log()
+    log.append(TWELVE_BYTES, 1, flush_now=True)
+    assert schedule.due_s == [clock.monotonic_s()]
+
+
+def test_waiter_when_high_watermark_advances_then_sees_the_new_one(make_log: LogFactory) -> None:
+    log = make_log()
+    seen: list[int] = []
+    waiter = lambda: seen.append(log.high_watermark)  # noqa: E731 - needs one identity to remove
+    log.add_waiter(waiter)
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    log.remove_waiter(waiter)
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    assert seen == [12]
+
+
+def test_waiter_when_added_twice_and_removed_once_then_still_called(make_log: LogFactory) -> None:
+    log = make_log()
+    calls: list[int] = []
+    waiter = lambda: calls.append(1)  # noqa: E731 - needs one identity to remove
+    log.add_waiter(waiter)
+    log.add_waiter(waiter)
+    log.remove_waiter(waiter)
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    assert calls == [1]
+
+
+def test_waiter_when_one_raises_then_the_others_are_called(make_log: LogFactory) -> None:
+    log = make_log()
+    calls: list[int] = []
+
+    def fail() -> None:
+        raise RuntimeError("a bug in a waiter")
+
+    log.add_waiter(fail)
+    log.add_waiter(lambda: calls.append(1))
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    assert calls == [1]
+
+
+def test_append_when_writes_are_short_then_every_byte_arrives_once(
+    make_log: LogFactory, faulty_disk: FaultyDisk
+) -> None:
+    faulty_disk.chunk_bytes = 5
+    log = make_log(disk=faulty_disk.as_disk())
+    message_set = encode([b"first", b"second", b"third"])
+    log.append(message_set, 3)
+    log.append(message_set, 3)
+    log.flush()
+    assert read_bytes(log, 0) == message_set * 2
+
+
+def test_append_when_disk_is_full_then_file_is_cut_and_log_stays_usable(
+    make_log: LogFactory, faulty_disk: FaultyDisk
+) -> None:
+    log = make_log(disk=faulty_disk.as_disk())
+    log.append(TWELVE_BYTES, 1)
+    faulty_disk.room_bytes = 5
+    with pytest.raises(StorageError, match=r"cannot append events\[0-0\] at offset 12: .*No space"):
+        log.append(TWELVE_BYTES, 1)
+    assert segment_files(log) == {f"{0:020d}.pylog": 12}
+    assert log.failure is None
+    faulty_disk.room_bytes = None
+    assert log.append(TWELVE_BYTES, 1) == 12
+    log.flush()
+    assert read_bytes(log, 0) == TWELVE_BYTES * 2
+
+
+def test_append_when_write_and_cut_fail_then_log_is_failed_and_waiters_wake(
+    make_log: LogFactory, faulty_disk: FaultyDisk
+) -> None:
+    log = make_log(disk=faulty_disk.as_disk())
+    calls: list[int] = []
+    log.add_waiter(lambda: calls.append(1))
+    faulty_disk.room_bytes, faulty_disk.truncate_errno = 5, errno.EIO
+    with pytest.raises(StorageError):
+        log.append(TWELVE_BYTES, 1)
+    faulty_disk.room_bytes = None
+    with pytest.raises(StorageError, match="undo a failed append"):
+        log.append(TWELVE_BYTES, 1)
+    assert log.failure is not None
+    assert calls == [1]
+
+
+def test_flush_when_sync_fails_then_failed_for_good_and_nothing_becomes_visible(
+    make_log: LogFactory, faulty_disk: FaultyDisk
+) -> None:
+    log = make_log(disk=faulty_disk.as_disk())
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    calls: list[int] = []
+    log.add_waiter(lambda: calls.append(1))
+    log.append(TWELVE_BYTES, 1)
+    faulty_disk.sync_errno = errno.EIO
+    with pytest.raises(StorageError, match="cannot flush"):
+        log.flush()
+    faulty_disk.sync_errno = 0
+    with pytest.raises(StorageError):
+        log.flush()
+    with pytest.raises(StorageError):
+        log.append(TWELVE_BYTES, 1)
+    assert log.high_watermark == 12
+    assert read_bytes(log, 0) == TWELVE_BYTES
+    assert calls == [1]
+
+
+def test_append_when_segment_cannot_be_made_then_storage_error_and_old_one_stays(
+    make_log: LogFactory,
+) -> None:
+    log = make_log(segment_bytes=10)
+    log.append(TWELVE_BYTES, 1)
+    (log.directory / f"{12:020d}.pylog").mkdir()
+    with pytest.raises(StorageError, match="cannot start a segment"):
+        log.append(TWELVE_BYTES, 1)
+    assert log.log_end_offset == 12
+    (log.directory / f"{12:020d}.pylog").rmdir()
+    assert log.append(TWELVE_BYTES, 1) == 12
+
+
+def test_close_when_unflushed_then_flushes_wakes_and_refuses_appends(make_log: LogFactory) -> None:
+    log = make_log()
+    calls: list[int] = []
+    log.add_waiter(lambda: calls.append(log.high_watermark))
+    log.append(TWELVE_BYTES, 1)
+    log.close()
+    assert calls[-1] == 12
+    with pytest.raises(ShuttingDownError):
+        log.append(TWELVE_BYTES, 1)
+
+
+def test_reopen_when_closed_then_goes_on_at_the_end(make_log: LogFactory) -> None:
+    first = make_log(segment_bytes=10)
+    for _ in range(3):
+        first.append(TWELVE_BYTES, 1)
+    first.close()
+    log = make_log(segment_bytes=10)
+    assert (log.log_start_offset, log.high_watermark, log.segment_count) == (0, 36, 3)
+    assert log.append(TWELVE_BYTES, 1) == 36
+
+
+def test_read_when_reopened_then_no_descriptor_is_open_until_read(make_log: LogFactory) -> None:
+    first = make_log(segment_bytes=10)
+    for _ in range(3):
+        first.append(TWELVE_BYTES, 1)
+    first.close()
+    log = make_log(segment_bytes=10)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    assert read_bytes(log, 12) == TWELVE_BYTES
+    assert len(list(Path("/proc/self/fd").iterdir())) == before + 1
+
+
+def test_append_when_many_threads_then_every_set_is_whole_and_counted(
+    make_log: LogFactory,
+) -> None:
+    log = make_log(segment_bytes=1000)
+    offsets: list[int] = []
+
+    def work(text: bytes) -> None:
+        message_set = encode([text])
+        offsets.extend(log.append(message_set, 1) for _ in range(100))
+
+    threads = [threading.Thread(target=work, args=(b"%02d" % n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    log.flush()
+    assert sorted(offsets) == list(range(0, 4800, 12))
+    assert log.appended_message_count == 400
+    stored = sorted(read_bytes(log, offset, 12) for offset in offsets)
+    assert stored == sorted(encode([b"%02d" % n]) for n in range(4) for _ in range(100))

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import importlib
+import random
+import zlib
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.protocol.checksum import crc32, crc32_crcmod
+from broker.protocol.primitives import Buffer
+from tests.support.twins import load_twin
+
+ENGINES: list[Callable[[Buffer], int]] = [crc32, crc32_crcmod]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("data", "crc"),
+    [
+        (b"", 0),
+        (b"123456789", 0xCBF43926),  # the check value that catalogues give for CRC-32
+        (b"hello", 0x3610A686),
+        (b"ale", 1120192889),  # this and the next stand in the tests of 0.7's Ruby client
+        (b"alejandro", 2865078607),
+    ],
+)
+def test_crc_when_data_is_known_then_is_the_published_value(
+    engine: Callable[[Buffer], int], data: bytes, crc: int
+) -> None:
+    assert engine(data) == crc
+
+
+@given(st.binary(max_size=300))
+def test_engines_when_data_is_random_then_agree(data: bytes) -> None:
+    assert crc32(data) == crc32_crcmod(data)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+def test_engine_when_given_any_buffer_then_reads_it(
+    engine: Callable[[Buffer], int], kind: Callable[[bytes], Buffer]
+) -> None:
+    assert engine(kind(b"hello")) == 0x3610A686
+
+
+@pytest.mark.parametrize("name", ["crc32", "crc32_by_slicing"])
+def test_compiled_engine_when_data_has_any_length_and_place_then_agrees_with_zlib(
+    name: str,
+) -> None:
+    load_twin("compiled")
+    engine = getattr(importlib.import_module("broker.protocol._codec"), name)
+    data = random.Random(0).randbytes(1 << 17)
+    view = memoryview(data)
+
+    for size in (*range(400), 4096, 70_000, 1 << 17):
+        start = size % 16 if size < 70_000 else 0
+        piece = view[start : start + size]
+        assert engine(piece) == zlib.crc32(piece)
+        assert engine(piece, size * 0x9E3779B1 & 0xFFFFFFFF) == zlib.crc32(
+            piece, size * 0x9E3779B1 & 0xFFFFFFFF
+        )
+
+
+def test_crc_when_data_comes_in_pieces_then_is_that_of_the_whole() -> None:
+    assert crc32(b"lo", crc32(b"hel")) == crc32(b"hello")

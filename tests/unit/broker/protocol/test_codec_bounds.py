@@ -1,0 +1,92 @@
+"""The compiled twin reads nothing beyond a buffer: the page behind each one cannot be read.
+
+A read too far ends the process, so these tests fail by taking pytest with them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.protocol.codec import CrcCheck
+from tests.strategies import ANY_SETS, PAYLOADS
+from tests.support.twins import Twin, load_twin
+
+PAGES = 16
+ROOM_BYTES = PAGES * mmap.PAGESIZE
+NO_ACCESS = 0
+
+
+class Fence:
+    """Memory whose last page must not be touched."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, ROOM_BYTES + mmap.PAGESIZE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self._protect(start + ROOM_BYTES, NO_ACCESS)
+
+    def _protect(self, address: int, access: int) -> None:
+        library = ctypes.CDLL(None, use_errno=True)
+        size = ctypes.c_size_t(mmap.PAGESIZE)
+        if library.mprotect(ctypes.c_void_p(address), size, access):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    def put(self, data: bytes) -> memoryview:
+        """Return a copy that ends where the fence stands."""
+        view = memoryview(self._memory)[ROOM_BYTES - len(data) : ROOM_BYTES]
+        view[:] = data
+        return view
+
+
+@pytest.fixture(scope="module")
+def fence() -> Fence:
+    return Fence()
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Twin:
+    return load_twin("compiled")
+
+
+@given(ANY_SETS, st.binary(max_size=3))
+def test_set_when_at_the_end_of_memory_then_is_read_no_further(
+    fence: Fence, compiled: Twin, data: bytes, delimiter: bytes
+) -> None:
+    buffer = fence.put(data)
+
+    assert compiled.scan(buffer) == compiled.scan(data)
+    assert compiled.boundaries(buffer) == compiled.boundaries(data)
+    assert compiled.decode(buffer, 0) == compiled.decode(data, 0)
+    assert compiled.decode_delimited(buffer, delimiter) == compiled.decode_delimited(
+        data, delimiter
+    )
+    assert compiled.count_delimiters(buffer, b"e") == compiled.count_delimiters(data, b"e")
+    for check in CrcCheck:
+        columns = compiled.decode_columns(data, 0, crc_check=check)
+        assert compiled.decode_columns(buffer, 0, crc_check=check) == columns
+
+
+@given(PAYLOADS, st.sampled_from((b"\n", b"aab")))
+def test_text_when_at_the_end_of_memory_then_is_read_no_further(
+    fence: Fence, compiled: Twin, payload: bytes, delimiter: bytes
+) -> None:
+    text = payload + delimiter + payload + delimiter[:-1]
+    limits = {"max_payload_bytes": 1000, "batch_count": 10}
+
+    found = compiled.encode_delimited(fence.put(text), delimiter, **limits)
+
+    assert found == compiled.encode_delimited(text, delimiter, **limits)
+
+
+@pytest.mark.parametrize("size", [*range(300), 4096, ROOM_BYTES])
+def test_payload_when_at_the_end_of_memory_then_is_read_no_further(
+    fence: Fence, compiled: Twin, size: int
+) -> None:
+    payload = os.urandom(size)
+
+    assert compiled.encode([fence.put(payload)]) == compiled.encode([payload])

@@ -1,0 +1,69 @@
+"""The compiled twin lets other threads run while it goes over a large buffer."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.support.twins import Twin, load_twin
+
+DEADLINE_S = 30.0
+NEVER_S = 10 * DEADLINE_S
+PAYLOADS = [os.urandom(200)] * 5000
+TEXT = b"\n".join([b"x" * 200] * 5000) + b"\n"
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Twin:
+    return load_twin("compiled")
+
+
+@pytest.fixture
+def no_switching() -> Iterator[None]:
+    """Have no thread give way to another unless it lets go of the lock by itself."""
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(NEVER_S)
+    yield
+    sys.setswitchinterval(interval_s)
+
+
+CALLS: dict[str, Callable[[Twin, bytes], object]] = {
+    "scan": lambda twin, data: twin.scan(data),
+    "boundaries": lambda twin, data: twin.boundaries(data),
+    "decode": lambda twin, data: twin.decode(data, 0),
+    "decode_delimited": lambda twin, data: twin.decode_delimited(data, b"\n"),
+    "decode_columns": lambda twin, data: twin.decode_columns(data, 0),
+    "encode": lambda twin, data: twin.encode(PAYLOADS),
+    "encode_delimited": lambda twin, data: twin.encode_delimited(
+        TEXT, b"\n", max_payload_bytes=1000, batch_count=100
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.usefixtures("no_switching")
+def test_lock_when_a_buffer_is_large_then_another_thread_gets_it(compiled: Twin, name: str) -> None:
+    data = compiled.encode(PAYLOADS)
+    gate = threading.Lock()
+    gate.acquire()
+    has_run: list[bool] = []
+
+    def run_once() -> None:
+        with gate:
+            has_run.append(True)
+
+    thread = threading.Thread(target=run_once, name="other")
+    thread.start()
+    gate.release()
+    deadline_s = time.monotonic() + DEADLINE_S
+    while not has_run and time.monotonic() < deadline_s:
+        CALLS[name](compiled, data)
+    got_the_lock = bool(has_run)
+    thread.join()
+
+    assert got_the_lock

@@ -1,0 +1,696 @@
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from queue import SimpleQueue
+
+import pytest
+
+from broker.clock import SystemClock
+from broker.log.log import Log
+from broker.protocol.framing import encode_frame
+from broker.server.answer import Answer, Parked, Part
+from broker.server.connection import LARGE_FRAME_BYTES
+from broker.server.handlers import Deferred, Outcome
+from broker.server.limits import PeerLog, QueuedBytes
+from broker.server.metrics import ProcessorMetrics
+from broker.server.processor import Processor
+from tests.support.waiting import wait_until
+
+NEVER_S = 1e9
+Respond = Callable[[bytes], Outcome | None]
+
+
+class ScriptedHandlers:
+    """Handles each frame as the test says."""
+
+    def __init__(self, respond: Respond) -> None:
+        self._respond = respond
+        self.handled: list[bytes] = []
+        self.runs: list[list[bytes]] = []
+
+    def handle(self, frames: list[memoryview]) -> Iterator[tuple[int, Outcome]]:
+        self.runs.append([bytes(frame) for frame in frames])
+        for place, frame in enumerate(frames):
+            self.handled.append(bytes(frame))
+            outcome = self._respond(bytes(frame))
+            if outcome is not None:
+                yield place + 1, outcome
+
+
+class Bench:
+    """A processor with scripted handlers, and connections to it."""
+
+    def __init__(self) -> None:
+        clock = SystemClock()
+        self.metrics = ProcessorMetrics(clock, 60.0)
+        self.left: list[str] = []
+        self.queued_bytes = QueuedBytes(1 << 20)
+        self._worker = ThreadPoolExecutor(max_workers=1)
+        self.processor = Processor(
+            "processor-under-test",
+            clock=clock,
+            metrics=self.metrics,
+            peer_log=PeerLog(clock),
+            queued_bytes=self.queued_bytes,
+            worker=self._worker,
+            max_frame_bytes=1 << 20,
+            max_idle_s=600,
+            on_close=self.left.append,
+        )
+        self.handlers = ScriptedHandlers(lambda frame: None)
+        self._clients: list[socket.socket] = []
+        self._is_running = False
+
+    def start(self, respond: Respond, respond_later: Respond = lambda frame: None) -> None:
+        """Start the processor; frames it defers go to `respond_later`, in another thread."""
+        self.handlers = ScriptedHandlers(respond)
+        self.processor.start(
+            self.handlers,  # type: ignore[arg-type]  # stands in for the real ones
+            ScriptedHandlers(respond_later),  # type: ignore[arg-type]  # as well
+        )
+        self._is_running = True
+
+    def connect(self, name: str = "client") -> socket.socket:
+        client, server = socket.socketpair()
+        client.settimeout(20)
+        server.setblocking(False)
+        self.processor.adopt(server, name)
+        self._clients.append(client)
+        return client
+
+    def stop_processor(self) -> None:
+        self._is_running = False
+        self.processor.stop()
+
+    def stop(self) -> None:
+        if self._is_running:
+            self.stop_processor()
+        self._worker.shutdown()
+        for client in self._clients:
+            client.close()
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    yield made
+    made.stop()
+
+
+class QuietLog:
+    """Says nothing of its flushes: the test does."""
+
+    def add_waiter(self, callback: Callable[[], None]) -> None:
+        pass
+
+    def remove_waiter(self, callback: Callable[[], None]) -> None:
+        pass
+
+
+def parked(
+    attempt: Callable[[bool], list[Part] | None],
+    *,
+    deadline_s: float = NEVER_S,
+    flushed_log: QuietLog | None = None,
+) -> Parked:
+    logs: list[Log] = [] if flushed_log is None else [flushed_log]  # type: ignore[list-item]  # stands in
+    return Parked(Answer(), attempt, deadline_s, logs, awaits_flush=flushed_log is not None)
+
+
+def test_handler_when_it_fails_by_a_bug_then_only_its_connection_closes(
+    bench: Bench, expects_bugs: None, caplog: pytest.LogCaptureFixture
+) -> None:
+    def respond(frame: bytes) -> Outcome:
+        if frame == b"bug":
+            raise ZeroDivisionError
+        return Answer(frame)
+
+    bench.start(respond)
+    broken, fine = bench.connect(), bench.connect()
+    fine.sendall(encode_frame(b"one"))
+    assert fine.recv(3) == b"one"
+    broken.sendall(encode_frame(b"bug"))
+    assert broken.recv(1) == b""
+    fine.sendall(encode_frame(b"two"))
+    assert fine.recv(3) == b"two"
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_parked_when_its_attempt_fails_by_a_bug_then_only_its_connection_closes(
+    bench: Bench, expects_bugs: None
+) -> None:
+    waiting: list[Parked] = []
+
+    def respond(frame: bytes) -> Outcome:
+        if frame != b"park":
+            return Answer(frame)
+        waiting.append(parked(attempt))
+        return waiting[0]
+
+    is_broken = threading.Event()
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        if is_broken.is_set():
+            raise ZeroDivisionError
+        return None
+
+    bench.start(respond)
+    broken, fine = bench.connect(), bench.connect()
+    broken.sendall(encode_frame(b"park"))
+    wait_until(lambda: waiting, "the request")
+    is_broken.set()
+    bench.processor.wake(waiting[0])
+    assert broken.recv(1) == b""
+    fine.sendall(encode_frame(b"two"))
+    assert fine.recv(3) == b"two"
+
+
+def test_parked_when_deadline_passes_then_attempted_for_the_last_time(bench: Bench) -> None:
+    def attempt(is_last: bool) -> list[Part] | None:
+        return [b"late"] if is_last else None
+
+    deadline_s = SystemClock().monotonic_s() + 0.05
+    bench.start(lambda frame: parked(attempt, deadline_s=deadline_s))
+    client = bench.connect()
+    client.sendall(encode_frame(b"x"))
+    assert client.recv(4) == b"late"
+
+
+def test_parked_when_it_puts_its_deadline_off_then_attempted_again_at_the_new_one(
+    bench: Bench,
+) -> None:
+    waiting: list[Parked] = []
+    attempts: list[bool] = []
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        attempts.append(is_last)
+        if attempts.count(True) == 3:
+            return [b"late"]
+        if is_last:
+            waiting[0].deadline_s = SystemClock().monotonic_s() + 0.02
+        return None
+
+    def respond(frame: bytes) -> Outcome:
+        waiting.append(parked(attempt, deadline_s=SystemClock().monotonic_s() + 0.02))
+        return waiting[0]
+
+    bench.start(respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"x"))
+    assert client.recv(4) == b"late"
+    assert attempts == [False, False, True, True, True]
+
+
+def test_parked_when_client_leaves_then_forgotten(bench: Bench) -> None:
+    attempts: list[bool] = []
+    waiting: list[Parked] = []
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        attempts.append(is_last)
+        return None
+
+    def respond(frame: bytes) -> Outcome:
+        waiting.append(parked(attempt))
+        return waiting[-1]
+
+    bench.start(respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"x"))
+    wait_until(lambda: len(attempts) == 2, "the request")
+    client.close()
+    wait_until(lambda: bench.left, "the end of the connection")
+    bench.processor.wake(waiting[0])
+    other = bench.connect()
+    other.sendall(encode_frame(b"x"))
+    wait_until(lambda: len(attempts) == 4, "the next request")
+    assert len(attempts) == 4
+
+
+def test_parked_when_processor_stops_then_answered(bench: Bench) -> None:
+    def attempt(is_last: bool) -> list[Part] | None:
+        return [b"the end"] if is_last else None
+
+    bench.start(lambda frame: parked(attempt))
+    client = bench.connect()
+    client.sendall(encode_frame(b"x"))
+    wait_until(lambda: bench.handlers.handled, "the request")
+    bench.stop_processor()
+    assert client.recv(7) == b"the end"
+    assert client.recv(1) == b""
+
+
+def test_connection_when_client_is_gone_while_answers_are_completed_then_leaves_once(
+    bench: Bench,
+) -> None:
+    """Answers become known between the attempt and the watch, and the client is gone by then."""
+    clients: list[socket.socket] = []
+    asked: list[Parked] = []
+
+    def attempt_of(number: int) -> Callable[[bool], list[Part] | None]:
+        calls: list[bool] = []
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            calls.append(is_last)
+            if len(calls) == 1:
+                clients[0].close()
+                return None
+            return [b"x" * 100]
+
+        return attempt
+
+    def respond(frame: bytes) -> Outcome:
+        asked.append(parked(attempt_of(len(asked))))
+        return asked[-1]
+
+    bench.start(respond)
+    clients.append(bench.connect("leaver"))
+    clients[0].sendall(encode_frame(b"x") * 100)
+    wait_until(lambda: bench.left, "the end of the connection")
+    for one in asked:
+        bench.processor.wake(one)
+    other = bench.connect("other")
+    other.close()
+    wait_until(lambda: "other" in bench.left, "the end of the other connection")
+    assert bench.left == ["leaver", "other"]
+
+
+def test_deadlines_when_requests_are_answered_early_then_do_not_pile_up(bench: Bench) -> None:
+    waiting: SimpleQueue[Parked] = SimpleQueue()
+    may_answer = threading.Event()
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        return [b"y"] if may_answer.is_set() else None
+
+    def respond(frame: bytes) -> Outcome:
+        may_answer.clear()
+        one = parked(attempt)
+        waiting.put(one)
+        return one
+
+    bench.start(respond)
+    client = bench.connect()
+    for _ in range(500):
+        client.sendall(encode_frame(b"x"))
+        one = waiting.get(timeout=20)
+        may_answer.set()
+        bench.processor.wake(one)
+        assert client.recv(1) == b"y"
+    assert len(bench.processor._deadlines) < 100
+
+
+def test_answers_when_client_takes_none_then_later_requests_of_one_read_wait(bench: Bench) -> None:
+    bench.start(lambda frame: Answer(bytes(1 << 20)))
+    client = bench.connect()
+    client.sendall(encode_frame(b"x") * 1000)
+    other = bench.connect()
+    other.sendall(encode_frame(b"x"))
+    assert len(other.recv(1 << 20)) > 0
+    assert len(bench.handlers.handled) < 100
+
+
+def test_answers_when_client_takes_them_at_last_then_all_come(bench: Bench) -> None:
+    bench.start(lambda frame: Answer(bytes(1 << 18)))
+    client = bench.connect()
+    client.sendall(encode_frame(b"x") * 200)
+    received = 0
+    while received < 200 << 18:
+        received += len(client.recv(1 << 20))
+    assert received == 200 << 18
+    assert len(bench.handlers.handled) == 200
+
+
+def test_answers_when_too_many_wait_behind_a_parked_one_then_later_requests_wait(
+    bench: Bench,
+) -> None:
+    is_open = threading.Event()
+    first: list[Parked] = []
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        return [b"y"] if is_open.is_set() else None
+
+    def respond(frame: bytes) -> Outcome:
+        if frame == b"park":
+            first.append(parked(attempt))
+            return first[0]
+        return Answer(b"y")
+
+    bench.start(respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"park") + encode_frame(b"x") * 9999)
+    other = bench.connect()
+    other.sendall(encode_frame(b"x"))
+    assert other.recv(1) == b"y"
+    assert len(bench.handlers.handled) < 5000
+    is_open.set()
+    bench.processor.wake(first[0])
+    received = 0
+    while received < 10_000:
+        received += len(client.recv(1 << 16))
+    assert received == 10_000
+
+
+def test_reader_when_fast_and_greedy_then_others_are_served_in_between(bench: Bench) -> None:
+    """A client that takes everything at once must not keep the processor to itself."""
+    large = bytes(1 << 20)
+    turns: list[str] = []
+
+    def respond(frame: bytes) -> Outcome:
+        turns.append(frame.decode())
+        return Answer(b"y") if frame == b"other" else Answer(*[large] * 64)
+
+    bench.start(respond)
+    greedy, other = bench.connect(), bench.connect()
+    stopped = threading.Event()
+
+    def take() -> None:
+        room = bytearray(1 << 20)
+        while not stopped.is_set():
+            greedy.recv_into(room)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    greedy.sendall(encode_frame(b"greedy") * 100)
+    wait_until(lambda: turns, "the first greedy request")
+    other.sendall(encode_frame(b"other"))
+    assert other.recv(1) == b"y"
+    stopped.set()
+    bench.stop_processor()
+    thread.join()
+    assert turns.count("greedy") < 100
+
+
+def test_peer_log_when_bad_frames_repeat_then_one_line(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.start(lambda frame: None)
+    with caplog.at_level(logging.WARNING, "broker.server.limits"):
+        for _ in range(5):
+            client = bench.connect()
+            client.sendall(b"\xff" * 4)
+            assert client.recv(1) == b""
+    assert bench.metrics.bad_frames == 5
+    assert caplog.text.count("closed a connection of client") == 1
+
+
+def test_processor_when_it_ended_by_a_bug_then_new_connections_are_closed(
+    bench: Bench, expects_bugs: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    bench.start(lambda frame: None)
+    old = bench.connect("old")
+    monkeypatch.setattr(bench.processor, "_take_arrived", fail)
+    broken = bench.connect("broken")
+    assert old.recv(1) == b""
+    wait_until(lambda: not bench.processor._thread.is_alive(), "the end of the thread")
+    late = bench.connect("late")
+    assert late.recv(1) == b""
+    assert broken.recv(1) == b""
+    assert sorted(bench.left) == ["broken", "late", "old"]
+
+
+def deferring(frame: bytes) -> Outcome:
+    """Answer a frame, but leave it to the worker if it says so."""
+    return Deferred([memoryview(frame)]) if frame.startswith(b"slow") else Answer(frame)
+
+
+def test_deferred_when_it_takes_long_then_other_connections_are_served(bench: Bench) -> None:
+    may_go_on = threading.Event()
+
+    def work(frame: bytes) -> Outcome:
+        may_go_on.wait(20)
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    slow, other = bench.connect(), bench.connect()
+    slow.sendall(encode_frame(b"slow"))
+    other.sendall(encode_frame(b"other"))
+
+    assert other.recv(10) == b"other"
+    may_go_on.set()
+    assert slow.recv(10) == b"slow"
+
+
+def test_deferred_when_others_come_behind_it_then_answered_in_the_order_they_came(
+    bench: Bench,
+) -> None:
+    worked: list[bytes] = []
+
+    def work(frame: bytes) -> Outcome:
+        worked.append(frame)
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    client = bench.connect()
+    frames = [b"one.", b"slow two.", b"three.", b"slow four.", b"five.", b"six."]
+    client.sendall(b"".join(map(encode_frame, frames[:5])))
+    wait_until(lambda: len(worked) == 2, "the worker")
+    client.sendall(encode_frame(frames[5]))
+
+    found = b""
+    while len(found) < sum(map(len, frames)):
+        found += client.recv(100)
+    assert found == b"".join(frames)
+    assert bench.handlers.handled == frames
+
+
+def test_deferred_when_what_follows_is_no_request_then_is_answered_before_the_end(
+    bench: Bench,
+) -> None:
+    may_go_on = threading.Event()
+
+    def work(frame: bytes) -> Outcome:
+        may_go_on.wait(20)
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    client = bench.connect()
+    client.sendall(encode_frame(b"slow") + b"\xff" * 4)
+    wait_until(lambda: bench.metrics.bad_frames, "the bad frame")
+    may_go_on.set()
+
+    assert client.recv(10) == b"slow"
+    assert client.recv(10) == b""
+
+
+def test_deferred_when_the_client_leaves_then_the_work_is_done_and_nothing_else(
+    bench: Bench,
+) -> None:
+    may_go_on, is_done = threading.Event(), threading.Event()
+
+    def work(frame: bytes) -> Outcome | None:
+        may_go_on.wait(20)
+        is_done.set()
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    client, other = bench.connect("leaver"), bench.connect()
+    client.sendall(encode_frame(b"slow"))
+    client.close()
+    other.sendall(encode_frame(b"other"))
+    assert other.recv(10) == b"other"
+    may_go_on.set()
+
+    assert is_done.wait(20)
+    wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
+    other.sendall(encode_frame(b"other"))
+    assert other.recv(10) == b"other"
+
+
+def test_deferred_when_the_client_leaves_then_its_frame_has_room_until_the_work_is_done(
+    bench: Bench,
+) -> None:
+    has_begun, may_go_on = threading.Event(), threading.Event()
+
+    def respond(frame: bytes) -> Outcome:
+        return deferring(frame) if frame != b"much" else Answer(bytes(16 << 20))
+
+    def work(frame: bytes) -> Outcome:
+        has_begun.set()
+        may_go_on.wait(20)
+        return Answer(frame)
+
+    bench.start(respond, work)
+    client = bench.connect("leaver")
+    client.sendall(encode_frame(b"much"))
+    large = encode_frame(b"slow".ljust(LARGE_FRAME_BYTES + 1))
+    client.sendall(large[:-1])  # in two: what comes in one piece needs no room of its own
+    wait_until(lambda: bench.queued_bytes.taken == len(large), "room for the frame")
+    client.sendall(large[-1:])
+    assert has_begun.wait(20)
+    client.close()  # which the broker sees as it goes on sending
+    wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
+
+    assert bench.queued_bytes.taken == len(large)
+    may_go_on.set()
+    wait_until(lambda: not bench.queued_bytes.taken, "the room")
+
+
+def test_deferred_when_the_worker_fails_by_a_bug_then_only_its_connection_closes(
+    bench: Bench, expects_bugs: None
+) -> None:
+    def work(frame: bytes) -> Outcome:
+        raise ZeroDivisionError
+
+    bench.start(deferring, work)
+    broken, fine = bench.connect(), bench.connect()
+    broken.sendall(encode_frame(b"slow"))
+
+    assert broken.recv(1) == b""
+    fine.sendall(encode_frame(b"fine"))
+    assert fine.recv(10) == b"fine"
+
+
+def test_processor_when_stopped_while_a_worker_is_busy_then_stops(bench: Bench) -> None:
+    is_working, may_go_on = threading.Event(), threading.Event()
+
+    def work(frame: bytes) -> Outcome:
+        is_working.set()
+        may_go_on.wait(20)
+        return Answer(frame)
+
+    bench.start(deferring, work)
+    client = bench.connect()
+    client.sendall(encode_frame(b"slow"))
+    assert is_working.wait(20)
+
+    bench.stop_processor()
+
+    assert client.recv(1) == b""
+    may_go_on.set()
+
+
+class Flushing:
+    """Requests `flush` wait for a flush of one log until `end`, `other` for that of another log.
+
+    All others are answered at once.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self.waiting: list[Parked] = []
+        self._bench = bench
+        self._logs = {b"flush": QuietLog(), b"other": QuietLog()}
+        self._is_over = False
+        self._attempt_count = 0
+
+    def respond(self, frame: bytes) -> Outcome:
+        if frame not in self._logs:
+            return Answer(frame)
+        self.waiting.append(parked(self._attempt, flushed_log=self._logs[frame]))
+        return self.waiting[-1]
+
+    def _attempt(self, is_last: bool) -> list[Part] | None:
+        self._attempt_count += 1
+        return [b"flushed"] if self._is_over or is_last else None
+
+    def end(self) -> None:
+        self._is_over = True
+        for one in self.waiting:
+            self._bench.processor.wake(one)
+
+    def has_waiting(self, count: int) -> bool:
+        return len(self.waiting) == count
+
+    def begin(self, client: socket.socket) -> None:
+        """Have the client wait for a flush, which it has done before: it writes to one log."""
+        self._park(client)
+        self.end()
+        assert receive(client, 7) == b"flushed"
+        self._is_over = False
+        self.waiting.clear()
+        self._park(client)
+        self._bench.handlers.runs.clear()
+
+    def _park(self, client: socket.socket) -> None:
+        self._attempt_count = 0
+        client.sendall(encode_frame(b"flush"))
+        # it is attempted once more when it is parked
+        wait_until(lambda: self._attempt_count == 2, "the request")
+
+
+def receive(client: socket.socket, size: int) -> bytes:
+    found = b""
+    while len(found) < size and (more := client.recv(size - len(found))):
+        found += more
+    return found
+
+
+def test_requests_when_few_come_behind_one_that_waits_for_a_flush_then_gather(
+    bench: Bench,
+) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client, other = bench.connect(), bench.connect()
+    flushing.begin(client)
+    for frame in (b"one", b"two"):
+        client.sendall(encode_frame(frame))
+        other.sendall(encode_frame(b"turn"))
+        assert receive(other, 4) == b"turn"
+    assert bench.handlers.runs == [[b"turn"], [b"turn"]]
+    flushing.end()
+    assert receive(client, 13) == b"flushedonetwo"
+    assert bench.handlers.runs[-1] == [b"one", b"two"]
+
+
+def test_requests_when_the_client_writes_to_several_logs_then_are_handled_during_a_flush(
+    bench: Bench,
+) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client = bench.connect()
+    for count, frame in enumerate((b"flush", b"other", b"flush", b"other"), start=1):
+        client.sendall(encode_frame(frame))
+        wait_until(partial(flushing.has_waiting, count), "the request")
+    flushing.end()
+
+
+def test_requests_when_they_come_behind_one_that_waits_for_data_then_are_handled(
+    bench: Bench,
+) -> None:
+    bench.start(lambda frame: parked(lambda is_last: None) if frame == b"wait" else None)
+    client = bench.connect()
+    client.sendall(encode_frame(b"wait"))
+    wait_until(lambda: bench.handlers.handled, "the request")
+    client.sendall(encode_frame(b"next"))
+    wait_until(lambda: bench.handlers.handled == [b"wait", b"next"], "the one behind it")
+
+
+def test_requests_when_many_come_together_then_those_behind_are_handled_during_the_flush(
+    bench: Bench,
+) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client = bench.connect()
+    client.sendall(encode_frame(b"flush") * 1000)
+    wait_until(partial(flushing.has_waiting, 1000), "the requests")
+    client.sendall(encode_frame(b"next"))
+    wait_until(lambda: bench.handlers.handled[-1] == b"next", "the one behind them")
+    flushing.end()
+
+
+def test_client_when_it_leaves_during_a_flush_then_is_seen_off_after_it(bench: Bench) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client = bench.connect()
+    flushing.begin(client)
+    client.close()
+    flushing.end()
+    wait_until(lambda: bench.left, "the end of the connection")
+
+
+def test_processor_when_it_stops_during_a_flush_then_answers_what_has_gathered(
+    bench: Bench,
+) -> None:
+    flushing = Flushing(bench)
+    bench.start(flushing.respond)
+    client = bench.connect()
+    flushing.begin(client)
+    client.sendall(encode_frame(b"late"))
+    bench.stop_processor()
+    assert receive(client, 11) == b"flushedlate"

@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from tests.support.segments import write_segments as write_segments

@@ -1,0 +1,169 @@
+"""The command tree: every command is documented, and the command line is parsed as promised."""
+
+from __future__ import annotations
+
+import pytest
+
+from pylogctl.app import Pylogctl, root
+from pylogctl.exit_status import ExitStatus
+from pylogctl.shells import walk
+from pylogctl.tree import split_leading
+from pylogctl.tree_view import CommandNode, describe
+from tests.support.command_line import Invoke
+
+NODES = list(walk(describe(root())))
+LEAVES = [node for node in NODES if not node.children]
+
+
+@pytest.mark.parametrize("node", NODES, ids=lambda node: node.name)
+def test_every_command_has_help(node: CommandNode, invoke: Invoke) -> None:
+    result = invoke(*node.path[1:], "--help")
+    assert result.status == 0
+    assert result.text.startswith(f"Usage: {node.name} ")
+    assert node.summary in " ".join(result.text.split())
+
+
+@pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
+def test_every_command_has_examples_that_name_it(node: CommandNode) -> None:
+    assert node.facts.examples
+    assert all("pylogctl" in example for example in node.facts.examples)
+
+
+@pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
+def test_every_option_has_help_and_every_value_a_name(node: CommandNode) -> None:
+    for option in node.options:
+        assert option.help.endswith("."), option.name
+        assert bool(option.metavar) == option.takes_value, option.name
+
+
+@pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
+def test_no_option_tells_its_default_twice(node: CommandNode) -> None:
+    for option in node.options:
+        assert option.full_help.count("Default:") <= 1, option.name
+
+
+def test_short_letters_mean_the_same_in_every_command() -> None:
+    meaning: dict[str, str] = {}
+    for node in LEAVES:
+        for option in node.options:
+            for flag in option.flags:
+                if len(flag) == 2:
+                    long = max(option.flags, key=len)
+                    assert meaning.setdefault(flag, long) == long, node.name
+
+
+def test_static_help_of_the_root_is_what_the_commands_say() -> None:
+    for node in describe(root()).children:
+        assert Pylogctl.entries[node.path[1]].help == node.summary + ".", node.name
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["lgo"], "no command 'lgo'; did you mean 'log'?"),
+        (["log", "verfy"], "no command 'verfy'; did you mean 'verify'?"),
+        (["log", "verify", "f", "--max-error", "1"], "no option '--max-error'; "
+         "did you mean '--max-errors'?"),
+        (["log", "verify"], "missing FILE|DIR"),
+        (["log", "dump", "f", "-n"], "option '-n' needs a value"),
+        (["log", "dump", "f", "-n", "x"], "--max-messages: 'x' is not a valid int"),
+        (["version", "--output", "xml"], "--output: 'xml' is not one of 'table', 'json'"),
+        (["version", "extra"], "unexpected argument 'extra'"),
+        (["--zookeeper", "h:1", "log", "verify", "f"],
+         "option '--zookeeper' does not apply to 'pylogctl log verify'"),
+        (["-n", "3", "log"], "no option '-n' before a command"),
+        (["--ofset", "3", "log"], "no option '--ofset' before a command"),
+        (["zk", "ls", "--timeout", "soon"], "not a duration: 'soon'"),
+        (["-X", "nonsense", "consume"], "not a property: 'nonsense'"),
+    ],
+)  # fmt: skip
+def test_command_line_that_is_wrong_is_told_in_one_sentence(
+    invoke: Invoke, args: list[str], message: str
+) -> None:
+    result = invoke(*args)
+    assert result.status == ExitStatus.USAGE
+    assert result.stdout == b""
+    assert result.stderr.startswith(f"error: {message}")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["version", "--output", "csv", "--no-header"],
+        ["--output", "csv", "--no-header", "version"],
+        ["--output=csv", "version", "--no-header"],
+        ["-q", "--output", "csv", "version", "--no-header", "-v"],
+    ],
+)
+def test_shared_options_may_stand_before_or_after_the_command(
+    invoke: Invoke, args: list[str]
+) -> None:
+    assert invoke(*args).text.startswith("pylogctl,")
+
+
+def test_shared_options_may_stand_between_group_and_command(invoke: Invoke) -> None:
+    assert invoke("log", "--output", "csv", "stat", "--help").status == 0
+
+
+def test_an_option_after_the_command_goes_before_one_in_front(invoke: Invoke) -> None:
+    assert invoke("--output", "json", "version", "--output", "csv").text.startswith("component,")
+
+
+@pytest.mark.parametrize("args", [[], ["log"], ["-q", "zk"]])
+def test_group_without_a_command_shows_short_help_and_fails(
+    invoke: Invoke, args: list[str]
+) -> None:
+    result = invoke(*args)
+    assert result.status == ExitStatus.USAGE
+    assert result.stdout == b""
+    assert result.failure is not None
+    assert "missing command" in result.failure.message
+
+
+def test_help_all_shows_every_command_of_a_group(invoke: Invoke) -> None:
+    text = invoke("log", "--help-all").text
+    for command in ("dump", "verify", "stat", "recover"):
+        assert f"Usage: pylogctl log {command}" in text
+
+
+def test_version_option_takes_an_output_format(invoke: Invoke) -> None:
+    assert (
+        invoke("--version", "--output", "jsonl").text == invoke("version", "--output", "jsonl").text
+    )
+
+
+def test_split_leading_keeps_values_with_their_options() -> None:
+    assert split_leading(["-Z", "h:1/c", "-qv", "--timeout=3s", "log", "-x"]) == (
+        [],
+        ["-Z", "h:1/c", "-qv", "--timeout=3s"],
+        ["log", "-x"],
+    )
+
+
+def test_split_leading_gives_help_to_the_group_itself() -> None:
+    assert split_leading(["-q", "-h", "log"]) == (["-h"], ["-q"], ["log"])
+
+
+def test_alias_stands_for_its_command(invoke: Invoke) -> None:
+    assert invoke("cat", "--help").text.startswith("Usage: pylogctl consume")
+    assert invoke("topics", "--help").text.startswith("Usage: pylogctl topic list")
+    assert invoke("topic", "ls", "--help").text.startswith("Usage: pylogctl topic list")
+
+
+def test_properties_are_listed_with_and_without_a_command(invoke: Invoke) -> None:
+    everything = invoke("-X", "list", "--output", "name").text.split()
+    consumer = invoke("consume", "-X", "list").text
+    assert "num.partitions" in everything
+    assert "fetch.size" in consumer
+    assert "num.partitions" not in consumer
+
+
+def test_properties_in_effect_are_shown_with_their_origin(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYLOGCTL_X", "fetch.size=7\nsocket.timeout.ms=9")
+    text = invoke("consume", "-X", "fetch.size=5", "-X", "dump").text
+    rows = {line.split()[0]: line.split()[2:] for line in text.splitlines()}
+    assert rows["fetch.size"] == ["5", "-X"]
+    assert rows["socket.timeout.ms"] == ["9", "PYLOGCTL_X"]
+    assert rows["fetch.wait.max.ms"] == ["500", "default"]

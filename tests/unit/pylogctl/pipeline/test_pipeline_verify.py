@@ -1,0 +1,52 @@
+"""`pipeline verify` as a command; what it finds is for `test_verify.py` of `broker.spark`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from broker.protocol.message_set import build_set
+from pylogctl.exit_status import ExitStatus
+from tests.support.command_line import Invoke
+from tests.support.inline_spark import inline_spark
+
+pytest.importorskip("pyspark")
+
+
+@pytest.fixture(autouse=True)
+def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check in this process."""
+
+    @contextmanager
+    def opened(*_: object) -> Iterator[object]:
+        yield inline_spark()
+
+    monkeypatch.setattr("pylogctl.commands.pipeline_verify.check_spark", lambda _: None)
+    monkeypatch.setattr("pylogctl.commands.pipeline_verify.open_spark", opened)
+
+
+@pytest.mark.parametrize(("cut", "status"), [(0, ExitStatus.OK), (1, ExitStatus.CORRUPT)])
+def test_report_when_written_then_is_that_of_log_verify(
+    invoke: Invoke, tmp_path: Path, cut: int, status: ExitStatus
+) -> None:
+    content = build_set([b"message %d" % number for number in range(50)])
+    (tmp_path / f"{0:020d}.pylog").write_bytes(content[: len(content) - cut])
+
+    expected = invoke("log", "verify", str(tmp_path))
+    found = invoke("pipeline", "verify", str(tmp_path), "--piece-size", "100")
+
+    assert found.status == expected.status == status
+    assert found.stdout == expected.stdout
+
+
+def test_file_when_missing_then_status_says_so(invoke: Invoke, tmp_path: Path) -> None:
+    result = invoke("pipeline", "verify", str(tmp_path / "none.pylog"))
+    assert result.status == ExitStatus.NOT_FOUND
+
+
+def test_piece_size_when_zero_then_is_refused(invoke: Invoke, tmp_path: Path) -> None:
+    result = invoke("pipeline", "verify", str(tmp_path), "--piece-size", "0")
+    assert result.status == ExitStatus.USAGE

@@ -1,0 +1,176 @@
+"""Imports point one way, and packages know nothing of what they must not know."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+REPOSITORY = Path(__file__).parents[2]
+BASE = {"errors", "clock", "topic", "config", "stats"}
+
+MAY_IMPORT: dict[str, set[str]] = {
+    "errors": set(),
+    "clock": set(),
+    "topic": {"errors"},
+    "config": {"errors", "topic"},
+    "config_file": {"errors", "config"},
+    "stats": {"errors", "clock"},
+    "protocol": BASE,
+    "log": BASE | {"protocol"},
+    "zk": {"errors", "clock", "topic", "config"},
+    "server": BASE | {"protocol", "log", "zk"},
+    "client": BASE | {"protocol", "zk"},
+    "spark": BASE | {"protocol", "client", "log", "zk"},
+}
+"""What each part of `broker` may import besides itself; every part has a line here."""
+
+SANS_IO_BANNED = {"socket", "asyncio", "threading", "selectors", "time", "logging"}
+BROKER_BANNED = {"typer", "click", "rich", "pylogctl"}
+STARTS_BROKERS = {"pylogctl/broker_service.py"}
+"""The only files of the command line that may know the server."""
+
+
+class Import(NamedTuple):
+    """One module that a file imports, and where."""
+
+    place: str
+    module: str
+
+    @property
+    def part(self) -> str:
+        """The part of `broker` it is in; empty for `broker` itself."""
+        return [*self.module.split("."), ""][1]
+
+
+def files_of(package: str) -> list[Path]:
+    return sorted((REPOSITORY / package).rglob("*.py"))
+
+
+def imports_of(path: Path) -> list[Import]:
+    name = path.relative_to(REPOSITORY).as_posix()
+    tree = ast.parse(path.read_text(encoding="utf-8"), filename=name)
+    package = ".".join(path.relative_to(REPOSITORY).parent.parts)
+    return [
+        Import(f"{name}:{node.lineno}", module)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt | ast.expr)
+        for module in imported_modules(node, package)
+    ]
+
+
+def imported_modules(node: ast.AST, package: str) -> Iterator[str]:
+    """Give the absolute names of what an import statement, or `import_module`, imports."""
+    match node:
+        case ast.Import(names=names):
+            yield from (alias.name for alias in names)
+        case ast.ImportFrom(module=module, names=names, level=level):
+            parts = package.split(".")[: -level + 1 or None] if level else []
+            source = ".".join(parts + ([module] if module else []))
+            yield from (_module_or_name(source, alias.name) for alias in names)
+        case ast.Call(
+            func=ast.Name(id="import_module" | "__import__") | ast.Attribute(attr="import_module"),
+            args=[ast.Constant(value=str(name)), *_],
+        ):
+            yield name
+
+
+def _module_or_name(source: str, name: str) -> str:
+    """Return `source.name` where that is a module of ours, else `source`."""
+    path = REPOSITORY.joinpath(*source.split("."), name)
+    return f"{source}.{name}" if path.is_dir() or path.with_suffix(".py").is_file() else source
+
+
+def is_in(module: str, packages: set[str]) -> bool:
+    return module.split(".")[0] in packages
+
+
+def part_of(path: Path) -> str:
+    """The part of `broker` that a file belongs to; empty for `broker/__init__.py`."""
+    place = path.relative_to(REPOSITORY / "broker").parts[0].removesuffix(".py")
+    return "" if place == "__init__" else place
+
+
+@pytest.mark.parametrize(
+    ("source", "modules"),
+    [
+        ("import broker.log.log, os", ["broker.log.log", "os"]),
+        ("from broker.log.log import Log", ["broker.log.log"]),
+        ("from broker.log import log", ["broker.log.log"]),
+        ("from broker import errors, Producer", ["broker.errors", "broker"]),
+        ("from . import topic", ["broker.topic"]),
+        ("from .log import log", ["broker.log.log"]),
+        ("if TYPE_CHECKING:\n    import broker.zk", ["broker.zk"]),
+        ("def f():\n    from broker.zk import paths", ["broker.zk.paths"]),
+        ("importlib.import_module('broker.server')", ["broker.server"]),
+        ("import_module(name)", []),
+    ],
+)
+def test_imports_when_written_in_any_form_then_are_found(source: str, modules: list[str]) -> None:
+    found = [m for node in ast.walk(ast.parse(source)) for m in imported_modules(node, "broker")]
+
+    assert found == modules
+
+
+def test_relative_import_when_two_levels_up_then_is_found() -> None:
+    (node,) = ast.parse("from ..errors import BrokerError").body
+
+    assert list(imported_modules(node, "broker.log")) == ["broker.errors"]
+
+
+def test_parts_when_listed_then_every_file_of_the_library_belongs_to_one() -> None:
+    parts = {part_of(path) for path in files_of("broker")} - {""}
+
+    assert parts <= MAY_IMPORT.keys(), "a new part needs a line in MAY_IMPORT"
+
+
+def test_table_when_followed_then_no_part_reaches_itself() -> None:
+    for part, allowed in MAY_IMPORT.items():
+        reached = set(allowed)
+        while more := {p for r in reached for p in MAY_IMPORT[r]} - reached:
+            reached |= more
+        assert part not in reached
+
+
+@pytest.mark.parametrize("part", MAY_IMPORT)
+def test_imports_when_inside_the_library_then_point_one_way(part: str) -> None:
+    backward = [
+        found
+        for path in files_of("broker")
+        if part_of(path) == part
+        for found in imports_of(path)
+        if is_in(found.module, {"broker"}) and found.part not in MAY_IMPORT[part] | {part}
+    ]
+
+    assert backward == []
+
+
+def test_library_when_imported_then_knows_no_command_line() -> None:
+    found = [i for path in files_of("broker") for i in imports_of(path)]
+
+    assert [i for i in found if is_in(i.module, BROKER_BANNED)] == []
+
+
+def test_protocol_when_imported_then_knows_no_socket_thread_clock_or_logger() -> None:
+    found = [i for path in files_of("broker/protocol") for i in imports_of(path)]
+
+    assert [i for i in found if is_in(i.module, SANS_IO_BANNED)] == []
+
+
+def test_command_line_when_imported_then_only_broker_start_knows_the_server() -> None:
+    found = [
+        i
+        for path in files_of("pylogctl")
+        if path.relative_to(REPOSITORY).as_posix() not in STARTS_BROKERS
+        for i in imports_of(path)
+    ]
+
+    assert [i for i in found if is_in(i.module, {"broker"}) and i.part == "server"] == []
+
+
+@pytest.mark.parametrize("name", sorted(STARTS_BROKERS))
+def test_file_when_allowed_to_know_the_server_then_exists(name: str) -> None:
+    assert (REPOSITORY / name).is_file()
