@@ -88,7 +88,7 @@ bench-setup:
 		-DincludeScope=runtime -DoutputDirectory=$(abspath $(BENCH_PEERS))/kafka
 
 docs: $(STAMP)
-	$(BIN)/python -m pylogctl.docgen
+	$(BIN)/python -m pylogctl.cli.docgen
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from bench.measure import Goal, Measurement, Plan, repeat
 from bench.workload import payloads
-from broker.protocol import codec_python
+from broker.protocol import _codec_python
 from broker.protocol.codec import IS_COMPILED
 
 _CALLS = {"python": 4, "compiled": 40}
@@ -20,11 +20,11 @@ _GOALS = {"encode_delimited": Goal(2_500_000), "decode_delimited": Goal(4_000_00
 
 def run(plan: Plan) -> Iterator[Measurement]:
     """Measure each loop over a million bytes of messages in memory."""
-    twins = {"python": codec_python}
+    twins = {"python": _codec_python}
     if IS_COMPILED:
-        from broker.protocol import codec_compiled
+        from broker.protocol import _codec_compiled
 
-        twins["compiled"] = codec_compiled
+        twins["compiled"] = _codec_compiled
     messages = payloads() * 5
     calls = {twin: _loops(module, messages) for twin, module in twins.items()}
     for name in calls["python"]:

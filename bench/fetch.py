@@ -9,7 +9,7 @@ from functools import partial
 from bench.broker_process import BrokerProcess, running_broker
 from bench.measure import Goal, Measurement, Plan, repeat_rate
 from bench.workload import fill
-from broker.client.simple_consumer import SimpleConsumer
+from broker.consumer.simple_consumer import SimpleConsumer
 from broker.topic import TopicPartition
 
 _PARTITION = TopicPartition("fetched", 0, 0)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from bench.broker_process import running_broker
 from bench.workload import fill
-from broker.client.connector import ConsumerConnector
-from broker.client.simple_consumer import SimpleConsumer
-from broker.client.streams import ConsumerStream
 from broker.config import ConsumerConfig
+from broker.consumer.connector import ConsumerConnector
+from broker.consumer.simple_consumer import SimpleConsumer
+from broker.consumer.stream import ConsumerStream
 from broker.protocol.codec import decode
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper

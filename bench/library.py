@@ -16,11 +16,11 @@ from bench.measure import Goal, Measurement, Place, Plan, repeat_rate
 from bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.client.fetcher import Fetcher
-from broker.client.pieces import MessageStream
-from broker.client.producer import Producer
+from broker.consumer.chunk import MessageStream
+from broker.consumer.fetcher import Fetcher
+from broker.producer.producer import Producer
 from broker.protocol import codec
-from broker.protocol.data_requests import Acks
+from broker.protocol.extension_requests import Acks
 from broker.topic import TopicPartition
 
 _PARTITION = TopicPartition("lines", 0, 0)

@@ -15,8 +15,8 @@ from bench.workload import (
     wait_until_visible,
 )
 from broker.client.connection import Connection
-from broker.client.fetcher import Fetcher
-from broker.protocol.data_requests import Lookup
+from broker.consumer.fetcher import Fetcher
+from broker.protocol.extension_requests import Lookup
 from broker.topic import TopicPartition
 
 _PARTITION = TopicPartition("large", 0, 0)

@@ -27,13 +27,13 @@ from bench.workload import (
 )
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.client.fetcher import Fetcher
-from broker.client.partitioner import sticky_partitioner
-from broker.client.pieces import MessageStream
-from broker.client.producer import Producer
 from broker.config import ProducerConfig
+from broker.consumer.chunk import MessageStream
+from broker.consumer.fetcher import Fetcher
+from broker.producer.partitioner import sticky_partitioner
+from broker.producer.producer import Producer
 from broker.protocol import codec
-from broker.protocol.data_requests import Acks, Lookup
+from broker.protocol.extension_requests import Acks, Lookup
 from broker.topic import TopicPartition
 
 FETCH_BYTES = 200_000

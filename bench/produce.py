@@ -19,7 +19,7 @@ from bench.workload import (
     produce_frames,
     wait_until_visible,
 )
-from broker.protocol.data_requests import Lookup
+from broker.protocol.extension_requests import Lookup
 from broker.topic import TopicPartition
 
 _PARTITION = TopicPartition("produced", 0, 0)

@@ -12,7 +12,7 @@ import sys
 import threading
 from pathlib import Path
 
-from broker.config_file import load_file
+from broker.config import load_file
 from pylogctl.__main__ import main
 
 

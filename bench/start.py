@@ -12,7 +12,7 @@ from bench.workload import offset_of, payloads, produce_frames
 from broker.log.data_directory import log_directory_name
 from broker.log.segment import segment_name
 from broker.protocol import codec
-from broker.protocol.data_requests import Lookup
+from broker.protocol.extension_requests import Lookup
 from broker.topic import TopicPartition
 
 _PARTITIONS_PER_TOPIC = 100

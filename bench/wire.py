@@ -11,9 +11,13 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from broker.protocol import codec
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
-from broker.protocol.extension_requests import encode_extension_parts
-from broker.protocol.request_fields import RequestHeader
+from broker.protocol.extension_requests import (
+    Acks,
+    PartitionSet,
+    PublishRequest,
+    encode_extension_parts,
+)
+from broker.protocol.requests import RequestHeader
 from broker.topic import TopicPartition
 
 _HEADER = RequestHeader(PublishRequest.VERSION, 1, "bench")

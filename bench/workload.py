@@ -10,9 +10,9 @@ from pathlib import Path
 
 from broker.client.connection import Connection
 from broker.protocol import codec
-from broker.protocol.data_requests import Lookup, LookupRequest, PartitionLookup
+from broker.protocol.extension_requests import Lookup, LookupRequest, PartitionLookup
 from broker.protocol.primitives import INT32, encode_short_string
-from broker.protocol.request_fields import RequestType
+from broker.protocol.requests import RequestType
 from broker.protocol.responses import decode_lookup_response
 from broker.topic import TopicPartition
 

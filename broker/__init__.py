@@ -10,7 +10,23 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from broker.client.audit import (
+    from broker.client.cluster import RegistryCluster, StaticCluster
+    from broker.client.connection import Connection
+    from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
+    from broker.consumer.connector import ConsumerConnector
+    from broker.consumer.membership import Blacklist, Whitelist
+    from broker.consumer.offset_store import FileOffsets, SqliteOffsets
+    from broker.consumer.simple_consumer import SimpleConsumer
+    from broker.consumer.stream import ConsumerStream
+    from broker.errors import BrokerError, ConsumerTimeoutError, DeliveryFailedError
+    from broker.producer.callbacks import Event, ProducerCallbacks
+    from broker.producer.delivery import Delivery, Report
+    from broker.producer.producer import Producer
+    from broker.protocol.compression import Codec
+    from broker.protocol.extension_requests import Acks
+    from broker.protocol.payload_filter import PayloadFilter
+    from broker.server.broker import Broker
+    from broker.tools.audit import (
         AuditCounter,
         AuditedProducer,
         AuditEvent,
@@ -18,27 +34,9 @@ if TYPE_CHECKING:
         audited,
         json_time,
     )
-    from broker.client.callbacks import Event, ProducerCallbacks
-    from broker.client.cluster import RegistryCluster, StaticCluster
-    from broker.client.connection import Connection
-    from broker.client.connector import ConsumerConnector
-    from broker.client.delivery import Delivery, Report
-    from broker.client.handling import RetryingHandler
-    from broker.client.mirror import Mirror, Route
-    from broker.client.offsets_file import FileOffsets
-    from broker.client.offsets_sqlite import SqliteOffsets
-    from broker.client.producer import Producer
-    from broker.client.retry_store import RetryMessage, RetryPolicy, RetryStore
-    from broker.client.simple_consumer import SimpleConsumer
-    from broker.client.streams import ConsumerStream
-    from broker.client.subscription import Blacklist, Whitelist
-    from broker.client.topic_map import TopicMap
-    from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
-    from broker.errors import BrokerError, ConsumerTimeoutError, DeliveryFailedError
-    from broker.protocol.compression import Codec
-    from broker.protocol.data_requests import Acks
-    from broker.protocol.payload_filter import PayloadFilter
-    from broker.server.lifecycle import Broker
+    from broker.tools.mirror import Mirror, Route
+    from broker.tools.retry import RetryingHandler, RetryMessage, RetryPolicy, RetryStore
+    from broker.tools.topic_map import TopicMap
     from broker.topic import TopicPartition
     from broker.zk.registry import Registry
 
@@ -86,46 +84,46 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "Acks": "broker.protocol.data_requests",
-    "AuditCounter": "broker.client.audit",
-    "AuditEvent": "broker.client.audit",
-    "AuditedProducer": "broker.client.audit",
-    "Auditor": "broker.client.audit",
-    "Blacklist": "broker.client.subscription",
-    "Broker": "broker.server.lifecycle",
+    "Acks": "broker.protocol.extension_requests",
+    "AuditCounter": "broker.tools.audit",
+    "AuditEvent": "broker.tools.audit",
+    "AuditedProducer": "broker.tools.audit",
+    "Auditor": "broker.tools.audit",
+    "Blacklist": "broker.consumer.membership",
+    "Broker": "broker.server.broker",
     "BrokerConfig": "broker.config",
     "BrokerError": "broker.errors",
     "Codec": "broker.protocol.compression",
     "Connection": "broker.client.connection",
     "ConsumerConfig": "broker.config",
-    "ConsumerConnector": "broker.client.connector",
-    "ConsumerStream": "broker.client.streams",
+    "ConsumerConnector": "broker.consumer.connector",
+    "ConsumerStream": "broker.consumer.stream",
     "ConsumerTimeoutError": "broker.errors",
-    "Delivery": "broker.client.delivery",
+    "Delivery": "broker.producer.delivery",
     "DeliveryFailedError": "broker.errors",
-    "Event": "broker.client.callbacks",
-    "FileOffsets": "broker.client.offsets_file",
-    "Mirror": "broker.client.mirror",
+    "Event": "broker.producer.callbacks",
+    "FileOffsets": "broker.consumer.offset_store",
+    "Mirror": "broker.tools.mirror",
     "PayloadFilter": "broker.protocol.payload_filter",
-    "Producer": "broker.client.producer",
-    "ProducerCallbacks": "broker.client.callbacks",
+    "Producer": "broker.producer.producer",
+    "ProducerCallbacks": "broker.producer.callbacks",
     "ProducerConfig": "broker.config",
     "Registry": "broker.zk.registry",
     "RegistryCluster": "broker.client.cluster",
-    "Report": "broker.client.delivery",
-    "RetryMessage": "broker.client.retry_store",
-    "RetryPolicy": "broker.client.retry_store",
-    "RetryStore": "broker.client.retry_store",
-    "RetryingHandler": "broker.client.handling",
-    "Route": "broker.client.mirror",
-    "SimpleConsumer": "broker.client.simple_consumer",
-    "SqliteOffsets": "broker.client.offsets_sqlite",
+    "Report": "broker.producer.delivery",
+    "RetryMessage": "broker.tools.retry",
+    "RetryPolicy": "broker.tools.retry",
+    "RetryStore": "broker.tools.retry",
+    "RetryingHandler": "broker.tools.retry",
+    "Route": "broker.tools.mirror",
+    "SimpleConsumer": "broker.consumer.simple_consumer",
+    "SqliteOffsets": "broker.consumer.offset_store",
     "StaticCluster": "broker.client.cluster",
-    "TopicMap": "broker.client.topic_map",
+    "TopicMap": "broker.tools.topic_map",
     "TopicPartition": "broker.topic",
-    "Whitelist": "broker.client.subscription",
-    "audited": "broker.client.audit",
-    "json_time": "broker.client.audit",
+    "Whitelist": "broker.consumer.membership",
+    "audited": "broker.tools.audit",
+    "json_time": "broker.tools.audit",
 }
 
 

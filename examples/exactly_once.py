@@ -14,9 +14,9 @@ import argparse
 import sqlite3
 from pathlib import Path
 
-from broker.client.connector import ConsumerConnector
-from broker.client.offsets_sqlite import SqliteOffsets
 from broker.config import ConsumerConfig
+from broker.consumer.connector import ConsumerConnector
+from broker.consumer.offset_store import SqliteOffsets
 from broker.errors import ConsumerTimeoutError
 
 

@@ -35,7 +35,7 @@ def main() -> NoReturn:
 
         _finish(_print(f"{PROGRAM} {__version__}"))
     if args[:1] == ["__complete"]:
-        from pylogctl.complete import complete
+        from pylogctl.cli.complete import complete
 
         complete(args[1:])
         _finish(0)
@@ -60,7 +60,7 @@ def run(args: list[str]) -> int:
     except BrokenPipeError:
         return 141
     except Exception as error:  # noqa: BLE001 - the one place where anything unexpected ends
-        from pylogctl.report import report
+        from pylogctl.cli.report import report
 
         return _status_of(error) or report(error, args)
 
@@ -77,9 +77,9 @@ def _status_of(error: BaseException | None) -> int:
 
 
 def _run_command(args: list[str]) -> int:
-    from pylogctl import tree
-    from pylogctl.app import root
-    from pylogctl.context import Streams
+    from pylogctl.cli import tree
+    from pylogctl.cli.app import root
+    from pylogctl.cli.context import Streams
 
     return tree.run(root(), args, Streams.of_process())
 
@@ -91,7 +91,7 @@ def _print(text: str) -> int:
     except BrokenPipeError:
         return 141
     except OSError as error:
-        from pylogctl.report import report
+        from pylogctl.cli.report import report
 
         return report(error, [])
     return 0

@@ -14,37 +14,35 @@ from typing import NamedTuple, TypeVar
 from hypothesis import strategies as st
 
 from broker.protocol import responses
-from broker.protocol.admin_requests import (
+from broker.protocol.compression import Codec, compress
+from broker.protocol.extension_requests import (
+    Acks,
     CreateTopicRequest,
     DeleteTopicRequest,
+    ExtensionRequest,
+    FilteredReadRequest,
     HelloRequest,
+    Lookup,
+    LookupRequest,
     MetadataRequest,
+    PartitionLookup,
+    PartitionPosition,
+    PartitionSet,
+    PublishRequest,
+    ReadRequest,
     ShutdownRequest,
     StatusRequest,
 )
-from broker.protocol.base_requests import (
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.requests import (
     BaseRequest,
     FetchRequest,
     MultiFetchRequest,
     MultiProduceRequest,
     OffsetsRequest,
     ProduceRequest,
+    RequestHeader,
 )
-from broker.protocol.compression import Codec, compress
-from broker.protocol.data_requests import (
-    Acks,
-    FilteredReadRequest,
-    Lookup,
-    LookupRequest,
-    PartitionLookup,
-    PartitionPosition,
-    PartitionSet,
-    PublishRequest,
-    ReadRequest,
-)
-from broker.protocol.extension_requests import ExtensionRequest
-from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.request_fields import RequestHeader
 from broker.topic import TopicPartition
 
 WRAPPER_CODECS = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD)

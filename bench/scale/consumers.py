@@ -13,7 +13,7 @@ from bench.measure import Measurement, Plan
 from bench.scale import load
 from bench.scale.point import MB, Axis, seconds, watch
 from bench.workload import ENTRY_BYTES, fill
-from broker.client.fetcher import Fetcher
+from broker.consumer.fetcher import Fetcher
 from broker.topic import TopicPartition
 
 _COUNTS = (1, 5, 10, 25, 50)

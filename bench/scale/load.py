@@ -11,11 +11,15 @@ from itertools import cycle
 from bench.broker_process import BrokerProcess
 from bench.workload import payloads
 from broker.client.connection import Connection
-from broker.client.fetcher import Fetcher
+from broker.consumer.fetcher import Fetcher
 from broker.protocol import codec
-from broker.protocol.admin_requests import CreateTopicRequest
-from broker.protocol.base_requests import ProduceRequest, encode_request
-from broker.protocol.data_requests import Lookup, LookupRequest, PartitionLookup
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+    Lookup,
+    LookupRequest,
+    PartitionLookup,
+)
+from broker.protocol.requests import ProduceRequest, encode_request
 from broker.protocol.responses import decode_lookup_response
 from broker.topic import TopicPartition
 

@@ -12,8 +12,8 @@ from bench.measure import Measurement, Plan
 from bench.scale import load
 from bench.scale.point import MB, Axis, seconds, watch
 from bench.workload import ENTRY_BYTES
-from broker.client.fetcher import Fetcher
-from broker.protocol.base_requests import FetchRequest
+from broker.consumer.fetcher import Fetcher
+from broker.protocol.requests import FetchRequest
 from broker.topic import TopicPartition
 from pylogctl.perf.measure import Latencies
 

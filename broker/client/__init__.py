@@ -1,1 +1,1 @@
-"""Clients: connections, discovery, producer and consumers."""
+"""How clients reach brokers: connections, the cluster, offsets listed by brokers."""

@@ -17,11 +17,13 @@ from broker.errors import (
     ProtocolError,
     RequestTimeoutError,
 )
-from broker.protocol.admin_requests import HelloRequest
-from broker.protocol.base_requests import BaseRequest, FetchRequest, encode_request
-from broker.protocol.extension_requests import ExtensionRequest, encode_extension_parts
+from broker.protocol.extension_requests import (
+    ExtensionRequest,
+    HelloRequest,
+    encode_extension_parts,
+)
 from broker.protocol.primitives import INT32, Buffer, Reader
-from broker.protocol.request_fields import RequestHeader
+from broker.protocol.requests import BaseRequest, FetchRequest, RequestHeader, encode_request
 from broker.protocol.responses import (
     BrokerAddress,
     HelloResponse,

@@ -6,29 +6,166 @@ Does not decide when retention runs, how a log is recovered, or who asks.
 
 Locks: `_lock` guards every change to what is written; `_flush_lock` lets one flush run at a time
 and is taken first. Readers take neither: they read one tuple of segments and two numbers.
+
+Reading a log without a lock: from a snapshot of its segments and its visible end.
+
+Owns nothing but the way from an offset to the file that holds it.
+
+Who wants to know when the high watermark of a log moves.
+
+Owns the list of callbacks of one log; calls them without holding any lock.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple, Protocol
 
 from broker.clock import Clock
 from broker.config import LogConfig
-from broker.errors import ShuttingDownError, StorageError, UnknownTopicError
+from broker.errors import OffsetOutOfRangeError, ShuttingDownError, StorageError, UnknownTopicError
 from broker.log import lookup
-from broker.log.disk import Disk
-from broker.log.durable import sync_directory
+from broker.log.atomic_file import Disk, sync_directory
 from broker.log.flusher import Flushable
-from broker.log.reader import Boundaries, LogReader
+from broker.log.lookup import boundaries_despite_damage
 from broker.log.segment import FileSlice, Segment, SegmentFile, SegmentFiles
-from broker.log.waiters import Waiters
 from broker.protocol.primitives import Buffer
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
+
+_BASE_OFFSET = attrgetter("base_offset")
+
+
+class Boundaries(NamedTuple):
+    """The offsets around a position where entries start; equal if it is one itself."""
+
+    before: int
+    after: int
+
+
+class LogReader:
+    """Reads one log.
+
+    Args:
+        partition: whose log, for error texts.
+        files: open descriptors, shared with other logs.
+    """
+
+    __slots__ = ("_files", "_partition")
+
+    def __init__(self, partition: TopicPartition, files: SegmentFiles) -> None:
+        self._partition = partition
+        self._files = files
+
+    def read(
+        self, segments: tuple[Segment, ...], visible_end: int, offset: int, max_bytes: int
+    ) -> FileSlice | None:
+        """Return where the visible bytes from an offset on are (`Log.read`)."""
+        if not segments[0].base_offset <= offset < visible_end:
+            if offset == visible_end:
+                return None
+            raise self._out_of_range(segments, visible_end, offset)
+        segment = _segment_of(segments, offset)
+        base = segment.base_offset
+        end = min(base + segment.size, visible_end)
+        return FileSlice(self._open(segment), offset - base, min(max_bytes, end - offset))
+
+    def boundaries_around(
+        self, segments: tuple[Segment, ...], visible_end: int, position: int
+    ) -> Boundaries:
+        """Return the message boundaries around a position (`Log.boundary_at_or_before`)."""
+        if position == visible_end:
+            return Boundaries(position, position)
+        if not segments[0].base_offset <= position < visible_end:
+            raise self._out_of_range(segments, visible_end, position)
+        segment = _segment_of(segments, position)
+        base = segment.base_offset
+        end = min(segment.end_offset, visible_end) - base
+        try:
+            before, after = boundaries_despite_damage(self._open(segment), position - base, end)
+        except OSError as error:
+            raise self._unreadable(segment, error) from error
+        return Boundaries(base + before, base + after)
+
+    def _open(self, segment: Segment) -> SegmentFile:
+        try:
+            return self._files.get(segment)
+        except OSError as error:
+            if segment.is_removed:  # by retention, since the snapshot was taken
+                raise OffsetOutOfRangeError(
+                    f"{self._partition}: the segment at {segment.base_offset} was just removed"
+                ) from error
+            raise self._unreadable(segment, error) from error
+
+    def _unreadable(self, segment: Segment, error: OSError) -> StorageError:
+        return StorageError(f"cannot read {self._partition}: {segment.path}: {error.strerror}")
+
+    def _out_of_range(
+        self, segments: tuple[Segment, ...], visible_end: int, offset: int
+    ) -> OffsetOutOfRangeError:
+        return OffsetOutOfRangeError(
+            f"offset {offset} of {self._partition} is out of range: "
+            f"{segments[0].base_offset} to {visible_end} can be read"
+        )
+
+
+def _segment_of(segments: tuple[Segment, ...], offset: int) -> Segment:
+    """Return the segment that holds an offset at or after the first one's start."""
+    last = segments[-1]
+    if offset >= last.base_offset:
+        return last
+    return segments[bisect_right(segments, offset, key=_BASE_OFFSET) - 1]
+
+
+logger = logging.getLogger(__name__)
+
+
+class Waiters:
+    """The callbacks of one log."""
+
+    __slots__ = ("_counts", "_lock")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._counts: Counter[Callable[[], None]] = Counter()
+
+    def add(self, callback: Callable[[], None]) -> None:
+        """Call something at each notice from now on.
+
+        Args:
+            callback: must be quick. Added twice, it is called once a notice, until removed twice.
+        """
+        with self._lock:
+            self._counts[callback] += 1
+
+    def remove(self, callback: Callable[[], None]) -> None:
+        """Take back one `add`; a callback that is not there is ignored.
+
+        Args:
+            callback: what was added.
+        """
+        with self._lock:
+            if self._counts[callback] <= 1:
+                del self._counts[callback]
+            else:
+                self._counts[callback] -= 1
+
+    def notify(self) -> None:
+        """Call every callback, on the calling thread."""
+        with self._lock:
+            callbacks = list(self._counts)
+        for callback in callbacks:
+            try:
+                callback()
+            except Exception:  # one waiter's bug must not leave the others asleep
+                logger.exception("a waiter failed")
 
 
 class FlushSchedule(Protocol):

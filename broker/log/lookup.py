@@ -10,9 +10,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 
 from broker.errors import LogCorruptError
-from broker.log.boundary_index import SPACING_BYTES
-from broker.log.resync import find_entry, has_good_crc
-from broker.log.segment import Segment, SegmentFile
+from broker.log.scan import find_entry, has_good_crc
+from broker.log.segment import SPACING_BYTES, Segment, SegmentFile
 from broker.protocol.codec import LENGTH_BYTES, MAGIC0_HEADER_BYTES, boundaries
 
 LATEST_TIME = -1

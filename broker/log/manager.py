@@ -21,17 +21,21 @@ from broker.errors import (
     UnknownTopicError,
     WrongPartitionError,
 )
-from broker.log.checkpoint import LogKey, RecoveryPoint, read_checkpoint, write_checkpoint
-from broker.log.data_directory import DataDirectory, log_directory_name
-from broker.log.deletion import Deletions
-from broker.log.disk import Disk
-from broker.log.flusher import Flusher
+from broker.log.atomic_file import Disk
+from broker.log.data_directory import (
+    DataDirectory,
+    LogKey,
+    RecoveryPoint,
+    log_directory_name,
+    read_checkpoint,
+    write_checkpoint,
+)
+from broker.log.flusher import Flusher, PeriodicTask
 from broker.log.log import Log
-from broker.log.partition_counts import PartitionCounts
-from broker.log.periodic import PeriodicTask
 from broker.log.recovery import Recovery, check_contiguity, list_segments, recover
 from broker.log.retention import Retention
 from broker.log.segment import Segment, SegmentFile, SegmentFiles
+from broker.log.topics import Deletions, PartitionCounts
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition, check_topic_name
 

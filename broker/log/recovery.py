@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.errors import LogCorruptError
-from broker.log.durable import sync_directory, write_all
+from broker.log.atomic_file import sync_directory, write_all
 from broker.log.lookup import boundaries_around
+from broker.log.scan import BLOCK_BYTES, scan_blocks
 from broker.log.segment import Segment, SegmentFile, parse_segment_name
-from broker.log.walk import BLOCK_BYTES, scan_blocks
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)

@@ -2,6 +2,14 @@
 
 Owns the naming of segment files and the life of descriptors. Does not know which segment is
 active, what is flushed, or what an entry looks like.
+
+Where some of a segment's entries start, so that a search need not walk the whole file.
+
+Owns a sorted, sparse list of positions in one file; never reads the file itself.
+
+Segment files as offline tools find them: by path, of this broker or of a real Kafka 0.7.
+
+Owns which files a path stands for and in which order. Opens none of them.
 """
 
 from __future__ import annotations
@@ -9,12 +17,68 @@ from __future__ import annotations
 import os
 import re
 import weakref
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
-from broker.log.boundary_index import BoundaryIndex
+from broker.log.data_directory import DELETED_NAME
+
+SPACING_BYTES = 1 << 20
+
+
+class BoundaryIndex:
+    """Known entry starts of one segment file, about one for each MiB, the first being 0.
+
+    Eight bytes for each MiB of log; an index lives and dies with its open file, so memory is
+    bounded by the number of open files.
+    """
+
+    __slots__ = ("_lock", "_positions")
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._positions = array("q", [0])
+
+    def append(self, position: int) -> None:
+        """Note an entry start that lies behind all known ones, unless it is too close to the last.
+
+        Args:
+            position: where in the file an entry starts.
+        """
+        if position - self._positions[-1] >= SPACING_BYTES:
+            self.insert(position)
+
+    def insert(self, position: int) -> None:
+        """Note an entry start anywhere, unless a known one is too close.
+
+        Args:
+            position: where in the file an entry starts.
+        """
+        with self._lock:
+            positions = self._positions
+            at = bisect_left(positions, position)
+            if position - positions[at - 1] < SPACING_BYTES:
+                return
+            if at < len(positions) and positions[at] - position < SPACING_BYTES:
+                return
+            positions.insert(at, position)
+
+    def floor(self, position: int) -> int:
+        """Return the last known entry start at or before a position.
+
+        Args:
+            position: a position in the file, 0 or more.
+        """
+        with self._lock:
+            return self._positions[bisect_right(self._positions, position) - 1]
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
 
 SEGMENT_SUFFIX = ".pylog"
 KAFKA_SUFFIX = ".kafka"
@@ -173,3 +237,63 @@ class SegmentFiles:
 
     def __len__(self) -> int:
         return len(self._files)
+
+
+_NAME = re.compile(
+    rf"([0-9]{{20}})(?:{re.escape(SEGMENT_SUFFIX)}|{re.escape(KAFKA_SUFFIX)})", re.ASCII
+)
+_DIGITS = re.compile(r"([0-9]+)", re.ASCII)
+
+
+def base_offset_of(path: Path) -> int | None:
+    """Return the offset a segment's name says it starts at, None for another file's name.
+
+    Args:
+        path: any path; `.pylog` and `.kafka` names count.
+    """
+    found = _NAME.fullmatch(path.name)
+    return int(found[1]) if found else None
+
+
+def expand_paths(paths: Iterable[Path]) -> list[Path]:
+    """Return files as given, and the segments of directories and the directories below.
+
+    Logs of deleted topics that wait in a data directory to be removed are none of them.
+
+    Args:
+        paths: files and directories; what does not exist is passed on as it is.
+
+    Returns:
+        Each file once: in the order given, inside a directory in natural order (`t_2` before
+        `t_10`).
+    """
+    found: list[Path] = []
+    for path in paths:
+        found += _segments_below(path) if path.is_dir() else [path]
+    return list(dict.fromkeys(found))
+
+
+def segments_of(directory: Path) -> list[Path]:
+    """Return the segments directly in a directory, by base offset.
+
+    Args:
+        directory: an existing directory.
+    """
+    return sorted(path for path in directory.iterdir() if base_offset_of(path) is not None)
+
+
+def _segments_below(directory: Path) -> list[Path]:
+    found = [
+        path
+        for path in directory.rglob("*")
+        if base_offset_of(path) is not None
+        and DELETED_NAME not in path.relative_to(directory).parts
+    ]
+    return sorted(found, key=_natural_key)
+
+
+def _natural_key(path: Path) -> list[list[tuple[int, str]]]:
+    return [
+        [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in _DIGITS.split(part)]
+        for part in path.parts
+    ]

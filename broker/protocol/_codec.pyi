@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable
 
-from broker.protocol.codec_types import Columns, Decoded, DecodedText, EncodedText, Fault, Scan
+from broker.protocol.message import Columns, Decoded, DecodedText, EncodedText, Fault, Opener, Scan
 from broker.protocol.primitives import Buffer
-from broker.protocol.unfolding import Opener
 
 INTERFACE: int
 CRC_ENGINE: str

@@ -8,7 +8,7 @@ one. Nothing else walks messages one by one on a hot path.
 from __future__ import annotations
 
 from broker.protocol.codec_choice import IS_COMPILED
-from broker.protocol.codec_types import (
+from broker.protocol.message import (
     ENTRY_OVERHEAD_BYTES,
     LENGTH_BYTES,
     MAGIC0_HEADER_BYTES,
@@ -25,7 +25,7 @@ from broker.protocol.codec_types import (
 )
 
 if IS_COMPILED:
-    from broker.protocol.codec_compiled import (
+    from broker.protocol._codec_compiled import (
         boundaries,
         count_delimiters,
         count_unfolded,
@@ -38,7 +38,7 @@ if IS_COMPILED:
         unfold,
     )
 else:
-    from broker.protocol.codec_python import (
+    from broker.protocol._codec_python import (
         boundaries,
         count_delimiters,
         count_unfolded,

@@ -1,23 +1,338 @@
-"""Our requests by type and version, and how they become frames (field tables: REQUESTS.md)."""
+"""Our requests by type and version, and how they become frames (field tables: REQUESTS.md).
+
+Our requests about a broker and its topics (field tables: REQUESTS.md).
+
+Our requests about what is in partitions: publish, read, lookup (field tables: REQUESTS.md).
+
+Publishes of one set, which most are: their requests and good answers made in one step.
+
+All requests of a client for one partition differ in the correlation id and the set, all good
+answers in the correlation id and the offset. Everything else about them is made once.
+"""
 
 from __future__ import annotations
 
-from broker.protocol.admin_requests import (
-    CreateTopicRequest,
-    DeleteTopicRequest,
-    HelloRequest,
-    MetadataRequest,
-    ShutdownRequest,
-    StatusRequest,
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+from broker.errors import NO_ERROR, ProtocolError
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.primitives import (
+    INT8,
+    INT16,
+    INT32,
+    INT64,
+    Buffer,
+    Reader,
+    encode_short_string,
 )
-from broker.protocol.data_requests import (
-    FilteredReadRequest,
-    LookupRequest,
-    PublishRequest,
-    ReadRequest,
+from broker.protocol.requests import (
+    RequestHeader,
+    RequestType,
+    check_item_count,
+    decode_partition,
+    encode_partition,
+    read_item_count,
 )
-from broker.protocol.primitives import INT16, INT32, Buffer
-from broker.protocol.request_fields import RequestHeader, RequestType
+from broker.topic import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class HelloRequest:
+    """Ask a broker who it is and what it understands."""
+
+    TYPE: ClassVar[RequestType] = RequestType.HELLO
+    VERSION: ClassVar[int] = 0
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return b""
+
+    @classmethod
+    def decode(cls, reader: Reader) -> HelloRequest:
+        """Read the body, which is empty."""
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRequest:
+    """Ask for a broker's topics: those named, or all where `topics` is None."""
+
+    TYPE: ClassVar[RequestType] = RequestType.METADATA
+    VERSION: ClassVar[int] = 0
+
+    topics: tuple[str, ...] | None
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        if self.topics is None:
+            return INT32.pack(-1)
+        return INT32.pack(len(self.topics)) + b"".join(map(encode_short_string, self.topics))
+
+    @classmethod
+    def decode(cls, reader: Reader) -> MetadataRequest:
+        """Read the body."""
+        count = reader.int32()
+        if count == -1:
+            return cls(None)
+        check_item_count(count, reader, 2)
+        return cls(tuple(reader.short_string() for _ in range(count)))
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRequest:
+    """Ask for a broker's state and counters."""
+
+    TYPE: ClassVar[RequestType] = RequestType.STATUS
+    VERSION: ClassVar[int] = 0
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return b""
+
+    @classmethod
+    def decode(cls, reader: Reader) -> StatusRequest:
+        """Read the body, which is empty."""
+        return cls()
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownRequest:
+    """Ask a broker to shut down; `force` skips the wait for clients to move on."""
+
+    TYPE: ClassVar[RequestType] = RequestType.SHUTDOWN
+    VERSION: ClassVar[int] = 0
+
+    force: bool
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return INT8.pack(self.force)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> ShutdownRequest:
+        """Read the body."""
+        return cls(bool(reader.int8()))
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopicRequest:
+    """Create a topic with a number of partitions on the broker asked."""
+
+    TYPE: ClassVar[RequestType] = RequestType.CREATE_TOPIC
+    VERSION: ClassVar[int] = 0
+
+    topic: str
+    partition_count: int
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return encode_short_string(self.topic) + INT32.pack(self.partition_count)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> CreateTopicRequest:
+        """Read the body."""
+        return cls(reader.short_string(), reader.int32())
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopicRequest:
+    """Delete a topic with all its logs on the broker asked."""
+
+    TYPE: ClassVar[RequestType] = RequestType.DELETE_TOPIC
+    VERSION: ClassVar[int] = 0
+
+    topic: str
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return encode_short_string(self.topic)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> DeleteTopicRequest:
+        """Read the body."""
+        return cls(reader.short_string())
+
+
+_WAIT_AND_BYTES = struct.Struct(">iii")
+_OFFSET_AND_BYTES = struct.Struct(">qi")
+
+
+class Acks(IntEnum):
+    """When a publish is answered."""
+
+    NONE = 0
+    WRITTEN = 1
+    COMMITTED = -1
+
+
+class PartitionSet(NamedTuple):
+    """A message set for one partition; its home may be -1, the broker asked, its index -1, any."""
+
+    partition: TopicPartition
+    message_set: Buffer
+
+
+@dataclass(frozen=True, slots=True)
+class PublishRequest:
+    """Append message sets and say when they are safe.
+
+    An empty set with `Acks.COMMITTED` waits for all that was written to the partition before it.
+    """
+
+    TYPE: ClassVar[RequestType] = RequestType.PUBLISH
+    VERSION: ClassVar[int] = 0
+
+    acks: Acks
+    timeout_ms: int
+    sets: tuple[PartitionSet, ...]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return b"".join(self.encode_parts())
+
+    def encode_parts(self) -> list[Buffer]:
+        """Return the body in pieces, the sets among them as they are."""
+        parts: list[Buffer] = [INT16.pack(self.acks), INT32.pack(self.timeout_ms)]
+        parts.append(INT32.pack(len(self.sets)))
+        for partition, message_set in self.sets:
+            parts += (
+                encode_partition(partition),
+                INT32.pack(len(message_set)),
+                message_set,
+            )
+        return parts
+
+    @classmethod
+    def decode(cls, reader: Reader) -> PublishRequest:
+        """Read the body."""
+        acks = reader.int16()
+        if acks not in (0, 1, -1):
+            raise ProtocolError(f"acks is {acks}; 0, 1 and -1 are defined")
+        timeout_ms = reader.int32()
+        count = read_item_count(reader, 14)
+        sets = tuple(
+            PartitionSet(decode_partition(reader), reader.data(reader.int32()))
+            for _ in range(count)
+        )
+        return cls(Acks(acks), timeout_ms, sets)
+
+
+class PartitionPosition(NamedTuple):
+    """Where to read a partition from, and at most how much."""
+
+    partition: TopicPartition
+    offset: int
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """Read many partitions; wait up to `max_wait_ms` until `min_bytes` are there."""
+
+    TYPE: ClassVar[RequestType] = RequestType.READ
+    VERSION: ClassVar[int] = 0
+
+    max_wait_ms: int
+    min_bytes: int
+    max_bytes: int
+    positions: tuple[PartitionPosition, ...]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        parts = [_WAIT_AND_BYTES.pack(self.max_wait_ms, self.min_bytes, self.max_bytes)]
+        parts.append(INT32.pack(len(self.positions)))
+        for partition, offset, max_bytes in self.positions:
+            parts += (encode_partition(partition), _OFFSET_AND_BYTES.pack(offset, max_bytes))
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> ReadRequest:
+        """Read the body."""
+        max_wait_ms, min_bytes, max_bytes = reader.fields(_WAIT_AND_BYTES)
+        count = read_item_count(reader, 22)
+        positions = tuple(
+            PartitionPosition(decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
+            for _ in range(count)
+        )
+        return cls(max_wait_ms, min_bytes, max_bytes, positions)
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredReadRequest:
+    """A read that is answered with the entries that hold a wanted message, and no others."""
+
+    TYPE: ClassVar[RequestType] = RequestType.READ
+    VERSION: ClassVar[int] = 1
+
+    read: ReadRequest
+    payload_filter: PayloadFilter
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return self.read.encode() + self.payload_filter.encode()
+
+    @classmethod
+    def decode(cls, reader: Reader) -> FilteredReadRequest:
+        """Read the body."""
+        return cls(ReadRequest.decode(reader), PayloadFilter.decode(reader))
+
+
+class Lookup(IntEnum):
+    """What a lookup asks of a partition's log."""
+
+    EARLIEST = 0
+    LATEST = 1
+    BEFORE_TIME = 2
+    """The start of the last segment not written after the given time, in milliseconds."""
+    BOUNDARY_BEFORE = 3
+    """The message boundary at or before the given offset."""
+    BOUNDARY_AFTER = 4
+    """The message boundary at or after the given offset."""
+    LOG_END = 5
+    """The end of what is written, flushed or not."""
+
+
+class PartitionLookup(NamedTuple):
+    """One lookup; `argument` is a time or an offset, or 0."""
+
+    partition: TopicPartition
+    kind: Lookup
+    argument: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookupRequest:
+    """Ask for offsets of many partitions."""
+
+    TYPE: ClassVar[RequestType] = RequestType.LOOKUP
+    VERSION: ClassVar[int] = 0
+
+    lookups: tuple[PartitionLookup, ...]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        parts = [INT32.pack(len(self.lookups))]
+        for partition, kind, argument in self.lookups:
+            parts += (encode_partition(partition), INT8.pack(kind), INT64.pack(argument))
+        return b"".join(parts)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> LookupRequest:
+        """Read the body."""
+        count = read_item_count(reader, 19)
+        lookups = []
+        for _ in range(count):
+            partition = decode_partition(reader)
+            kind = reader.int8()
+            if kind not in Lookup.__members__.values():
+                raise ProtocolError(f"{kind} is no kind of lookup")
+            lookups.append(PartitionLookup(partition, Lookup(kind), reader.int64()))
+        return cls(tuple(lookups))
+
 
 ExtensionRequest = (
     HelloRequest
@@ -53,3 +368,83 @@ def encode_extension_parts(request: ExtensionRequest, header: RequestHeader) -> 
     body = request.encode_parts() if isinstance(request, PublishRequest) else [request.encode()]
     parts: list[Buffer] = [INT16.pack(request.TYPE), header.encode(), *body]
     return [INT32.pack(sum(map(len, parts))), *parts]
+
+
+class SinglePublish:
+    """A client's publishes of one set for one partition.
+
+    Args:
+        client_id: who sends them.
+        acks: when they are answered.
+        timeout_ms: how long the broker may take to commit them.
+        partition: where the sets go.
+    """
+
+    __slots__ = ("_layout", "_middle")
+
+    def __init__(
+        self, client_id: str, acks: Acks, timeout_ms: int, partition: TopicPartition
+    ) -> None:
+        self._middle = b"".join(
+            (
+                encode_short_string(client_id),
+                INT16.pack(acks),
+                INT32.pack(timeout_ms),
+                INT32.pack(1),
+                encode_partition(partition),
+            )
+        )
+        self._layout = struct.Struct(f">ihhi{len(self._middle)}si")
+
+    def encode_parts(self, correlation_id: int, message_set: Buffer) -> list[Buffer]:
+        """Return the frame of a request, in pieces: the set is not copied."""
+        set_bytes = len(message_set)
+        head = self._layout.pack(
+            self._layout.size - INT32.size + set_bytes,
+            PublishRequest.TYPE,
+            PublishRequest.VERSION,
+            correlation_id,
+            self._middle,
+            set_bytes,
+        )
+        return [head, message_set]
+
+
+class GoodAnswer:
+    """The answers to publishes of one set that were taken.
+
+    Args:
+        partition: where the sets went, as the broker calls it.
+    """
+
+    __slots__ = ("_layout", "_middle", "_size")
+
+    def __init__(self, partition: TopicPartition) -> None:
+        self._middle = INT32.pack(1) + encode_partition(partition) + INT16.pack(NO_ERROR)
+        self._layout = struct.Struct(f">hi{len(self._middle)}sqh")
+        self._size = INT32.pack(self._layout.size)
+
+    def encode(self, correlation_id: int, base_offset: int) -> bytes:
+        """Return the frame of an answer."""
+        return self._size + self._layout.pack(
+            NO_ERROR, correlation_id, self._middle, base_offset, 0
+        )
+
+    def decode(self, frame: Buffer, correlation_id: int) -> int | None:
+        """Return the base offset of a set that was taken; None where somebody has to look closer.
+
+        Args:
+            frame: an answer without its size field.
+            correlation_id: of the request.
+        """
+        if len(frame) != self._layout.size:
+            return None
+        error, found_id, middle, base_offset, text_bytes = self._layout.unpack(frame)
+        is_good = error == NO_ERROR and text_bytes == 0 and middle == self._middle
+        return int(base_offset) if is_good and found_id == correlation_id else None
+
+
+@lru_cache(maxsize=4096)
+def good_answer_from(partition: TopicPartition) -> GoodAnswer:
+    """Return the answers to publishes to a partition; one object for all who ask."""
+    return GoodAnswer(partition)

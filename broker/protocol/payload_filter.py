@@ -1,6 +1,6 @@
 """What a filtered read asks for: a regular expression that payloads are searched for.
 
-The same value filters at a broker (in `broker.server.pattern_child`) and in a client whose broker
+The same value filters at a broker (in `broker.server.filter_worker`) and in a client whose broker
 cannot; `selecting.select` is what both apply it with.
 """
 

@@ -17,7 +17,7 @@ from broker.protocol.primitives import (
     Reader,
     encode_short_string,
 )
-from broker.protocol.request_fields import decode_partition, encode_partition
+from broker.protocol.requests import decode_partition, encode_partition
 from broker.topic import TopicPartition
 
 ERROR_BYTES = 2

@@ -10,8 +10,8 @@ import socket
 import threading
 
 from broker.errors import BrokerError
-from broker.server.limits import ConnectionCount, PeerLog
 from broker.server.processor import Processor
+from broker.server.quotas import ConnectionCount, PeerLog
 
 logger = logging.getLogger(__name__)
 

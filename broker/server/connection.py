@@ -16,8 +16,8 @@ from broker.log.log import Log
 from broker.log.segment import FileSlice
 from broker.protocol.framing import FrameSizeError, cut_frames, encode_frame
 from broker.protocol.primitives import Buffer
-from broker.server.answer import Answer, Parked, Part
-from broker.server.limits import QueuedBytes, Reservation
+from broker.server.purgatory import Answer, Parked, Part
+from broker.server.quotas import QueuedBytes, Reservation
 
 LARGE_FRAME_BYTES = 1 << 18
 """A frame that is larger gets a buffer of its own, under the budget, when it is incomplete.

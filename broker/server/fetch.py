@@ -16,16 +16,16 @@ from broker.errors import (
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import FileSlice
-from broker.protocol.base_requests import (
+from broker.protocol.extension_requests import PartitionPosition, ReadRequest
+from broker.protocol.primitives import INT32
+from broker.protocol.requests import (
     EARLIEST_TIME,
     LATEST_TIME,
     FetchRequest,
     MultiFetchRequest,
     OffsetsRequest,
+    RequestHeader,
 )
-from broker.protocol.data_requests import PartitionPosition, ReadRequest
-from broker.protocol.primitives import INT32
-from broker.protocol.request_fields import RequestHeader
 from broker.protocol.responses import (
     ERROR_BYTES,
     ReadPart,
@@ -35,8 +35,8 @@ from broker.protocol.responses import (
     encode_offsets_response,
     encode_read_part_header,
 )
-from broker.server.answer import Answer, Parked, Part, join_bytes
 from broker.server.metrics import ProcessorMetrics
+from broker.server.purgatory import Answer, Parked, Part, join_bytes
 from broker.topic import TopicPartition, check_topic_name
 
 _MAX_ANSWER_BYTES = (1 << 31) - 1

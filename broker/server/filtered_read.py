@@ -15,19 +15,19 @@ from typing import NamedTuple
 from broker.clock import Clock
 from broker.errors import NO_ERROR, RequestTimedOutError, ServerError
 from broker.log.log import Log
-from broker.protocol.data_requests import FilteredReadRequest, PartitionPosition
+from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition
 from broker.protocol.primitives import INT32, Buffer
-from broker.protocol.request_fields import RequestHeader
+from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
     FilteredPart,
     encode_extension_error,
     encode_extension_response,
     encode_filtered_part_header,
 )
-from broker.server.answer import Answer, Parked, Part
 from broker.server.fetch import FetchHandler
 from broker.server.metrics import ProcessorMetrics
 from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
+from broker.server.purgatory import Answer, Parked, Part
 
 SEARCH_DEADLINE_S = 20.0
 """How long a search may take together with those that are before it."""

@@ -15,39 +15,40 @@ from broker.errors import (
     ShuttingDownError,
     UnsupportedVersionError,
 )
-from broker.protocol.admin_requests import (
+from broker.protocol.extension_requests import (
+    EXTENSION_REQUESTS,
     CreateTopicRequest,
     DeleteTopicRequest,
+    ExtensionRequest,
+    FilteredReadRequest,
     HelloRequest,
+    LookupRequest,
     MetadataRequest,
+    PublishRequest,
+    ReadRequest,
     ShutdownRequest,
     StatusRequest,
 )
-from broker.protocol.base_requests import (
+from broker.protocol.primitives import INT16, Reader
+from broker.protocol.requests import (
     BASE_REQUESTS,
+    FIRST_EXTENSION_TYPE,
     FetchRequest,
     MultiFetchRequest,
     MultiProduceRequest,
     OffsetsRequest,
+    RequestHeader,
+    RequestType,
     decode_request,
 )
-from broker.protocol.data_requests import (
-    FilteredReadRequest,
-    LookupRequest,
-    PublishRequest,
-    ReadRequest,
-)
-from broker.protocol.extension_requests import EXTENSION_REQUESTS, ExtensionRequest
-from broker.protocol.primitives import INT16, Reader
-from broker.protocol.request_fields import FIRST_EXTENSION_TYPE, RequestHeader, RequestType
 from broker.protocol.responses import encode_extension_error
-from broker.server.answer import Answer, Parked
+from broker.server.admin import ExtensionHandler, Host, request_name
 from broker.server.checking import SetChecker, TooMuchToCheckError
-from broker.server.extension import ExtensionHandler, Host, request_name
 from broker.server.fetch import FetchHandler
 from broker.server.filtered_read import FilteredReadHandler
 from broker.server.produce import ProduceHandler
 from broker.server.publish_run import PublishRunHandler
+from broker.server.purgatory import Answer, Parked
 
 _PRODUCE = INT16.pack(RequestType.PRODUCE)
 _PUBLISH = INT16.pack(RequestType.PUBLISH)

@@ -32,8 +32,8 @@ from broker.log.segment import FileSlice
 from broker.protocol.framing import encode_frame
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Reader
-from broker.server import pattern_child
-from broker.server.pattern_child import ScanJob, ScanResult
+from broker.server import filter_worker
+from broker.server.filter_worker import ScanJob, ScanResult
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -252,7 +252,7 @@ class _Child:
         )
         try:
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, "-P", "-W", "ignore", "-m", pattern_child.__name__],
+                [sys.executable, "-P", "-W", "ignore", "-m", filter_worker.__name__],
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 env={**os.environ, "PYTHONPATH": search_path},

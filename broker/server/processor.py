@@ -19,11 +19,11 @@ from functools import partial
 
 from broker.clock import Clock
 from broker.errors import BrokerError, ProtocolError
-from broker.server.answer import Answer, Parked
 from broker.server.connection import Connection
 from broker.server.handlers import Close, Deferred, Outcome, RequestHandlers, TurnOver
-from broker.server.limits import PeerLog, QueuedBytes
 from broker.server.metrics import ProcessorMetrics
+from broker.server.purgatory import Answer, Parked
+from broker.server.quotas import PeerLog, QueuedBytes
 from broker.server.shutdown import Lingering
 
 logger = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from typing import NamedTuple
 from broker.errors import BrokerError, InvalidMessageError, MessageSizeTooLargeError
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.protocol.base_requests import ANY_PARTITION, MultiProduceRequest, ProduceRequest
 from broker.protocol.codec import Fault
 from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.requests import ANY_PARTITION, MultiProduceRequest, ProduceRequest
 from broker.server.checking import SetChecker, TooMuchToCheckError
 from broker.server.joining import join_sets
 from broker.server.metrics import ProcessorMetrics

@@ -16,20 +16,19 @@ from broker.clock import Clock
 from broker.errors import ProtocolError, RequestTimedOutError, ServerError
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.protocol.data_requests import Acks, PublishRequest
+from broker.protocol.extension_requests import Acks, PublishRequest, good_answer_from
 from broker.protocol.primitives import INT16, Reader
-from broker.protocol.request_fields import decode_partition
+from broker.protocol.requests import decode_partition
 from broker.protocol.responses import (
     Published,
     encode_extension_response,
     encode_publish_response,
 )
-from broker.protocol.single_publish import good_answer_from
-from broker.server.answer import Answer, Parked, Part
+from broker.server.admin import Host
 from broker.server.checking import SetChecker
-from broker.server.extension import Host
 from broker.server.joining import JoinedSets, join_sets
 from broker.server.metrics import ProcessorMetrics
+from broker.server.purgatory import Answer, Parked, Part
 from broker.topic import TopicPartition
 
 _START = struct.Struct(">hhi")

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from broker.clock import Clock
 from broker.errors import BrokerError
-from broker.server.answer import Parked
+from broker.server.purgatory import Parked
 
 logger = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """The audit in Spark: what producers have counted, and what is in topics and in loads.
 
-Results are small and are given as tallies, which `broker.client.audit_check` compares. Counting
+Results are small and are given as tallies, which `broker.tools.audit` compares. Counting
 stays with the executors: only windows and numbers leave them.
 """
 
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
-from broker.client.audit import VERSION
-from broker.client.audit_check import Count, Window
 from broker.spark.extraction import any_time, json_field, text_of
+from broker.tools.audit import VERSION, Count, Window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.log.resync import find_entry, looks_like_entry, read_header
+from broker.log.scan import find_entry, looks_like_entry, read_header
 from broker.log.segment import SegmentFile
 from broker.protocol.codec import Fault
 from broker.spark.places import FilePlace, Place, SegmentPiece

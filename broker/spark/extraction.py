@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _MILLISECONDS_FROM = 1e11
-"""Numbers below are seconds since 1970, as `broker.client.audit.json_time` has it."""
+"""Numbers below are seconds since 1970, as `broker.tools.audit.json_time` has it."""
 _POSSIBLE_MS = (-62_135_596_800_000, 253_402_300_799_000)
 """Years 1 to 9999; what is beyond is no time, as neither are infinity and NaN."""
 _ZONE_AT_END = r"(?i)(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})$"

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from broker.errors import ConfigError, OutputConflictError
-from broker.log.durable import sync_directory, write_atomically
+from broker.log.atomic_file import sync_directory, write_atomically
 from broker.spark.manifest import MANIFEST_NAME, Manifest, read_manifest
 
 _LOADS = "loads"

@@ -20,7 +20,7 @@ from broker.client.cluster import (
     log_absent,
 )
 from broker.client.connection import Connection
-from broker.client.positions import Positions
+from broker.consumer.list_offsets import Positions
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from broker.client.pieces import MessageStream
+from broker.consumer.chunk import MessageStream
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import LENGTH_BYTES, Fault
 from broker.protocol.message_set import describe_fault

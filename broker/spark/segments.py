@@ -1,7 +1,7 @@
 """Logs made of segment files, without a broker: which partitions there are, where their bytes lie.
 
-Answers the questions that `broker.client.positions.Positions` answers of logs on brokers. A file
-may be the newest of a log that is being written: what is behind its last whole message is left
+Answers the questions that `broker.consumer.list_offsets.Positions` answers of logs on brokers. A
+file may be the newest of a log that is being written: what is behind its last whole message is left
 out, and told.
 """
 
@@ -16,14 +16,12 @@ from glob import has_magic
 from itertools import pairwise
 from pathlib import Path
 
-from broker.client.positions import Watermarks
+from broker.consumer.list_offsets import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
 from broker.log.data_directory import parse_log_directory_name, read_broker_id
 from broker.log.lookup import boundaries_despite_damage
-from broker.log.resync import find_entry
-from broker.log.segment import SegmentFile
-from broker.log.segment_paths import base_offset_of, expand_paths
-from broker.log.walk import BLOCK_BYTES
+from broker.log.scan import BLOCK_BYTES, find_entry
+from broker.log.segment import SegmentFile, base_offset_of, expand_paths
 from broker.protocol.codec import boundaries
 from broker.spark.places import SegmentPiece
 from broker.topic import TopicPartition

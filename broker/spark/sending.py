@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 
-from broker.client.delivery import Delivery
-from broker.client.encoder import Packer
-from broker.client.producer import DEFAULT_MAX_MESSAGE_BYTES, Producer
 from broker.errors import ConfigError
+from broker.producer.delivery import Delivery
+from broker.producer.encoder import Packer
+from broker.producer.producer import DEFAULT_MAX_MESSAGE_BYTES, Producer
 from broker.protocol.primitives import Buffer
 from broker.spark.offsets import partition_of
 from broker.spark.options import WriteOptions

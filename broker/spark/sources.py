@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from broker.client.connection import Connection
-from broker.client.fetcher import Fetcher
-from broker.client.pieces import Piece
+from broker.consumer.chunk import Piece
+from broker.consumer.fetcher import Fetcher
 from broker.errors import (
     NO_ERROR,
     BrokerUnreachableError,
@@ -23,8 +23,8 @@ from broker.errors import (
     error_for_code,
 )
 from broker.log.segment import SegmentFile
-from broker.protocol.base_requests import EARLIEST_TIME, OffsetsRequest
 from broker.protocol.primitives import Buffer
+from broker.protocol.requests import EARLIEST_TIME, OffsetsRequest
 from broker.protocol.responses import decode_offsets_response
 from broker.spark.places import BrokerPlace, FilePlace, Place, SegmentPiece
 from broker.spark.ranges import ByteRange

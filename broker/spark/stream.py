@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from broker.client.positions import Positions, Watermarks
+from broker.consumer.list_offsets import Positions, Watermarks
 from broker.errors import BrokerUnreachableError, RegistryUnreachableError
 from broker.spark.offsets import Offsets, from_document, to_document
 from broker.spark.options import ReadOptions, SegmentPaths

@@ -13,9 +13,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.log.segment_paths import expand_paths
-from broker.log.verify import Engine, PieceReport, VerifyReport, verify_piece
-from broker.log.verify_files import FileTask, Outcome, VerifySummary, summary_of, verify_file
+from broker.log.segment import expand_paths
+from broker.log.verify import (
+    Engine,
+    FileTask,
+    Outcome,
+    PieceReport,
+    VerifyReport,
+    VerifySummary,
+    summary_of,
+    verify_file,
+    verify_piece,
+)
 from broker.spark.jobs import OnProgress, run_tasks
 
 if TYPE_CHECKING:

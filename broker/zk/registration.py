@@ -20,8 +20,7 @@ from broker.errors import (
     RegistryUnreachableError,
 )
 from broker.zk import paths
-from broker.zk.node_stat import NodeStat
-from broker.zk.session import Session, SessionState
+from broker.zk.session import NodeStat, Session, SessionState
 from broker.zk.values import BrokerInfo, decode_broker, encode_broker, encode_number
 
 logger = logging.getLogger(__name__)

@@ -3,6 +3,12 @@
 The only module that talks to kazoo. Every failure leaves here as one of `broker.errors`; paths are
 relative to the chroot, which comes into being with the first write below it. Knows nothing about
 brokers, topics or groups.
+
+Kazoo's errors, translated into this library's at the one place where they appear.
+
+Kazoo's tree has holes: its time-out and its forced retry do not derive from its root.
+
+What ZooKeeper knows about a node.
 """
 
 from __future__ import annotations
@@ -11,15 +17,15 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
-from kazoo.retry import KazooRetry
+from kazoo.retry import ForceRetryError, KazooRetry
 
 from broker.errors import (
     CoordinationError,
@@ -27,9 +33,104 @@ from broker.errors import (
     RegistryNodeNotFoundError,
     RegistryUnreachableError,
 )
-from broker.zk.failures import LOST_REQUEST, translated
-from broker.zk.node_stat import NodeStat, node_stat
 from broker.zk.paths import ConnectString, parse_connect_string, resolve
+
+_FOREIGN = (kazoo_errors.KazooException, KazooTimeoutError, ForceRetryError)
+
+# The request was lost on the way there or back: it may or may not have been carried out.
+LOST_REQUEST = (
+    kazoo_errors.ConnectionLoss,
+    kazoo_errors.OperationTimeoutError,
+    kazoo_errors.SessionExpiredError,
+)
+
+_UNREACHABLE: dict[type[Exception], str] = {
+    kazoo_errors.ConnectionLoss: "the connection was lost",
+    kazoo_errors.OperationTimeoutError: "it took too long",
+    kazoo_errors.SessionExpiredError: "the session expired",
+    kazoo_errors.SessionMovedError: "the session moved to another server",
+    KazooTimeoutError: "none came in time",
+    ForceRetryError: "the connection was lost",
+}
+"""Why there was no answer, by the error that tells of it."""
+
+_CHANGED = (
+    kazoo_errors.BadVersionError,
+    kazoo_errors.RolledBackError,
+    kazoo_errors.RuntimeInconsistency,
+)
+
+
+@contextmanager
+def translated(servers: str, path: str) -> Iterator[None]:
+    """Turn kazoo's errors into this library's.
+
+    Args:
+        servers: the registry's servers, for the message.
+        path: the node in question, for the message.
+
+    Raises:
+        RegistryUnreachableError: the connection or the session is lost, or time is up.
+        RegistryNodeNotFoundError: there is no such node.
+        RegistryConflictError: the node exists, or has another version.
+        CoordinationError: the server refused for another reason.
+    """
+    try:
+        yield
+    except _FOREIGN as error:
+        raise _translate(error, servers, path) from error
+
+
+def _translate(error: Exception, servers: str, path: str) -> CoordinationError:
+    cause = next((text for kind, text in _UNREACHABLE.items() if isinstance(error, kind)), None)
+    if cause is not None:
+        return RegistryUnreachableError(f"no answer from ZooKeeper at {servers}: {cause}")
+    if isinstance(error, kazoo_errors.NoNodeError):
+        return RegistryNodeNotFoundError(f"no node {path} in ZooKeeper")
+    if isinstance(error, kazoo_errors.NodeExistsError):
+        return RegistryConflictError(f"node {path} exists already")
+    if isinstance(error, _CHANGED):
+        return RegistryConflictError(f"node {path} was changed by somebody else")
+    if isinstance(error, kazoo_errors.NotEmptyError):
+        return CoordinationError(f"node {path} has children")
+    if isinstance(error, kazoo_errors.NoChildrenForEphemeralsError):
+        return CoordinationError(f"the parent of node {path} is ephemeral")
+    return CoordinationError(f"ZooKeeper refused a request for {path}: {error!r}")
+
+
+class NodeStat(NamedTuple):
+    """What ZooKeeper knows about a node, apart from its value.
+
+    Times are milliseconds since 1970; `ephemeral_owner` is a session id, 0 for a persistent node.
+    """
+
+    czxid: int
+    mzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    version: int
+    cversion: int
+    aversion: int
+    ephemeral_owner: int
+    data_length: int
+    children_count: int
+
+
+def node_stat(stat: Any) -> NodeStat:
+    """Return kazoo's figures under our names."""
+    return NodeStat(
+        czxid=stat.czxid,
+        mzxid=stat.mzxid,
+        ctime_ms=stat.ctime,
+        mtime_ms=stat.mtime,
+        version=stat.version,
+        cversion=stat.cversion,
+        aversion=stat.aversion,
+        ephemeral_owner=stat.ephemeralOwner,
+        data_length=stat.dataLength,
+        children_count=stat.numChildren,
+    )
+
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,8 @@ from broker.client.cluster import Cluster, Connect
 from broker.clock import Clock
 from broker.protocol.codec import decode
 from broker.topic import TopicPartition
-from pylogctl.offset_resolution import ResolvedRange
+from pylogctl.cli.offset_resolution import ResolvedRange
+from pylogctl.consume.reading import Reading, Stretch, take_whole
 from pylogctl.perf.measure import (
     Budget,
     Counted,
@@ -28,8 +29,6 @@ from pylogctl.perf.measure import (
     peak_rss_bytes,
     run_threads,
 )
-from pylogctl.reading import Reading, Stretch
-from pylogctl.scanning import take_whole
 
 
 class End(Enum):

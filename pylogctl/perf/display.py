@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from pylogctl.context import Environment
+from pylogctl.cli.context import Environment
+from pylogctl.cli.progress import wants_progress
+from pylogctl.cli.units import format_count, format_duration
 from pylogctl.perf.measure import MIB, Counted, Tally, latencies_ms
-from pylogctl.progress import wants_progress
-from pylogctl.units import format_count, format_duration
 
 _SHOWN_ROWS = 10
 _HEADINGS = ("TIME", "MESSAGES", "MSG/S", "MIB/S", "P50", "P99", "MAX")

@@ -23,12 +23,12 @@ from multiprocessing.connection import Connection as Pipe
 from typing import Any, NamedTuple
 
 from broker.client.connection import Connection
-from broker.client.producer import Delivery, Producer
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
+from broker.producer.producer import Delivery, Producer
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from pylogctl.garbage import settle_garbage
+from pylogctl.cli.memory import settle_garbage
 from pylogctl.perf.measure import cpu_s
 from pylogctl.perf.produce import SizeRange, make_batches, make_producer
 

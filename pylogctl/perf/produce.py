@@ -18,14 +18,21 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.partitioner import round_robin_partitioner
-from broker.client.producer import Delivery, Producer
-from broker.client.producer_settings import codec_of, compressed_topics_of, reconnect_rule_of
 from broker.clock import Clock
 from broker.config import ProducerConfig
-from broker.protocol.data_requests import Acks
+from broker.producer.partitioner import round_robin_partitioner
+from broker.producer.producer import (
+    Delivery,
+    Producer,
+    codec_of,
+    compressed_topics_of,
+    reconnect_rule_of,
+)
+from broker.protocol.extension_requests import Acks
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
+from pylogctl.cli.pacing import Pacer
+from pylogctl.cli.units import Rate
 from pylogctl.perf.measure import (
     Budget,
     Counted,
@@ -36,8 +43,6 @@ from pylogctl.perf.measure import (
     peak_rss_bytes,
     run_threads,
 )
-from pylogctl.producing.pacing import Pacer
-from pylogctl.units import Rate
 
 _POOL_BYTES = 16 << 20
 _POOL_COUNT = 1000

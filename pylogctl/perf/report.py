@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 
 from broker.protocol.compression import Codec
 from pylogctl import __version__
+from pylogctl.cli.render import Column, Document, Kind, Record
+from pylogctl.cli.units import format_duration, format_size, format_time
 from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.display import Interval
 from pylogctl.perf.e2e import E2eResult
 from pylogctl.perf.measure import MIB, Result, latencies_ms
 from pylogctl.perf.produce import ProducePlan
-from pylogctl.render import Column, Document, Kind, Record
-from pylogctl.units import format_duration, format_size, format_time
 
 RUN_SCHEMA = "pylogctl.perf.run/1"
 """Name and number of the form of a saved run."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pylogctl.errors import UsageError
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.render import Column, Document, Kind
 from pylogctl.perf.report import RUN_SCHEMA
-from pylogctl.render import Column, Document, Kind
 
 REPORT = Document(
     "perf.report/1",

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.errors import NO_ERROR, error_for_code
-from broker.protocol.base_requests import FetchRequest
+from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import decode_fetch_response
 from broker.topic import TopicPartition
-from pylogctl.errors import UsageError
-from pylogctl.offset_resolution import Point, ResolvedRange
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.offset_resolution import Point, ResolvedRange
+from pylogctl.consume.reading import Stretch
 from pylogctl.perf.consume import ConsumePlan, Polled
-from pylogctl.reading import Stretch
 
 _PAUSE_S = 0.1
 """After an empty answer: a 0.7 broker does not wait for messages."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.config import BrokerConfig
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.support.zookeeper import java as java
 from tests.support.zookeeper import session as session
 from tests.support.zookeeper import zookeeper as zookeeper

@@ -9,11 +9,11 @@ import pytest
 
 from bench.broker_process import BrokerProcess
 from broker.client.connection import Connection
-from broker.client.simple_consumer import SimpleConsumer
-from broker.log.verify_files import verify_paths
-from broker.protocol.base_requests import EARLIEST_TIME, LATEST_TIME, FetchRequest, ProduceRequest
+from broker.consumer.simple_consumer import SimpleConsumer
+from broker.log.verify import verify_paths
 from broker.protocol.compression import Codec, compress, decompress
 from broker.protocol.message_set import build_set
+from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, FetchRequest, ProduceRequest
 from tests.interop.peers import PeerError, find_peer, require_peers
 from tests.support.waiting import wait_until
 

@@ -15,11 +15,11 @@ import pytest
 from kazoo.client import KazooClient
 
 from bench.broker_process import REPOSITORY, BrokerProcess
-from broker.client.producer import Producer
-from broker.client.simple_consumer import SimpleConsumer
 from broker.config import ProducerConfig
-from broker.log.verify_files import verify_paths
-from broker.protocol.base_requests import EARLIEST_TIME, LATEST_TIME
+from broker.consumer.simple_consumer import SimpleConsumer
+from broker.log.verify import verify_paths
+from broker.producer.producer import Producer
+from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.zk.embedded import EmbeddedZooKeeper
 from tests.integration.cluster.group_harness import Cluster, Load
 from tests.interop.peers import Peer, PeerProcess, find_peer, pylogctl, require_peers

@@ -9,8 +9,8 @@ import pytest
 
 from bench.broker_process import BrokerProcess
 from broker.client.cluster import RegistryCluster
-from broker.client.partitioner import hash_partitioner
-from broker.client.simple_consumer import SimpleConsumer
+from broker.consumer.simple_consumer import SimpleConsumer
+from broker.producer.partitioner import hash_partitioner
 from broker.zk.embedded import EmbeddedZooKeeper
 from tests.integration.cluster.group_harness import Cluster, Load
 from tests.interop.peers import PeerProcess, find_peer, numbers_of, require_peers

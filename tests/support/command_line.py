@@ -14,11 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
-from pylogctl import tree
-from pylogctl.app import root
-from pylogctl.context import Streams
-from pylogctl.failure import Failure, failure_of
-from pylogctl.report import as_text
+from pylogctl.cli import tree
+from pylogctl.cli.app import root
+from pylogctl.cli.context import Streams
+from pylogctl.cli.report import Failure, as_text, failure_of
 
 REPOSITORY = Path(__file__).parents[2]
 

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
 
-from broker.client.delivery import Report
 from broker.errors import (
     NO_ERROR,
     BrokerError,
@@ -16,9 +15,9 @@ from broker.errors import (
     RequestTimeoutError,
     ShuttingDownError,
 )
+from broker.producer.delivery import Report
 from broker.protocol.codec import decode
-from broker.protocol.data_requests import PublishRequest
-from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.extension_requests import ExtensionRequest, PublishRequest
 from broker.protocol.primitives import Reader
 from broker.protocol.responses import (
     BrokerAddress,

@@ -6,7 +6,7 @@ import errno
 import os
 from dataclasses import dataclass, field
 
-from broker.log.disk import Disk
+from broker.log.atomic_file import Disk
 from broker.log.flusher import Flushable
 from broker.protocol.primitives import Buffer
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from broker.config import BrokerConfig, LogConfig
-from broker.log.disk import Disk
+from broker.log.atomic_file import Disk
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.recovery import list_segments

@@ -12,11 +12,11 @@ import pytest
 
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.client.producer import Producer
 from broker.errors import ConfigError
+from broker.producer.producer import Producer
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.java_home import MINIMUM_VERSION
 from broker.spark.session import SessionSettings, open_session
 from broker.topic import TopicPartition

@@ -81,7 +81,7 @@ def load_twin(name: str) -> Twin:
         if could_be_built():
             pytest.fail("the compiled codec is not built; run `make setup`")
         pytest.skip("the compiled codec is not built, and there is no compiler")
-    return cast("Twin", importlib.import_module(f"broker.protocol.codec_{name}"))
+    return cast("Twin", importlib.import_module(f"broker.protocol._codec_{name}"))
 
 
 def assert_alike(twins: tuple[Twin, Twin], call: Callable[[Twin], Any]) -> None:

@@ -17,20 +17,42 @@ MAY_IMPORT: dict[str, set[str]] = {
     "clock": set(),
     "topic": {"errors"},
     "config": {"errors", "topic"},
-    "config_file": {"errors", "config"},
     "stats": {"errors", "clock"},
     "protocol": BASE,
     "log": BASE | {"protocol"},
     "zk": {"errors", "clock", "topic", "config"},
     "server": BASE | {"protocol", "log", "zk"},
     "client": BASE | {"protocol", "zk"},
-    "spark": BASE | {"protocol", "client", "log", "zk"},
+    "producer": BASE | {"protocol", "zk", "client"},
+    "consumer": BASE | {"protocol", "zk", "client"},
+    "tools": BASE | {"protocol", "zk", "client", "producer", "consumer"},
+    "spark": BASE | {"protocol", "log", "zk", "client", "producer", "consumer", "tools"},
 }
 """What each part of `broker` may import besides itself; every part has a line here."""
 
+COMMAND_ROOMS: dict[str, set[str]] = {
+    "cli": set(),
+    "format": {"cli"},
+    "zk": {"cli", "format"},
+    "doctor": {"cli"},
+    "help": {"cli"},
+    "broker": {"cli"},
+    "log": {"cli", "format"},
+    "consume": {"cli", "format"},
+    "produce": {"cli", "format", "consume"},
+    "topic": {"cli", "format", "consume"},
+    "group": {"cli", "format", "topic"},
+    "copy": {"cli", "format", "consume", "produce"},
+    "mirror": {"cli", "format", "consume", "produce"},
+    "audit": {"cli", "format", "consume", "produce"},
+    "perf": {"cli", "format", "consume", "produce", "broker"},
+    "pipeline": {"cli", "format", "log", "audit"},
+}
+"""What each room of `pylogctl` may import besides itself; every room has a line here."""
+
 SANS_IO_BANNED = {"socket", "asyncio", "threading", "selectors", "time", "logging"}
 BROKER_BANNED = {"typer", "click", "rich", "pylogctl"}
-STARTS_BROKERS = {"pylogctl/broker_service.py"}
+STARTS_BROKERS = {"pylogctl/broker/service.py"}
 """The only files of the command line that may know the server."""
 
 
@@ -42,7 +64,7 @@ class Import(NamedTuple):
 
     @property
     def part(self) -> str:
-        """The part of `broker` it is in; empty for `broker` itself."""
+        """The part of `broker` or room of `pylogctl` it is in; empty for the package itself."""
         return [*self.module.split("."), ""][1]
 
 
@@ -89,9 +111,42 @@ def is_in(module: str, packages: set[str]) -> bool:
 
 
 def part_of(path: Path) -> str:
-    """The part of `broker` that a file belongs to; empty for `broker/__init__.py`."""
-    place = path.relative_to(REPOSITORY / "broker").parts[0].removesuffix(".py")
-    return "" if place == "__init__" else place
+    """The part of its package that a file belongs to; empty for `__init__.py` and `__main__.py`."""
+    place = path.relative_to(REPOSITORY).parts[1].removesuffix(".py")
+    return "" if place in ("__init__", "__main__") else place
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a file's module."""
+    return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
+
+
+def circles(uses: dict[str, set[str]]) -> list[list[str]]:
+    """Find the circles of a graph: each group of nodes that reach one another (Tarjan, 1972)."""
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+    found = []
+
+    def visit(node: str) -> None:
+        number[node] = lowest[node] = len(number)
+        path.append(node)
+        for other in uses.get(node, set()):
+            if other not in number:
+                visit(other)
+                lowest[node] = min(lowest[node], lowest[other])
+            elif other in path:
+                lowest[node] = min(lowest[node], number[other])
+        if lowest[node] == number[node]:
+            at = path.index(node)
+            ring, path[at:] = path[at:], []
+            if len(ring) > 1:
+                found.append(sorted(ring))
+
+    for node in sorted(uses):
+        if node not in number:
+            visit(node)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -127,12 +182,45 @@ def test_parts_when_listed_then_every_file_of_the_library_belongs_to_one() -> No
     assert parts <= MAY_IMPORT.keys(), "a new part needs a line in MAY_IMPORT"
 
 
-def test_table_when_followed_then_no_part_reaches_itself() -> None:
-    for part, allowed in MAY_IMPORT.items():
+def test_rooms_when_listed_then_every_file_of_the_command_line_belongs_to_one() -> None:
+    rooms = {part_of(path) for path in files_of("pylogctl")} - {""}
+
+    assert rooms == COMMAND_ROOMS.keys(), "a new room needs a line in COMMAND_ROOMS"
+
+
+@pytest.mark.parametrize("table", [MAY_IMPORT, COMMAND_ROOMS], ids=["broker", "pylogctl"])
+def test_table_when_followed_then_no_part_reaches_itself(table: dict[str, set[str]]) -> None:
+    for part, allowed in table.items():
         reached = set(allowed)
-        while more := {p for r in reached for p in MAY_IMPORT[r]} - reached:
+        while more := {p for r in reached for p in table[r]} - reached:
             reached |= more
         assert part not in reached
+
+
+def test_circles_when_modules_import_each_other_then_are_found() -> None:
+    uses = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a", "d2"}, "d2": set[str]()}
+
+    assert circles(uses) == [["a", "b", "c"]]
+
+
+def test_modules_when_imports_are_followed_then_form_no_circle() -> None:
+    files = [*files_of("broker"), *files_of("pylogctl")]
+    known = {module_of(path) for path in files}
+    uses = {
+        module_of(path): {i.module for i in imports_of(path)} & known - {module_of(path)}
+        for path in files
+        if path.stem != "__init__"
+    }
+
+    assert circles(uses) == []
+
+
+@pytest.mark.parametrize("room", COMMAND_ROOMS)
+def test_rooms_when_imported_then_only_from_rooms_below(room: str) -> None:
+    found = [i for path in files_of("pylogctl") if part_of(path) == room for i in imports_of(path)]
+    inside = [i for i in found if is_in(i.module, {"pylogctl"}) and i.part]
+
+    assert [i for i in inside if i.part not in COMMAND_ROOMS[room] | {room}] == []
 
 
 @pytest.mark.parametrize("part", MAY_IMPORT)

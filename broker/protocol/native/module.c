@@ -112,7 +112,7 @@ static PyMethodDef methods[] = {
 };
 
 static int import_types(struct state *state) {
-    PyObject *module = PyImport_ImportModule("broker.protocol.codec_types");
+    PyObject *module = PyImport_ImportModule("broker.protocol.message");
     if (!module)
         return -1;
     int failed = 0;
@@ -155,7 +155,7 @@ static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "broker.protocol._codec",
-    .m_doc = "The compiled twin of broker.protocol.codec_python.",
+    .m_doc = "The compiled twin of broker.protocol._codec_python.",
     .m_size = sizeof(struct state),
     .m_methods = methods,
     .m_slots = slots,

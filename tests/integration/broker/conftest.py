@@ -8,7 +8,7 @@ import pytest
 
 from broker.client.connection import Connection
 from broker.protocol.responses import BrokerAddress
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import ConnectionFactory, ServerFactory
 from tests.integration.broker.peers import Serve, Server, as_true_07_broker
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from broker.client.connection import Connection
 from broker.protocol.responses import BrokerAddress
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.peers import Server
 from tests.integration.broker.server.peer import Peer
 

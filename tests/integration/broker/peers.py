@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from broker.protocol.framing import FrameDecoder, encode_frame
 from broker.protocol.primitives import INT16
-from broker.protocol.request_fields import FIRST_EXTENSION_TYPE
+from broker.protocol.requests import FIRST_EXTENSION_TYPE
 from broker.protocol.responses import BrokerAddress, HelloResponse, encode_extension_response
 
 Serve = Callable[[socket.socket], object]

@@ -18,8 +18,8 @@ from typing import NamedTuple, Protocol
 from bench.broker_process import REPOSITORY, BrokerProcess
 from broker.client.cluster import RegistryCluster
 from broker.client.connection import Connection
-from broker.client.producer import Producer
 from broker.errors import RegistryNodeNotFoundError
+from broker.producer.producer import Producer
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress

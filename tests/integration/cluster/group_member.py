@@ -15,10 +15,10 @@ import signal
 import sys
 import threading
 
-from broker.client.connector import ConsumerConnector
-from broker.client.streams import ConsumerStream
-from broker.client.subscription import Whitelist
 from broker.config import ConsumerConfig
+from broker.consumer.connector import ConsumerConnector
+from broker.consumer.membership import Whitelist
+from broker.consumer.stream import ConsumerStream
 
 
 def main() -> None:

@@ -10,12 +10,11 @@ import pytest
 
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.client.connector import ConsumerConnector
-from broker.client.offsets import RegistryOffsets
-from broker.client.producer import Producer
-from broker.client.streams import ConsumerStream
-from broker.client.subscription import Whitelist
 from broker.config import ConsumerConfig
+from broker.consumer.connector import ConsumerConnector
+from broker.consumer.membership import Whitelist
+from broker.consumer.offset_store import RegistryOffsets
+from broker.consumer.stream import ConsumerStream
 from broker.errors import (
     ConsumerTimeoutError,
     InvalidMessageError,
@@ -23,16 +22,18 @@ from broker.errors import (
     OffsetOutOfRangeError,
     PatternTooSlowError,
 )
+from broker.producer.producer import Producer
 from broker.protocol.codec import decode_delimited, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.request_fields import RequestType
+from broker.protocol.requests import RequestType
 from broker.protocol.responses import BrokerAddress
-from broker.server import lifecycle, pattern_filter
-from broker.server.extension import supported_versions
+from broker.server import broker as server_broker
+from broker.server import pattern_filter
+from broker.server.admin import supported_versions
+from broker.server.broker import Broker
 from broker.server.filtered_read import FilteredReadHandler
-from broker.server.lifecycle import Broker
 from broker.topic import TopicPartition
 from broker.zk.session import Session
 from tests.support.waiting import wait_until
@@ -362,7 +363,7 @@ def filtering(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Brokers that filter what is read, and brokers that cannot."""
     if request.param == "here":
         versions = supported_versions() | {int(RequestType.READ): (0, 0)}
-        monkeypatch.setattr(lifecycle, "supported_versions", lambda: versions)
+        monkeypatch.setattr(server_broker, "supported_versions", lambda: versions)
 
 
 def test_group_when_messages_are_filtered_then_commits_behind_those_left_out(

@@ -13,7 +13,7 @@ import pytest
 from bench.broker_process import REPOSITORY
 from broker.client.cluster import RegistryCluster
 from broker.client.connection import Connection
-from broker.client.producer import Producer
+from broker.producer.producer import Producer
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set

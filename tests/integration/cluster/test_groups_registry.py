@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from broker.client.connector import ConsumerConnector
-from broker.client.offsets import Position, RegistryOffsets
-from broker.client.subscription import Blacklist, Whitelist
 from broker.config import ConsumerConfig
+from broker.consumer.connector import ConsumerConnector
+from broker.consumer.membership import Blacklist, Whitelist
+from broker.consumer.offset_store import Position, RegistryOffsets
 from broker.errors import ConfigError, RegistryConflictError
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
@@ -310,7 +310,7 @@ def test_connector_when_many_members_come_at_once_then_rebalances_once_or_twice(
     connector = join(consumer_name="me")
     connector.create_message_streams({topic: 1})
     assert connector.await_assignment(20)
-    caplog.set_level("INFO", "broker.client.balancer")
+    caplog.set_level("INFO", "broker.consumer.coordinator")
     caplog.clear()
 
     ids = f"/consumers/{topic}/ids"

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from broker.client.connection import Connection
-from broker.client.connector import ConsumerConnector
 from broker.config import ConsumerConfig
+from broker.consumer.connector import ConsumerConnector
 from broker.errors import ConsumerTimeoutError, RegistryUnreachableError
 from broker.protocol.codec import encode
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import BrokerAddress
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java

@@ -17,7 +17,7 @@ import pytest
 
 from bench.broker_process import REPOSITORY, BrokerProcess
 from broker.client.cluster import RegistryCluster
-from broker.client.simple_consumer import SimpleConsumer
+from broker.consumer.simple_consumer import SimpleConsumer
 from broker.protocol.codec import decode
 from broker.protocol.message_set import iter_entries
 from broker.zk.embedded import EmbeddedZooKeeper

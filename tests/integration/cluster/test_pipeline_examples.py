@@ -15,7 +15,7 @@ import broker
 from bench.broker_process import REPOSITORY
 from broker.client.cluster import RegistryCluster
 from broker.client.connection import Connection
-from broker.client.producer import Producer
+from broker.producer.producer import Producer
 from broker.zk.registry import Registry
 from tests.integration.cluster.group_harness import Cluster
 from tests.support.waiting import wait_until

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.delivery import Report
-from broker.client.partitioner import round_robin_partitioner
-from broker.client.producer import Producer
-from broker.client.simple_consumer import SimpleConsumer
 from broker.config import ProducerConfig
+from broker.consumer.simple_consumer import SimpleConsumer
+from broker.producer.delivery import Report
+from broker.producer.partitioner import round_robin_partitioner
+from broker.producer.producer import Producer
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session

@@ -8,13 +8,13 @@ import threading
 from contextlib import closing, suppress
 from pathlib import Path
 
-from broker.client.producer import Delivery, Producer
 from broker.errors import BrokerError
-from broker.protocol.base_requests import EARLIEST_TIME, LATEST_TIME
+from broker.producer.producer import Delivery, Producer
 from broker.protocol.codec import Fault, decode, encode
 from broker.protocol.compression import Codec
-from broker.protocol.data_requests import Acks
+from broker.protocol.extension_requests import Acks
 from broker.protocol.message_set import build_set
+from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.topic import TopicPartition
 from tests.integration.process.broker_process import BrokerProcess
 from tests.integration.process.conftest import ProcessFactory

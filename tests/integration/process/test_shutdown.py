@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.admin_requests import ShutdownRequest
-from broker.protocol.base_requests import ProduceRequest
 from broker.protocol.codec import encode
+from broker.protocol.extension_requests import ShutdownRequest
+from broker.protocol.requests import ProduceRequest
 from broker.protocol.responses import decode_document, decode_read_response
 from tests.integration.broker.server.peer import read_request
 from tests.integration.process.broker_process import StartError

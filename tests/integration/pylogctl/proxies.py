@@ -10,7 +10,7 @@ from typing import Any
 
 from broker import Broker
 from broker.protocol.primitives import INT16, INT32
-from broker.protocol.request_fields import FIRST_EXTENSION_TYPE
+from broker.protocol.requests import FIRST_EXTENSION_TYPE
 from tests.support.command_line import Result
 
 

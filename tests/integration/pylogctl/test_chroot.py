@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 
 pytestmark = pytest.mark.zookeeper

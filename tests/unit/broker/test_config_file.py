@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import HOUR_MS, MINUTE_MS, BrokerConfig
-from broker.config_file import load_file
+from broker.config import HOUR_MS, MINUTE_MS, BrokerConfig, load_file
 from broker.errors import ConfigError
 
 

@@ -17,10 +17,10 @@ from broker.errors import (
     InvalidTopicError,
     TopicNotFoundError,
 )
-from broker.protocol.admin_requests import CreateTopicRequest
 from broker.protocol.codec import encode
+from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,

@@ -13,15 +13,15 @@ from broker.errors import (
     RequestTimeoutError,
     UnknownTopicError,
 )
-from broker.protocol.admin_requests import (
+from broker.protocol.extension_requests import (
     CreateTopicRequest,
     HelloRequest,
     MetadataRequest,
     StatusRequest,
 )
-from broker.protocol.base_requests import FetchRequest, ProduceRequest
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import INT16, INT32
+from broker.protocol.requests import FetchRequest, ProduceRequest
 from broker.protocol.responses import (
     BrokerAddress,
     MetadataResponse,
@@ -29,7 +29,7 @@ from broker.protocol.responses import (
     encode_extension_error,
     encode_extension_response,
 )
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import (
     BrokerFactory,
     ConnectionFactory,

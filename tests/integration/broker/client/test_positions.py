@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from broker.client.cluster import StaticCluster
-from broker.client.positions import Positions
+from broker.consumer.list_offsets import Positions
 from broker.errors import InvalidMessageError, OffsetOutOfRangeError
-from broker.protocol.base_requests import ProduceRequest
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from broker.server.lifecycle import Broker
+from broker.protocol.requests import ProduceRequest
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from broker.client.fetcher import Fetcher
-from broker.client.pieces import MessageStream, Piece
+from broker.consumer.chunk import MessageStream, Piece
+from broker.consumer.fetcher import Fetcher
 from broker.errors import (
     BrokerUnreachableError,
     OffsetOutOfRangeError,
@@ -25,7 +25,7 @@ from broker.protocol.responses import (
     encode_extension_response,
     encode_read_part_header,
 )
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,
@@ -192,7 +192,7 @@ def test_poll_when_answers_are_full_before_the_last_partition_then_it_gets_its_t
     start_broker: BrokerFactory, open_fetcher: FetcherFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Partitions with a lot to read must not keep one behind them from being read at all."""
-    monkeypatch.setattr("broker.client.fetcher.MAX_ANSWER_BYTES", 200)
+    monkeypatch.setattr("broker.consumer.fetcher.MAX_ANSWER_BYTES", 200)
     broker = start_broker(num_partitions=4)
     partitions = [TopicPartition("events", 0, index) for index in range(4)]
     with Peer(broker.port) as peer:

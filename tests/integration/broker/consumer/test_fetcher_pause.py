@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from broker.client.connection import Connection
-from broker.client.fetcher import Fetcher
+from broker.consumer.fetcher import Fetcher
 from broker.errors import BrokerUnreachableError
 from broker.protocol.codec import encode
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import BrokerAddress
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 
 ONE = TopicPartition("t", 0, 0)

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from broker.client.fetcher import Fetcher
-from broker.client.pieces import Piece
-from broker.client.simple_consumer import SimpleConsumer
+from broker.consumer.chunk import Piece
+from broker.consumer.fetcher import Fetcher
+from broker.consumer.simple_consumer import SimpleConsumer
 from broker.errors import (
     InvalidFetchSizeError,
     InvalidMessageError,
@@ -24,7 +24,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32
-from broker.protocol.request_fields import RequestType
+from broker.protocol.requests import RequestType
 from broker.protocol.responses import (
     FilteredPart,
     Run,
@@ -33,9 +33,10 @@ from broker.protocol.responses import (
     encode_filtered_part_header,
     encode_run,
 )
-from broker.server import lifecycle, pattern_filter
-from broker.server.extension import supported_versions
-from broker.server.lifecycle import Broker
+from broker.server import broker as server_broker
+from broker.server import pattern_filter
+from broker.server.admin import supported_versions
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,
@@ -63,7 +64,7 @@ def broker(
     """A broker behind `place`."""
     if request.param == "does not filter":
         versions = supported_versions() | {int(RequestType.READ): (0, 0)}
-        monkeypatch.setattr(lifecycle, "supported_versions", lambda: versions)
+        monkeypatch.setattr(server_broker, "supported_versions", lambda: versions)
     return start_broker(num_partitions=2)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.client.simple_consumer import SimpleConsumer
+from broker.consumer.simple_consumer import SimpleConsumer
 from broker.errors import (
     BrokerUnreachableError,
     InvalidFetchSizeError,
@@ -14,13 +14,13 @@ from broker.errors import (
     UnknownServerError,
     WrongPartitionError,
 )
-from broker.protocol.base_requests import EARLIEST_TIME, LATEST_TIME, FetchRequest
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.framing import encode_frame
 from broker.protocol.message_set import build_set
+from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, FetchRequest
 from broker.protocol.responses import encode_fetch_header
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, ServerFactory
 from tests.integration.broker.peers import Server, say
 from tests.integration.broker.server.peer import Peer

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.segment import segment_name
-from broker.log.verify_files import verify_paths
+from broker.log.verify import verify_paths
 from broker.protocol.codec import encode
 
 ENTRY = encode([b"some payload"])

@@ -9,8 +9,6 @@ import pytest
 
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.client.partitioner import Partitioner, hash_partitioner, round_robin_partitioner
-from broker.client.producer import Producer
 from broker.errors import (
     BrokerUnreachableError,
     InvalidMessageError,
@@ -23,12 +21,14 @@ from broker.errors import (
 )
 from broker.log.log import Log
 from broker.log.manager import LogManager
+from broker.producer.partitioner import Partitioner, hash_partitioner, round_robin_partitioner
+from broker.producer.producer import Producer
 from broker.protocol.codec import decode, encode
 from broker.protocol.compression import Codec
-from broker.protocol.data_requests import Acks
+from broker.protocol.extension_requests import Acks
 from broker.protocol.framing import FrameDecoder, encode_frame
 from broker.protocol.primitives import INT16
-from broker.protocol.request_fields import RequestType
+from broker.protocol.requests import RequestType
 from broker.protocol.responses import (
     BrokerAddress,
     HelloResponse,
@@ -37,7 +37,7 @@ from broker.protocol.responses import (
     encode_extension_response,
     encode_publish_response,
 )
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,

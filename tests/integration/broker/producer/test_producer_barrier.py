@@ -7,21 +7,20 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from broker import Acks, Broker, Connection, Producer, SimpleConsumer, StaticCluster
-from broker.client.channel import Channel
-from broker.client.delivery import Delivery
-from broker.client.link import Link, SendRules
 from broker.errors import (
     NO_ERROR,
     BrokerUnreachableError,
     LogCorruptError,
     RequestTimedOutError,
 )
-from broker.protocol.base_requests import BaseRequest
+from broker.producer.channel import Channel
+from broker.producer.delivery import Delivery
+from broker.producer.link import Link, SendRules
 from broker.protocol.codec import encode
-from broker.protocol.data_requests import PublishRequest
+from broker.protocol.extension_requests import GoodAnswer, PublishRequest
 from broker.protocol.primitives import INT32, INT64, Buffer, Reader
+from broker.protocol.requests import BaseRequest
 from broker.protocol.responses import BrokerAddress, Published, encode_publish_response
-from broker.protocol.single_publish import GoodAnswer
 from broker.topic import TopicPartition
 
 T = TopicPartition("t", 0, 0)

@@ -10,12 +10,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from broker.client.channel import Channel
 from broker.client.cluster import StaticCluster
-from broker.client.delivery import Delivery
-from broker.client.encoder import json_encoder, text_encoder
-from broker.client.link import Link, ReconnectRule, SendRules, retry_wait_s
-from broker.client.producer import Producer
 from broker.config import ProducerConfig
 from broker.errors import (
     BrokerUnreachableError,
@@ -25,11 +20,16 @@ from broker.errors import (
     RegistryUnreachableError,
     RequestTimeoutError,
 )
+from broker.producer.channel import Channel
+from broker.producer.delivery import Delivery
+from broker.producer.encoder import json_encoder, text_encoder
+from broker.producer.link import Link, ReconnectRule, SendRules, retry_wait_s
+from broker.producer.producer import Producer
 from broker.protocol.codec import decode, encode
-from broker.protocol.data_requests import Acks
+from broker.protocol.extension_requests import Acks
 from broker.protocol.message_set import iter_entries
 from broker.protocol.responses import BrokerAddress
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, ConnectionFactory, ServerFactory
 from tests.integration.broker.peers import Server, as_true_07_broker, stay_silent
@@ -184,7 +184,7 @@ def test_send_when_partitioner_picks_no_partition_then_says_so(
 def test_send_when_topic_was_new_then_its_partitions_are_looked_up_again(
     start_broker: BrokerFactory, open_producer: ProducerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.client.configured._LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr("broker.producer.configured._LOOK_AGAIN_S", 0.0)
     producer = open_producer(start_broker(num_partitions=4))
     assert len(producer.partitions("events")) == 1
     producer.send("events", [b"one"])

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.discovery import WatchedCluster
-from broker.client.producer import Producer
+from broker.client.cluster import WatchedCluster
 from broker.config import ProducerConfig
 from broker.errors import BrokerUnreachableError, InvalidTopicError
+from broker.producer.producer import Producer
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk import paths

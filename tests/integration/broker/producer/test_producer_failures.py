@@ -10,14 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.accumulator import BatchRules
-from broker.client.audit import AuditCounter, AuditedProducer, Auditor
-from broker.client.callbacks import Event, ProducerCallbacks
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.client.delivery import Delivery, Failures, Report
-from broker.client.lane import LaneRules
-from broker.client.producer import Producer
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -25,8 +19,14 @@ from broker.errors import (
     InvalidMessageError,
     MessageSizeTooLargeError,
 )
+from broker.producer.accumulator import BatchRules
+from broker.producer.callbacks import Event, ProducerCallbacks
+from broker.producer.delivery import Delivery, Failures, Report
+from broker.producer.producer import Producer
+from broker.producer.sender_thread import LaneRules
 from broker.protocol.responses import BrokerAddress
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
+from broker.tools.audit import AuditCounter, AuditedProducer, Auditor
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, address_of
 from tests.support.fake_broker import Act, FakeBroker, FakeConnection

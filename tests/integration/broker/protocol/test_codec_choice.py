@@ -38,7 +38,7 @@ def run(program: str, wanted: str | None) -> subprocess.CompletedProcess[str]:
 def test_codec_when_python_is_asked_for_then_is_the_plain_one() -> None:
     found = run(DESCRIBE, "python")
 
-    assert found.stdout == "broker.protocol.codec_python plain Python, CRC-32 by zlib\n"
+    assert found.stdout == "broker.protocol._codec_python plain Python, CRC-32 by zlib\n"
 
 
 @pytest.mark.parametrize("wanted", [None, "", "compiled"])
@@ -57,7 +57,7 @@ def test_codec_when_not_built_or_outdated_then_is_the_plain_one(
 ) -> None:
     found = run(problem + DESCRIBE, wanted)
 
-    assert found.stdout.startswith("broker.protocol.codec_python ")
+    assert found.stdout.startswith("broker.protocol._codec_python ")
 
 
 @pytest.mark.parametrize(

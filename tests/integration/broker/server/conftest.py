@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.log.log import Log
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import PeerFactory
 from tests.integration.broker.server.peer import Peer
 from tests.support.bugs import expects_bugs as expects_bugs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
-from broker.server import pattern_child
+from broker.server import filter_worker
 
 
 def pattern_processes(broker_pid: int) -> list[int]:
@@ -15,7 +15,7 @@ def pattern_processes(broker_pid: int) -> list[int]:
         with suppress(OSError):  # it has ended meanwhile
             state, parent_pid = (directory / "stat").read_text().rpartition(")")[2].split()[:2]
             arguments = (directory / "cmdline").read_bytes().split(b"\0")
-            is_one = pattern_child.__name__.encode() in arguments
+            is_one = filter_worker.__name__.encode() in arguments
             if is_one and state != "Z" and int(parent_pid) == broker_pid:
                 found.append(int(directory.name))
     return found

@@ -8,27 +8,28 @@ import socket
 from types import TracebackType
 from typing import Any
 
-from broker.protocol.admin_requests import StatusRequest
-from broker.protocol.base_requests import (
-    BaseRequest,
-    FetchRequest,
-    MultiFetchRequest,
-    OffsetsRequest,
-    ProduceRequest,
-    encode_request,
-)
-from broker.protocol.data_requests import (
+from broker.protocol.extension_requests import (
     Acks,
+    ExtensionRequest,
     FilteredReadRequest,
     PartitionPosition,
     PartitionSet,
     PublishRequest,
     ReadRequest,
+    StatusRequest,
+    encode_extension_parts,
 )
-from broker.protocol.extension_requests import ExtensionRequest, encode_extension_parts
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT32, Buffer, Reader
-from broker.protocol.request_fields import RequestHeader
+from broker.protocol.requests import (
+    BaseRequest,
+    FetchRequest,
+    MultiFetchRequest,
+    OffsetsRequest,
+    ProduceRequest,
+    RequestHeader,
+    encode_request,
+)
 from broker.protocol.responses import (
     FilteredPart,
     Published,

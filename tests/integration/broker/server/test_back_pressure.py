@@ -3,11 +3,11 @@ from __future__ import annotations
 import select
 import threading
 
-from broker.protocol.admin_requests import CreateTopicRequest, MetadataRequest
-from broker.protocol.base_requests import FetchRequest, encode_request
 from broker.protocol.codec import encode
+from broker.protocol.extension_requests import CreateTopicRequest, MetadataRequest
+from broker.protocol.requests import FetchRequest, encode_request
+from broker.server.broker import Broker
 from broker.server.connection import MAX_ANSWERS_IN_MEMORY_BYTES, MAX_QUEUED_ANSWERS
-from broker.server.lifecycle import Broker
 from broker.server.pattern_filter import KEPT_BYTES
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, filtered_request

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from broker.errors import InvalidMessageError
-from broker.protocol.base_requests import MultiProduceRequest, ProduceRequest, encode_request
 from broker.protocol.codec import encode, scan
 from broker.protocol.compression import Codec
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set, wrap
+from broker.protocol.requests import MultiProduceRequest, ProduceRequest, encode_request
 from broker.protocol.responses import decode_publish_response
+from broker.server.broker import Broker
 from broker.server.checking import TURN_BYTES, SetChecker, TooMuchToCheckError
-from broker.server.lifecycle import Broker
 from tests.integration.broker.factories import PeerFactory
 from tests.integration.broker.server.peer import Peer, partition
 from tests.support.waiting import wait_until

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 
 from broker.protocol.codec import decode, encode
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.responses import decode_publish_response
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, partition
 from tests.support.waiting import wait_until

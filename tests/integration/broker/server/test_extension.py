@@ -15,17 +15,20 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.log.log import Log
-from broker.protocol.admin_requests import (
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    EXTENSION_REQUESTS,
     CreateTopicRequest,
     DeleteTopicRequest,
     HelloRequest,
+    Lookup,
+    LookupRequest,
     MetadataRequest,
+    PartitionLookup,
+    encode_extension_parts,
 )
-from broker.protocol.codec import encode
-from broker.protocol.data_requests import Lookup, LookupRequest, PartitionLookup
-from broker.protocol.extension_requests import EXTENSION_REQUESTS, encode_extension_parts
 from broker.protocol.primitives import INT16, INT32, encode_short_string
-from broker.protocol.request_fields import RequestHeader, RequestType
+from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import (
     HelloResponse,
     LookedUp,
@@ -33,7 +36,7 @@ from broker.protocol.responses import (
     decode_lookup_response,
     decode_read_response,
 )
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, partition, read_request

@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.base_requests import (
+from broker.protocol.codec import encode
+from broker.protocol.primitives import INT16, INT32, INT64, encode_short_string
+from broker.protocol.requests import (
     EARLIEST_TIME,
     LATEST_TIME,
     FetchRequest,
     MultiFetchRequest,
     OffsetsRequest,
+    RequestType,
     encode_request,
 )
-from broker.protocol.codec import encode
-from broker.protocol.primitives import INT16, INT32, INT64, encode_short_string
-from broker.protocol.request_fields import RequestType
 from broker.protocol.responses import decode_multifetch_response
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
 from tests.support.waiting import wait_until

@@ -15,20 +15,25 @@ from broker.errors import (
     WrongPartitionError,
 )
 from broker.log.segment import SegmentFile
-from broker.protocol.admin_requests import CreateTopicRequest, HelloRequest
 from broker.protocol.codec import decode, encode
 from broker.protocol.compression import Codec
-from broker.protocol.data_requests import FilteredReadRequest, PartitionPosition, ReadRequest
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+    FilteredReadRequest,
+    HelloRequest,
+    PartitionPosition,
+    ReadRequest,
+)
 from broker.protocol.message_set import build_set
 from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
-from broker.protocol.request_fields import RequestType
+from broker.protocol.requests import RequestType
 from broker.protocol.responses import (
     FilteredPart,
     HelloResponse,
     decode_filtered_read_response,
 )
 from broker.server import pattern_filter
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, filtered_request, partition
 from tests.support.waiting import wait_until

@@ -12,12 +12,12 @@ import pytest
 from broker.config import BrokerConfig
 from broker.errors import BrokerError, ConfigError, LogLockedError, ShuttingDownError
 from broker.log.manager import LogManager
-from broker.protocol.admin_requests import ShutdownRequest
-from broker.protocol.base_requests import FetchRequest, encode_request
 from broker.protocol.codec import decode, encode
+from broker.protocol.extension_requests import ShutdownRequest
+from broker.protocol.requests import FetchRequest, encode_request
 from broker.protocol.responses import decode_document, decode_read_response
 from broker.server.acceptor import AddressInUseError, listen
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, read_request
 from tests.support.waiting import wait_until
@@ -314,7 +314,7 @@ def test_shutdown_request_when_its_client_leaves_then_the_broker_stops_all_the_s
 def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.lifecycle.QUIET_CLIENT_S", 0.2)
+    monkeypatch.setattr("broker.server.broker.QUIET_CLIENT_S", 0.2)
     peer, client = connect(running_broker), connect(running_broker)
     client.publish("events", ONE)
     peer.send_extension(ShutdownRequest(force=False))
@@ -340,8 +340,8 @@ def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
 def test_shutdown_request_when_clients_do_not_move_on_then_says_how_many(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.lifecycle.QUIET_CLIENT_S", 1000.0)
-    monkeypatch.setattr("broker.server.lifecycle.MAX_CLIENT_WAIT_S", 0.05)
+    monkeypatch.setattr("broker.server.broker.QUIET_CLIENT_S", 1000.0)
+    monkeypatch.setattr("broker.server.broker.MAX_CLIENT_WAIT_S", 0.05)
     peer, client = connect(running_broker), connect(running_broker)
     client.publish("events", ONE)
     peer.send_extension(ShutdownRequest(force=False))
@@ -356,8 +356,8 @@ def test_shutdown_request_when_clients_do_not_move_on_then_says_how_many(
 def test_shutdown_request_when_a_second_one_forces_then_clients_are_not_waited_for(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.lifecycle.QUIET_CLIENT_S", 1000.0)
-    monkeypatch.setattr("broker.server.lifecycle.MAX_CLIENT_WAIT_S", 1000.0)
+    monkeypatch.setattr("broker.server.broker.QUIET_CLIENT_S", 1000.0)
+    monkeypatch.setattr("broker.server.broker.MAX_CLIENT_WAIT_S", 1000.0)
     client, patient, hasty = (connect(running_broker) for _ in range(3))
     client.publish("events", ONE)
     patient.send_extension(ShutdownRequest(force=False))

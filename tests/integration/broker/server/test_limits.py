@@ -7,11 +7,11 @@ import struct
 
 import pytest
 
-from broker.protocol.base_requests import FetchRequest, ProduceRequest, encode_request
 from broker.protocol.codec import encode
 from broker.protocol.primitives import INT32
-from broker.server.lifecycle import Broker
-from broker.server.limits import ConnectionCount, PeerLog
+from broker.protocol.requests import FetchRequest, ProduceRequest, encode_request
+from broker.server.broker import Broker
+from broker.server.quotas import ConnectionCount, PeerLog
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, publish_request

@@ -5,8 +5,19 @@ import threading
 
 import pytest
 
-from broker.protocol.admin_requests import HelloRequest, MetadataRequest, StatusRequest
-from broker.protocol.base_requests import (
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    Acks,
+    HelloRequest,
+    Lookup,
+    LookupRequest,
+    MetadataRequest,
+    PartitionLookup,
+    PartitionSet,
+    PublishRequest,
+    StatusRequest,
+)
+from broker.protocol.requests import (
     EARLIEST_TIME,
     LATEST_TIME,
     BaseRequest,
@@ -17,15 +28,6 @@ from broker.protocol.base_requests import (
     ProduceRequest,
     encode_request,
 )
-from broker.protocol.codec import encode
-from broker.protocol.data_requests import (
-    Acks,
-    Lookup,
-    LookupRequest,
-    PartitionLookup,
-    PartitionSet,
-    PublishRequest,
-)
 from broker.protocol.responses import (
     HelloResponse,
     decode_extension_response,
@@ -34,7 +36,7 @@ from broker.protocol.responses import (
     decode_publish_response,
     decode_read_response,
 )
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import (
     Peer,

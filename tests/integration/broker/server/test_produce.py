@@ -5,19 +5,19 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.base_requests import (
-    ANY_PARTITION,
-    LATEST_TIME,
-    MultiProduceRequest,
-    ProduceRequest,
-    encode_request,
-)
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16, INT32
-from broker.protocol.request_fields import RequestType
-from broker.server.lifecycle import Broker
+from broker.protocol.requests import (
+    ANY_PARTITION,
+    LATEST_TIME,
+    MultiProduceRequest,
+    ProduceRequest,
+    RequestType,
+    encode_request,
+)
+from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer
 from tests.support.waiting import wait_until

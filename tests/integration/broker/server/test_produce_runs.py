@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from broker.config import BrokerConfig
 from broker.errors import BrokerError
 from broker.log.manager import LogManager
-from broker.protocol.admin_requests import DeleteTopicRequest
-from broker.protocol.base_requests import ProduceRequest, encode_request
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import DeleteTopicRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16
+from broker.protocol.requests import ProduceRequest, encode_request
+from broker.server.broker import Broker
 from broker.server.checking import SetChecker, TooMuchToCheckError
-from broker.server.lifecycle import Broker
 from broker.server.metrics import ProcessorMetrics
 from broker.server.produce import Appender, ProduceHandler
 from tests.doubles import FakeClock

@@ -12,16 +12,16 @@ from broker.errors import (
     StorageError,
     WrongPartitionError,
 )
-from broker.log.disk import Disk
+from broker.log.atomic_file import Disk
 from broker.log.log import Log
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16, INT32
-from broker.protocol.request_fields import RequestType
+from broker.protocol.requests import RequestType
 from broker.protocol.responses import decode_publish_response
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, partition, publish_request
 from tests.support.waiting import wait_until

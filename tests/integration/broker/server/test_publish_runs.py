@@ -11,14 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker.errors import RequestTimedOutError, StorageError
-from broker.log.disk import Disk
-from broker.protocol.admin_requests import HelloRequest
+from broker.log.atomic_file import Disk
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
-from broker.protocol.extension_requests import encode_extension_parts
+from broker.protocol.extension_requests import (
+    Acks,
+    HelloRequest,
+    PartitionSet,
+    PublishRequest,
+    encode_extension_parts,
+)
 from broker.protocol.message_set import build_set
-from broker.protocol.request_fields import RequestHeader
+from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
     HelloResponse,
     Published,
@@ -26,7 +30,7 @@ from broker.protocol.responses import (
     decode_publish_response,
 )
 from broker.server import publish_run
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, partition, publish_request

@@ -10,11 +10,11 @@ from contextlib import suppress
 import pytest
 
 from broker.errors import BrokerError
-from broker.protocol.base_requests import ProduceRequest, encode_request
 from broker.protocol.codec import encode
+from broker.protocol.requests import ProduceRequest, encode_request
+from broker.server.broker import Broker
 from broker.server.connection import LARGE_FRAME_BYTES, Connection
-from broker.server.lifecycle import Broker
-from broker.server.limits import QueuedBytes
+from broker.server.quotas import QueuedBytes
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, publish_request
 from tests.support.waiting import wait_until

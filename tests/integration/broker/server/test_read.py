@@ -13,11 +13,10 @@ from broker.errors import (
 )
 from broker.log.log import Log
 from broker.log.segment import FileSlice
-from broker.protocol.admin_requests import CreateTopicRequest
 from broker.protocol.codec import encode
-from broker.protocol.data_requests import PartitionPosition, ReadRequest
+from broker.protocol.extension_requests import CreateTopicRequest, PartitionPosition, ReadRequest
 from broker.protocol.responses import ReadPart, decode_read_response
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, partition, read_request
 from tests.support.waiting import wait_until

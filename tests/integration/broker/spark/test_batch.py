@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 
 from broker.errors import ConfigError, InvalidMessageError, TopicNotFoundError
 from broker.protocol.message_set import build_set
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.failures import cause_of
 from broker.spark.frames import frozen, plan_messages, read_messages
 from tests.support.segments import WriteSegments

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.support.segments import WriteSegments
 from tests.support.spark_session import REPOSITORY, publish
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.client.audit import json_time
 from broker.errors import QueryError
 from broker.spark.extraction import EventFields, events
 from broker.spark.time_formats import parse_time_format
+from broker.tools.audit import json_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

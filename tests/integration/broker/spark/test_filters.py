@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 )
 
 from broker.protocol.message_set import build_set
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.filters import rows_of
 from broker.spark.plans import plan_read
 from broker.spark.ranges import ALL_ROWS, RowFilter

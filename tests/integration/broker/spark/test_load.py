@@ -21,7 +21,7 @@ from broker.errors import (
 )
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark import load as load_module
 from broker.spark import output as output_module
 from broker.spark.dates import DateRule

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker.errors import InvalidMessageError
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.failures import cause_of
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.output import LoadOutput

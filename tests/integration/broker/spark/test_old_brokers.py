@@ -11,7 +11,7 @@ from pyspark.sql.streaming.datasource import ReadMaxBytes
 
 from broker.errors import ConfigError
 from broker.protocol.message_set import build_set
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.options import parse_read_options, parse_write_options
 from broker.spark.plans import plan_read
 from broker.spark.ranges import RowFilter

@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 
 from broker.errors import BrokerUnreachableError, ConfigError
 from broker.protocol.message_set import build_set
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.failures import cause_of
 from broker.spark.frames import read_messages, stream_messages
 from tests.integration.broker.spark.flaky import FlakySource

@@ -16,10 +16,10 @@ from broker.errors import (
     TopicNotFoundError,
 )
 from broker.protocol.compression import Codec
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.report import DataLossError
 from broker.topic import TopicPartition
 from tests.support.segments import WriteSegments

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from broker.errors import BrokerUnreachableError, ConfigError, MessageSizeTooLargeError
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.options import parse_write_options
 from broker.spark.sending import Sent, send_rows
 from broker.spark.writers import check_columns

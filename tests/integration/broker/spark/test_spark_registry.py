@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from broker.errors import RegistryUnreachableError, TopicNotFoundError
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.options import parse_read_options, parse_write_options
 from broker.spark.sending import send_rows
 from broker.spark.stream import StreamReader

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.types import StringType, StructField, StructType
 
 from broker.errors import BrokerUnreachableError, LogCorruptError, StorageError
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.options import parse_write_options
 from broker.spark.staging import StagingFile, staged_sets
 from broker.spark.writers import BatchWriter

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from broker.errors import BrokerUnreachableError, TopicNotFoundError
 from broker.protocol.message_set import build_set
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.options import parse_read_options
 from broker.spark.report import DataLossError
 from broker.spark.stream import Document, StreamReader

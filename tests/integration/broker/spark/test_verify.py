@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.log.verify import verify_piece
-from broker.log.verify_files import verify_paths
+from broker.log.verify import verify_paths, verify_piece
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.spark.verify import Piece, grouped, report_of, verify_on_spark

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker.errors import QueryError
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.spark.extraction import EventFields, events
 from broker.spark.frames import read_messages, stream_messages
 from broker.spark.time_formats import parse_time_format

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker import Broker, BrokerError, Connection, Producer, SimpleConsumer, StaticCluster
-from broker.client.audit import (
+from broker.errors import BrokerUnreachableError, InvalidMessageError
+from broker.producer.delivery import Delivery
+from broker.protocol.primitives import Buffer
+from broker.tools.audit import (
     AuditCounter,
     AuditedProducer,
     AuditEvent,
@@ -17,9 +20,6 @@ from broker.client.audit import (
     audited,
     json_time,
 )
-from broker.client.delivery import Delivery
-from broker.errors import BrokerUnreachableError, InvalidMessageError
-from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import address_of

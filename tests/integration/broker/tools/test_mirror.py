@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, BrokerError, Codec, Connection, Producer, StaticCluster, TopicPartition
-from broker.client.discovery import LockedCluster
-from broker.client.lease import Lease
-from broker.client.mirror import Mirror, Route
-from broker.client.owned import OwnedPartition
-from broker.client.streams import Arrival, ConsumerStream
+from broker.client.cluster import LockedCluster
+from broker.consumer.lease import Lease
+from broker.consumer.owned import OwnedPartition
+from broker.consumer.stream import Arrival, ConsumerStream
 from broker.errors import (
     BrokerUnreachableError,
     ConfigError,
@@ -26,6 +25,7 @@ from broker.protocol.checksum import crc32
 from broker.protocol.codec import decode
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
+from broker.tools.mirror import Mirror, Route
 from tests.integration.broker.factories import BrokerFactory, address_of
 from tests.support.waiting import wait_until
 
@@ -266,7 +266,7 @@ class SilentCluster(SourceCluster):
 def test_mirror_when_stopped_while_the_registry_of_the_target_is_silent_then_waits_no_longer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("broker.client.mirror._GRACE_S", 0.1)
+    monkeypatch.setattr("broker.tools.mirror._GRACE_S", 0.1)
     group, target = Group(1), SilentCluster()
     route = Route(SourceCluster(), target, connect, lambda topic: topic)
     mirror = Mirror(

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker import Broker, Connection, StaticCluster, TopicPartition
-from broker.client.placement import (
+from broker.errors import BrokerUnreachableError, WrongPartitionError
+from broker.tools.placement import (
     counts_by_name,
     counts_like,
     create_topic,
     place_by_name,
     place_by_order,
 )
-from broker.errors import BrokerUnreachableError, WrongPartitionError
 from tests.integration.broker.factories import address_of
 from tests.integration.broker.peers import Server
 

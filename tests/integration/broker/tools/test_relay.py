@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from broker import Broker, Connection, Producer, SimpleConsumer, StaticCluster, TopicPartition
-from broker.client.relay import Parcel, Relay
 from broker.errors import BrokerUnreachableError, InvalidMessageError
 from broker.protocol.message_set import build_set
+from broker.tools.relay import Parcel, Relay
 from tests.integration.broker.factories import BrokerFactory, address_of
 from tests.integration.broker.peers import Server
 

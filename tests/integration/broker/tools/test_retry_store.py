@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.retry_store import (
+from broker.errors import RetryStoreBusyError, RetryStoreError
+from broker.tools.retry import (
     DATABASE_NAME,
     RetryEntry,
     RetryMessage,
@@ -17,7 +18,6 @@ from broker.client.retry_store import (
     RetryStore,
     read_entries,
 )
-from broker.errors import RetryStoreBusyError, RetryStoreError
 from broker.topic import TopicPartition
 
 REPOSITORY = Path(__file__).parents[4]
@@ -138,7 +138,7 @@ def test_store_when_killed_behind_an_add_then_has_the_message(tmp_path: Path) ->
     code = (
         "import os, signal, sys; from pathlib import Path\n"
         "from tests.integration.broker.tools.test_retry_store import message, park\n"
-        "from broker.client.retry_store import RetryStore\n"
+        "from broker.tools.retry import RetryStore\n"
         "store = RetryStore(Path(sys.argv[1]))\n"
         "for offset in range(3): park(store, message(offset))\n"
         "os.kill(os.getpid(), signal.SIGKILL)"

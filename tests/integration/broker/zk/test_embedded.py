@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import ConfigError, CoordinationError, LogLockedError
-from broker.zk.embedded import EmbeddedZooKeeper
-from broker.zk.instance import is_locked
+from broker.zk.embedded import EmbeddedZooKeeper, is_locked
 from broker.zk.java import Java
 from broker.zk.session import Session
 

@@ -10,9 +10,9 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.errors import RegistryConflictError, RegistryUnreachableError
-from broker.protocol.admin_requests import CreateTopicRequest, DeleteTopicRequest
 from broker.protocol.codec import encode
-from broker.server.lifecycle import Broker
+from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
+from broker.server.broker import Broker
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from broker.zk.registry import Registry

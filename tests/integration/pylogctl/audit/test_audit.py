@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from broker import Broker, Connection, Producer, StaticCluster
-from broker.client.audit import AuditCounter, AuditedProducer, Auditor, json_time
 from broker.client.connection import parse_broker_list
-from pylogctl.exit_status import ExitStatus
+from broker.tools.audit import AuditCounter, AuditedProducer, Auditor, json_time
+from pylogctl.cli.errors import ExitStatus
 from tests.doubles import FakeClock
 from tests.support.command_line import Invoke, Result
 

@@ -17,8 +17,8 @@ import pytest
 
 from broker import Broker
 from broker.zk.embedded import EmbeddedZooKeeper
-from pylogctl.exit_status import ExitStatus
-from pylogctl.processes import is_running
+from pylogctl.broker.control import is_running
+from pylogctl.cli.errors import ExitStatus
 from tests.integration.broker.server.peer import Peer
 from tests.support.command_line import Invoke, Spawn
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from pylogctl import docgen
-from pylogctl.app import root
-from pylogctl.exit_status import ExitStatus
-from pylogctl.manview import render_page
-from pylogctl.tree_view import CommandNode, describe
+from pylogctl.cli import docgen
+from pylogctl.cli.app import root
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.tree import CommandNode, describe
+from pylogctl.help.manual import render_page
 from tests.support.command_line import REPOSITORY
 
 FILES = {file.path: file.text for file in docgen.generate()}
@@ -30,7 +30,7 @@ def _plain(page: str) -> str:
 
 
 def test_committed_files_are_those_that_would_be_generated() -> None:
-    assert docgen.stale_files() == [], "run python -m pylogctl.docgen"
+    assert docgen.stale_files() == [], "run python -m pylogctl.cli.docgen"
 
 
 @pytest.mark.parametrize("node", COMMANDS, ids=lambda node: node.path[1])

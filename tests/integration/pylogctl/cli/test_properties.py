@@ -10,11 +10,11 @@ from broker import Broker, SimpleConsumer
 from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig, Settings
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import iter_messages
-from pylogctl.app import root
-from pylogctl.exit_status import ExitStatus
-from pylogctl.property_use import _USES
-from pylogctl.shells import walk
-from pylogctl.tree_view import CommandNode, describe
+from pylogctl.cli.app import root
+from pylogctl.cli.completion import walk
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.properties import _USES
+from pylogctl.cli.tree import CommandNode, describe
 from tests.support.command_line import Invoke
 
 ASYNC_ONLY = ["producer.type", "queue.size", "queue.time", "batch.size", "queue.enqueueTimeout.ms"]

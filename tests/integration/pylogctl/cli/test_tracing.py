@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker import Broker
-from pylogctl.tracing import hex_rows
+from pylogctl.cli.tracing import hex_rows
 from tests.support.command_line import Invoke
 
 

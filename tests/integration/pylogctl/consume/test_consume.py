@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from broker import Acks, Broker, Codec, Connection, Producer, StaticCluster, TopicPartition
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
-from pylogctl.framing import Framing, LengthCode, Shape
-from pylogctl.framing_reader import read_messages
+from pylogctl.format.framing import Framing, LengthCode, Shape
+from pylogctl.format.framing_reader import read_messages
 from tests.support.command_line import Invoke, Spawn
 from tests.support.waiting import wait_until
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker
-from broker.client.retry_store import RetryStore, read_entries
+from broker.tools.retry import RetryStore, read_entries
 from broker.zk import paths
 from broker.zk.session import Session
 from tests.integration.pylogctl.consume.test_consume import at, fill

@@ -9,12 +9,12 @@ import pytest
 
 from broker import Broker, Connection, ConsumerConfig, ConsumerConnector
 from broker.client.cluster import RegistryCluster
-from broker.client.offsets import RegistryOffsets
-from broker.client.positions import Positions
+from broker.consumer.list_offsets import Positions
+from broker.consumer.offset_store import RegistryOffsets
 from broker.protocol.responses import BrokerAddress
 from broker.zk import paths
 from broker.zk.registry import Registry
-from pylogctl.group_reading import GroupReading, StartElsewhere
+from pylogctl.consume.group_reading import GroupReading, StartElsewhere
 from tests.integration.pylogctl.consume.test_consume import fill
 from tests.support.waiting import wait_until
 

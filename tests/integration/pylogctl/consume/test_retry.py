@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.retry_store import RetryMessage, RetryStore, read_entries
+from broker.tools.retry import RetryMessage, RetryStore, read_entries
 from broker.topic import TopicPartition
 from tests.support.command_line import Invoke
 

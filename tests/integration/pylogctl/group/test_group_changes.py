@@ -10,7 +10,7 @@ from broker import Broker
 from broker.protocol.primitives import INT32
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.group.group_fixtures import (
     TOPIC,
     Join,

@@ -11,7 +11,7 @@ import pytest
 from broker import Broker
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.group.group_fixtures import (
     END,
     TOPIC,

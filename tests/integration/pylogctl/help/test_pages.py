@@ -8,11 +8,11 @@ import tomllib
 import pytest
 
 from broker.protocol import codec
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from pylogctl import __version__
-from pylogctl.checks import Verdict, check_file_limit, check_python
-from pylogctl.exit_status import ExitStatus
-from pylogctl.manpages import TOPICS
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.doctor.checks import Verdict, check_file_limit, check_python
+from pylogctl.help.manual import TOPICS
 from tests.support.command_line import REPOSITORY, Invoke
 
 

@@ -12,7 +12,7 @@ from broker.log.data_directory import LOCK_NAME
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set, wrap
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 
 NAME = "00000000000000000000.pylog"

@@ -13,9 +13,9 @@ from broker import Broker, Codec, Connection, Producer, StaticCluster, TopicPart
 from broker.client.connection import parse_broker_list
 from broker.protocol.message_set import build_set
 from broker.zk.session import Session
-from pylogctl.exit_status import ExitStatus
-from pylogctl.mirror_errors import RouteError
-from pylogctl.mirroring import Mirrored, Sample, make_selection, status_records
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.mirror.errors import RouteError
+from pylogctl.mirror.plan import Mirrored, Sample, make_selection, status_records
 from tests.support.command_line import Invoke, Result
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "plain", "markdown", "name")

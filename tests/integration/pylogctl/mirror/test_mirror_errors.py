@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from broker.client.route_log import RouteStatus
+from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.mirror_errors import ErrorBoard, RouteError, load_errors, published_errors
+from pylogctl.mirror.errors import ErrorBoard, RouteError, load_errors, published_errors
 
 pytestmark = pytest.mark.zookeeper
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from pylogctl.perf.open_loop import STAMP
 from tests.integration.pylogctl.proxies import BrokerOf07, at, record
 from tests.support.command_line import Invoke, Spawn

@@ -11,11 +11,11 @@ from broker import Broker, TopicPartition
 from broker.config import ProducerConfig
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
-from pylogctl.errors import CliError
+from pylogctl.cli.errors import CliError
+from pylogctl.perf.e2e import Sender
 from pylogctl.perf.measure import Halt
 from pylogctl.perf.open_loop import Leaders, LoopPlan
 from pylogctl.perf.produce import SizeRange
-from pylogctl.perf.sender import Sender
 
 
 def make_order(port: int, *, count: int = 10) -> LoopPlan:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.pylogctl.audit.test_audit import START_MS, at, produce, report
 from tests.support.command_line import Invoke
 from tests.support.spark_session import publish

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.server.lifecycle import Broker
-from pylogctl.exit_status import ExitStatus
+from broker.server.broker import Broker
+from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 from tests.support.inline_spark import inline_spark
 from tests.support.spark_session import publish
@@ -67,7 +67,7 @@ def test_plan_when_bounds_are_given_then_they_are_those_of_consume(
 def test_load_when_there_is_nothing_then_spark_is_not_started(
     load: Load, running_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pylogctl.commands.pipeline_load.open_spark", None)
+    monkeypatch.setattr("pylogctl.pipeline.load.open_spark", None)
     publish(running_broker, "events", [b"x"])
 
     assert load("events", "--until", "start", dry=False)[:1] == (0,)
@@ -147,7 +147,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(*_: object) -> Iterator[object]:
         yield inline_spark()
 
-    monkeypatch.setattr("pylogctl.commands.pipeline_load.open_spark", opened)
+    monkeypatch.setattr("pylogctl.pipeline.load.open_spark", opened)
 
 
 def damage(running_broker: Broker) -> None:

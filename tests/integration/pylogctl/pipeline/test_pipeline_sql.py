@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import Row
 from pyspark.sql.types import StructType
 
-from broker.server.lifecycle import Broker
-from pylogctl.exit_status import ExitStatus
-from pylogctl.table_records import records_of
+from broker.server.broker import Broker
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.pipeline.results import records_of
 from tests.support.command_line import Invoke
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import read, values

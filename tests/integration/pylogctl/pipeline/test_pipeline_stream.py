@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from tests.integration.pylogctl.pipeline.conftest import StartPipeline
 from tests.support.spark_session import publish
 from tests.support.waiting import wait_until

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, Connection, Producer, SimpleConsumer, StaticCluster
-from broker.client.audit import AuditEvent
 from broker.client.connection import parse_broker_list
 from broker.errors import BrokerError
-from pylogctl.exit_status import ExitStatus
+from broker.tools.audit import AuditEvent
+from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.proxies import BrokerOf07
 from tests.support.command_line import Invoke, Result, Spawn
 from tests.support.waiting import wait_until

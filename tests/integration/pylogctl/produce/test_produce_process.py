@@ -17,7 +17,7 @@ import pytest
 
 from broker import Broker, SimpleConsumer
 from broker.errors import BrokerError
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import REPOSITORY, Invoke, Spawn, process_environment
 from tests.support.waiting import wait_until
 

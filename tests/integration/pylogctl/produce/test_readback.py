@@ -10,10 +10,9 @@ from broker import Broker, Connection, Producer, StaticCluster
 from broker.protocol.codec import encode
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from pylogctl.errors import CliError
-from pylogctl.exit_status import ExitStatus
-from pylogctl.producing.readback import SentSets
-from pylogctl.producing.sender import Batch, Confirmed
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.produce.readback import SentSets
+from pylogctl.produce.sender import Batch, Confirmed
 
 T = TopicPartition("t", 0, 0)
 

@@ -9,7 +9,7 @@ import pytest
 from broker import Broker
 from broker.zk import paths
 from broker.zk.session import Session
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.topic.test_topic import fill, rows
 from tests.support.command_line import Invoke, Result
 from tests.support.waiting import wait_until

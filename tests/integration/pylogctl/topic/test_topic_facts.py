@@ -10,7 +10,7 @@ import pytest
 from broker import Broker, Connection, TopicPartition
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
-from pylogctl.topic_facts import Ends, TopicFacts
+from pylogctl.topic.facts import Ends, TopicFacts
 
 HERE, GONE = TopicPartition("t", 0, 0), TopicPartition("t", 9, 0)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, BrokerConfig, Codec
-from broker.protocol.base_requests import ProduceRequest
 from broker.protocol.codec import encode
-from pylogctl.exit_status import ExitStatus
+from broker.protocol.requests import ProduceRequest
+from pylogctl.cli.errors import ExitStatus
 from tests.integration.broker.server.peer import Peer
 from tests.integration.pylogctl.proxies import BrokerOf07
 from tests.integration.pylogctl.topic.test_topic import at, fill, rows

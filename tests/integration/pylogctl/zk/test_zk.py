@@ -15,7 +15,7 @@ import pytest
 from broker.errors import ConfigError
 from broker.zk.java import find_java
 from broker.zk.session import Session
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import REPOSITORY, Invoke, Spawn, process_environment
 
 pytestmark = pytest.mark.zookeeper

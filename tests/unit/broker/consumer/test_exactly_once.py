@@ -12,13 +12,11 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.client.group_message import GroupMessage
-from broker.client.lease import Lease
-from broker.client.offsets import Position
-from broker.client.offsets_file import RESULTS_NAME, FileOffsets
-from broker.client.offsets_sqlite import SqliteOffsets
-from broker.client.owned import OwnedPartition
-from broker.client.streams import Arrival, ConsumerStream
+from broker.consumer.chunk import GroupMessage
+from broker.consumer.lease import Lease
+from broker.consumer.offset_store import RESULTS_NAME, FileOffsets, Position, SqliteOffsets
+from broker.consumer.owned import OwnedPartition
+from broker.consumer.stream import Arrival, ConsumerStream
 from broker.errors import ConsumerTimeoutError
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from broker.client.group_message import GroupMessage, InnerMessage, inner_index
-from broker.client.offsets import Position, position_after
+from broker.consumer.chunk import GroupMessage, InnerMessage, inner_index
+from broker.consumer.offset_store import Position, position_after
 from broker.topic import TopicPartition
 
 PARTITION = TopicPartition("t", 0, 0)

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.group_message import InnerMessage
-from broker.client.offsets import Position
-from broker.client.offsets_file import OFFSETS_NAME, RESULTS_NAME, FileOffsets
-from broker.client.offsets_sqlite import SqliteOffsets
+from broker.consumer.chunk import InnerMessage
+from broker.consumer.offset_store import (
+    OFFSETS_NAME,
+    RESULTS_NAME,
+    FileOffsets,
+    Position,
+    SqliteOffsets,
+)
 from broker.errors import OffsetStoreError
 from broker.topic import TopicPartition
 

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.rebalance import assign, assign_topics, java_order, split, thread_ids
+from broker.consumer.assignment import assign, assign_topics, java_order, split, thread_ids
 from broker.topic import TopicPartition
 
 

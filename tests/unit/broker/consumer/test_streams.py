@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.client.group_message import inner_index
-from broker.client.lease import Lease
-from broker.client.offsets import Position
-from broker.client.owned import OwnedPartition
-from broker.client.streams import Arrival, ConsumerStream
+from broker.consumer.chunk import inner_index
+from broker.consumer.lease import Lease
+from broker.consumer.offset_store import Position
+from broker.consumer.owned import OwnedPartition
+from broker.consumer.stream import Arrival, ConsumerStream
 from broker.errors import ConsumerTimeoutError, InvalidMessageError, OffsetOutOfRangeError
 from broker.protocol.codec import decode_delimited, encode
 from broker.protocol.compression import Codec

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from broker.client.subscription import (
+from broker.consumer.membership import (
     Blacklist,
     Whitelist,
     check_group_name,

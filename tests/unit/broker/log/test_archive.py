@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import StorageError
-from broker.log.archive import archive_segment
+from broker.log.retention import archive_segment
 from broker.log.segment import segment_name
 from broker.topic import TopicPartition
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.boundary_index import SPACING_BYTES, BoundaryIndex
+from broker.log.segment import SPACING_BYTES, BoundaryIndex
 
 
 def test_floor_when_new_then_zero() -> None:

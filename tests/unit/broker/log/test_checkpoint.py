@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.log.checkpoint import (
+from broker.log.data_directory import (
     CHECKPOINT_NAME,
     RecoveryPoint,
     read_checkpoint,

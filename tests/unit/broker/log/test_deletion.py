@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from broker.errors import StorageError, UnknownTopicError
-from broker.log.checkpoint import read_checkpoint
-from broker.log.deletion import Deletions
+from broker.log.data_directory import read_checkpoint
 from broker.log.manager import LogManager
+from broker.log.topics import Deletions
 from broker.protocol.codec import encode
 from tests.support.log_fixtures import ManagerFactory, abandon, content
 from tests.support.waiting import wait_until

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from broker.errors import LogCorruptError, OffsetOutOfRangeError
 from broker.log import lookup
-from broker.log.boundary_index import SPACING_BYTES
 from broker.log.log import Log
-from broker.log.segment import SegmentFile
+from broker.log.segment import SPACING_BYTES, SegmentFile
 from broker.protocol.codec import encode
 from tests.doubles import FakeClock
 from tests.support.log_fixtures import LogFactory

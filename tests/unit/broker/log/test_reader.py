@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from broker.errors import OffsetOutOfRangeError, StorageError
-from broker.log.reader import LogReader
+from broker.log.log import LogReader
 from broker.log.segment import SegmentFiles
 from broker.protocol.codec import encode
 from tests.support.log_fixtures import LogFactory

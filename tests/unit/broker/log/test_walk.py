@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.log.scan import scan_blocks
 from broker.log.segment import SegmentFile
-from broker.log.walk import scan_blocks
 from broker.protocol.codec import Fault, encode
 
 

@@ -12,12 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.client.accumulator import BatchRules
 from broker.client.connection import Connection
-from broker.client.delivery import OnDelivery, Report
-from broker.client.lane import LaneRules
-from broker.client.partitioner import round_robin_partitioner
-from broker.client.producer import Producer
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -29,8 +24,13 @@ from broker.errors import (
     QueueFullError,
     RequestTimeoutError,
 )
+from broker.producer.accumulator import BatchRules
+from broker.producer.delivery import OnDelivery, Report
+from broker.producer.partitioner import round_robin_partitioner
+from broker.producer.producer import Producer
+from broker.producer.sender_thread import LaneRules
 from broker.protocol.compression import Codec
-from broker.protocol.data_requests import Acks
+from broker.protocol.extension_requests import Acks
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from tests.support.fake_broker import Act, FakeBroker, FakeConnection, Reports

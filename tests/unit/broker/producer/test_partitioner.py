@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from broker.client.partitioner import (
+from broker.producer.partitioner import (
     PARTITIONERS,
     hash_partitioner,
     java_string_hash,

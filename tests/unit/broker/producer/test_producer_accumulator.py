@@ -5,8 +5,8 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.accumulator import Accumulator, BatchRules, Parcel
-from broker.client.delivery import QueuedDelivery
+from broker.producer.accumulator import Accumulator, BatchRules, Parcel
+from broker.producer.delivery import QueuedDelivery
 from broker.topic import TopicPartition
 from tests.doubles import FakeClock
 

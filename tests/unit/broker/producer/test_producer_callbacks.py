@@ -7,10 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from broker.client.callbacks import Event, ProducerCallbacks
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.client.producer import Producer
 from broker.errors import (
     ConfigError,
     DeliveryFailedError,
@@ -18,6 +16,8 @@ from broker.errors import (
     MessageSizeTooLargeError,
     QueueFullError,
 )
+from broker.producer.callbacks import Event, ProducerCallbacks
+from broker.producer.producer import Producer
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from tests.support.fake_broker import FakeBroker, Reports

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from broker.errors import InvalidMessageError, MessageSizeTooLargeError
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, MAX_NESTING, Fault
-from broker.protocol.codec_types import MAX_PAYLOAD_BYTES
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, compress
+from broker.protocol.message import MAX_PAYLOAD_BYTES
 from broker.protocol.primitives import Buffer
 from tests.strategies import (
     ANY_SETS,

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.excerpt import excerpt
 from broker.protocol.codec import decode, scan
 from broker.protocol.compression import Codec
-from broker.protocol.message_set import build_set, iter_entries
+from broker.protocol.message_set import build_set, excerpt, iter_entries
 
 BASE = 1000
 

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.base_requests import (
+from broker.protocol.checksum import crc32, crc32_crcmod
+from broker.protocol.codec import Fault, boundaries, decode, encode, scan
+from broker.protocol.compression import Codec, decompress
+from broker.protocol.framing import encode_frame
+from broker.protocol.message_set import build_set, iter_entries, iter_messages, wrap
+from broker.protocol.requests import (
     ANY_PARTITION,
     EARLIEST_TIME,
     LATEST_TIME,
@@ -18,11 +23,6 @@ from broker.protocol.base_requests import (
     decode_request,
     encode_request,
 )
-from broker.protocol.checksum import crc32, crc32_crcmod
-from broker.protocol.codec import Fault, boundaries, decode, encode, scan
-from broker.protocol.compression import Codec, decompress
-from broker.protocol.framing import encode_frame
-from broker.protocol.message_set import build_set, iter_entries, iter_messages, wrap
 from broker.protocol.responses import (
     decode_fetch_response,
     decode_multifetch_response,

@@ -9,35 +9,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker.errors import ProtocolError
-from broker.protocol import base_requests, extension_requests
-from broker.protocol.admin_requests import HelloRequest, MetadataRequest, StatusRequest
-from broker.protocol.base_requests import (
+from broker.protocol import extension_requests, requests
+from broker.protocol.extension_requests import (
+    Acks,
+    ExtensionRequest,
+    FilteredReadRequest,
+    HelloRequest,
+    LookupRequest,
+    MetadataRequest,
+    PartitionSet,
+    PublishRequest,
+    ReadRequest,
+    StatusRequest,
+    encode_extension_parts,
+)
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.primitives import Reader
+from broker.protocol.requests import (
+    FIRST_EXTENSION_TYPE,
+    MAX_ITEMS,
     BaseRequest,
     FetchRequest,
     MultiFetchRequest,
     MultiProduceRequest,
     ProduceRequest,
-    decode_request,
-    encode_request,
-)
-from broker.protocol.data_requests import (
-    Acks,
-    FilteredReadRequest,
-    LookupRequest,
-    PartitionSet,
-    PublishRequest,
-    ReadRequest,
-)
-from broker.protocol.extension_requests import ExtensionRequest, encode_extension_parts
-from broker.protocol.payload_filter import PayloadFilter
-from broker.protocol.primitives import Reader
-from broker.protocol.request_fields import (
-    FIRST_EXTENSION_TYPE,
-    MAX_ITEMS,
     RequestHeader,
     RequestType,
     decode_partition,
+    decode_request,
     encode_partition,
+    encode_request,
 )
 from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition
 from tests.strategies import BASE_REQUESTS, EXTENSION_REQUESTS, REQUEST_HEADERS
@@ -50,19 +51,17 @@ TOPIC = b"\x00\x01t"
 
 
 def test_requests_when_listed_then_there_is_a_strategy_for_each() -> None:
-    assert set(base_requests.BASE_REQUESTS.values()) == BASE_REQUESTS.keys()
+    assert set(requests.BASE_REQUESTS.values()) == BASE_REQUESTS.keys()
     assert set(extension_requests.EXTENSION_REQUESTS.values()) == EXTENSION_REQUESTS.keys()
 
 
 def test_request_types_when_listed_then_each_is_decoded_by_the_class_that_carries_it() -> None:
-    assert {
-        kind.TYPE: kind for kind in base_requests.BASE_REQUESTS.values()
-    } == base_requests.BASE_REQUESTS
+    assert {kind.TYPE: kind for kind in requests.BASE_REQUESTS.values()} == requests.BASE_REQUESTS
     assert {
         (kind.TYPE, kind.VERSION): kind for kind in extension_requests.EXTENSION_REQUESTS.values()
     } == extension_requests.EXTENSION_REQUESTS
     types = {number for number, _ in extension_requests.EXTENSION_REQUESTS}
-    assert types | base_requests.BASE_REQUESTS.keys() == set(RequestType)
+    assert types | requests.BASE_REQUESTS.keys() == set(RequestType)
 
 
 def test_request_types_when_ours_then_start_where_07_cannot_reach() -> None:

@@ -9,10 +9,9 @@ import broker.protocol
 from broker.errors import ERROR_OF_CODE
 from broker.protocol.codec import MAX_NESTING
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of
-from broker.protocol.data_requests import Acks, Lookup
-from broker.protocol.extension_requests import EXTENSION_REQUESTS
+from broker.protocol.extension_requests import EXTENSION_REQUESTS, Acks, Lookup
 from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
-from broker.protocol.request_fields import RequestType
+from broker.protocol.requests import RequestType
 from broker.server.pattern_filter import KEPT_BYTES, LIMIT_S, SCAN_BYTES
 
 DOCUMENT = Path(broker.protocol.__path__[0], "REQUESTS.md").read_text(encoding="utf-8")

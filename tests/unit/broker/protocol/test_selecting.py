@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from broker.protocol.codec import Fault, boundaries, decode, encode
 from broker.protocol.compression import Codec
+from broker.protocol.message_set import Selection, select
 from broker.protocol.primitives import Buffer
-from broker.protocol.selecting import Selection, select
 from tests.strategies import (
     ANY_SETS,
     MESSAGE_SETS,

@@ -5,16 +5,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import UnknownTopicError
-from broker.protocol.data_requests import Acks, PartitionSet, PublishRequest
-from broker.protocol.extension_requests import encode_extension_parts
-from broker.protocol.request_fields import RequestHeader
+from broker.protocol.extension_requests import (
+    Acks,
+    GoodAnswer,
+    PartitionSet,
+    PublishRequest,
+    SinglePublish,
+    encode_extension_parts,
+)
+from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
     Published,
     encode_extension_error,
     encode_extension_response,
     encode_publish_response,
 )
-from broker.protocol.single_publish import GoodAnswer, SinglePublish
 from broker.topic import TopicPartition
 from tests.strategies import INT32, INT64, PARTITION
 

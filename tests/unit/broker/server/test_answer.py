@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.log.segment import FileSlice, SegmentFile
-from broker.server.answer import Answer, Parked, Part, join_bytes
+from broker.server.purgatory import Answer, Parked, Part, join_bytes
 
 
 class Notified:

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from broker.config import BrokerConfig
-from broker.server.lifecycle import Broker
+from broker.server.broker import Broker
 from broker.server.metrics import (
     ProcessorMetrics,
     socket_server_attributes,

@@ -13,12 +13,12 @@ import pytest
 from broker.clock import SystemClock
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
-from broker.server.answer import Answer, Parked, Part
 from broker.server.connection import LARGE_FRAME_BYTES
 from broker.server.handlers import Deferred, Outcome
-from broker.server.limits import PeerLog, QueuedBytes
 from broker.server.metrics import ProcessorMetrics
 from broker.server.processor import Processor
+from broker.server.purgatory import Answer, Parked, Part
+from broker.server.quotas import PeerLog, QueuedBytes
 from tests.support.waiting import wait_until
 
 NEVER_S = 1e9
@@ -388,7 +388,7 @@ def test_peer_log_when_bad_frames_repeat_then_one_line(
     bench: Bench, caplog: pytest.LogCaptureFixture
 ) -> None:
     bench.start(lambda frame: None)
-    with caplog.at_level(logging.WARNING, "broker.server.limits"):
+    with caplog.at_level(logging.WARNING, "broker.server.quotas"):
         for _ in range(5):
             client = bench.connect()
             client.sendall(b"\xff" * 4)

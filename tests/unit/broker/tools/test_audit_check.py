@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.audit import AuditEvent
-from broker.client.audit_check import (
+from broker.tools.audit import (
+    AuditEvent,
     Count,
     Judgement,
     Verdict,

@@ -5,12 +5,12 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.difference import Difference
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import scan
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT32
+from broker.tools.compare import Difference
 
 MAGIC0 = INT32.pack(5 + 3) + b"\x00" + crc32(b"old").to_bytes(4, "big") + b"old"
 

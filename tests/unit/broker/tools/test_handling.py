@@ -5,15 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.handling import InPlace, Outcome, RetryingHandler
-from broker.client.lease import Lease
-from broker.client.offsets import Position
-from broker.client.owned import OwnedPartition
-from broker.client.retry_store import RetryMessage, RetryPolicy, RetryStore
-from broker.client.streams import Arrival, ConsumerStream
+from broker.consumer.lease import Lease
+from broker.consumer.offset_store import Position
+from broker.consumer.owned import OwnedPartition
+from broker.consumer.stream import Arrival, ConsumerStream
 from broker.errors import RetryStoreError
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
+from broker.tools.retry import (
+    InPlace,
+    Outcome,
+    RetryingHandler,
+    RetryMessage,
+    RetryPolicy,
+    RetryStore,
+)
 from broker.topic import TopicPartition
 from tests.doubles import FakeClock
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from broker.client.relay import Parcel
-from broker.client.route_log import RouteLog, RouteStatus
 from broker.protocol.codec import encode
+from broker.tools.mirror import RouteLog, RouteStatus
+from broker.tools.relay import Parcel
 from broker.topic import TopicPartition
 from tests.doubles import FakeClock
 

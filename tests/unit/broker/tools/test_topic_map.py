@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.topic_map import TopicMap
 from broker.errors import ConfigError, InvalidTopicError
+from broker.tools.topic_map import TopicMap
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pylogctl import complete
+from pylogctl.cli import complete
 
 NODES = {
     "/brokers/topics": ["orders", "orders-dlq", "syslog"],

@@ -6,10 +6,9 @@ import io
 
 import pytest
 
-from pylogctl.confirmation import confirm, confirm_name
-from pylogctl.context import Environment, Settings, Streams
-from pylogctl.errors import CliError
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.confirmation import confirm, confirm_name
+from pylogctl.cli.context import Environment, Settings, Streams
+from pylogctl.cli.errors import CliError, ExitStatus
 
 
 def _env(answer: bytes = b"", *, tty: bool = True, **settings: bool) -> Environment:

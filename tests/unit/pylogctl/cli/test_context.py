@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pylogctl.context import Environment, Settings, Streams, When, xdg_dir
+from pylogctl.cli.context import Environment, Settings, Streams, When, xdg_dir
 
 
 def _env(

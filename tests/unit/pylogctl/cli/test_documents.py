@@ -9,7 +9,7 @@ import re
 import pytest
 
 import pylogctl
-from pylogctl.render import Document
+from pylogctl.cli.render import Document
 
 
 def _documents() -> list[Document]:

@@ -7,10 +7,8 @@ import errno
 import pytest
 
 from broker import errors
-from pylogctl.errors import CliError, UsageError
-from pylogctl.exit_status import MEANINGS, ExitStatus
-from pylogctl.failure import Failure, failure_of
-from pylogctl.report import as_object, as_text
+from pylogctl.cli.errors import MEANINGS, CliError, ExitStatus, UsageError
+from pylogctl.cli.report import Failure, as_object, as_text, failure_of
 
 LIBRARY_ERRORS = [
     kind

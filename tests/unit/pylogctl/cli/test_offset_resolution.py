@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
-from pylogctl.errors import CliError, UsageError
-from pylogctl.exit_status import ExitStatus
-from pylogctl.offset_resolution import Point, ResolvedRange, resolve
-from pylogctl.offset_spec import parse_range
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.offset_resolution import Point, ResolvedRange, resolve
+from pylogctl.cli.offsets import parse_range
 
 PARTITION = TopicPartition("t", 0, 0)
 

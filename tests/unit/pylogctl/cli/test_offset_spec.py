@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
-from pylogctl.errors import UsageError
-from pylogctl.offset_spec import (
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.offsets import (
     Absolute,
     ByBytes,
     ByMessages,

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
-from pylogctl.errors import UsageError
-from pylogctl.partition_list import parse_partition_list
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.selection import parse_partition_list
 
 ALL = [TopicPartition("t", home, index) for home in range(3) for index in range(5)]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pylogctl.context import Environment, Settings, Streams
-from pylogctl.progress import Progress, announced_wait, progress
+from pylogctl.cli.context import Environment, Settings, Streams
+from pylogctl.cli.progress import Progress, announced_wait, progress
 from tests.doubles import FakeClock
 from tests.support.waiting import wait_until
 
@@ -73,7 +73,7 @@ def test_meter_without_a_total_counts_only() -> None:
 
 
 def test_wait_that_lasts_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pylogctl.progress._TELL_WAIT_AFTER_S", 0.01)
+    monkeypatch.setattr("pylogctl.cli.progress._TELL_WAIT_AFTER_S", 0.01)
     env, stderr, _ = _env(tty=False)
     with announced_wait(env, "ZooKeeper at h:1"):
         wait_until(stderr.getvalue, "the announcement")

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import LogCorruptError
-from pylogctl.context import Environment, OutputFormat, Settings, Streams
-from pylogctl.errors import UsageError
-from pylogctl.render import Column, Document, Kind, Record, render
+from pylogctl.cli.context import Environment, OutputFormat, Settings, Streams
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.render import Column, Document, Kind, Record, render
 
 FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 THINGS = Document(

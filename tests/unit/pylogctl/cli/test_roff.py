@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.manview import render_page
-from pylogctl.roff import definition, escape_literal, from_markdown, inline, parse_sections
+from pylogctl.cli.roff import definition, escape_literal, from_markdown, inline, parse_sections
+from pylogctl.help.manual import render_page
 
 
 def _show(lines: list[str], width: int = 60) -> str:

@@ -7,10 +7,9 @@ import io
 import pytest
 
 from broker.errors import TopicNotFoundError
-from pylogctl.context import Environment, Streams
-from pylogctl.errors import CliError, UsageError
-from pylogctl.exit_status import ExitStatus
-from pylogctl.targets import Done, check_done, for_each
+from pylogctl.cli.context import Environment, Streams
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.targets import Done, check_done, for_each
 
 
 @pytest.fixture

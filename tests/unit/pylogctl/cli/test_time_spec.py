@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.errors import UsageError
-from pylogctl.time_spec import parse_time_ms
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.offsets import parse_time_ms
 
 NOW_MS = 1_763_640_000_000  # 2025-11-20T12:00:00Z
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pylogctl.app import Pylogctl, root
-from pylogctl.exit_status import ExitStatus
-from pylogctl.shells import walk
-from pylogctl.tree import split_leading
-from pylogctl.tree_view import CommandNode, describe
+from pylogctl.cli.app import Pylogctl, root
+from pylogctl.cli.completion import walk
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.tree import CommandNode, describe, split_leading
 from tests.support.command_line import Invoke
 
 NODES = list(walk(describe(root())))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.errors import UsageError
-from pylogctl.units import (
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.units import (
     Rate,
     format_count,
     format_duration,

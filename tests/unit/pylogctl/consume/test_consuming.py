@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.topic import TopicPartition
-from pylogctl.consume_plan import Plan
-from pylogctl.consuming import Consumption
-from pylogctl.context import Environment, Streams
-from pylogctl.envelope import MessageFacts
-from pylogctl.exit_status import ExitStatus
-from pylogctl.offset_resolution import Point
-from pylogctl.reading import Stretch
-from pylogctl.signals import StopRequest
+from pylogctl.cli.context import Environment, Streams
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.offset_resolution import Point
+from pylogctl.cli.signals import StopRequest
+from pylogctl.consume.output import Consumption
+from pylogctl.consume.plan import Plan
+from pylogctl.consume.reading import Stretch
+from pylogctl.format.envelope import MessageFacts
 
 
 class FakePlace:

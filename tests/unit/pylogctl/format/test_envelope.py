@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
-from pylogctl.envelope import MessageFacts, PayloadEncoding, read_envelope, write_envelope
-from pylogctl.errors import CliError, UsageError
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.format.envelope import MessageFacts, PayloadEncoding, read_envelope, write_envelope
 
 
 def _message(payload: bytes) -> MessageFacts:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.errors import UsageError
-from pylogctl.escapes import escape, unescape
+from pylogctl.cli.errors import UsageError
+from pylogctl.format.escapes import escape, unescape
 
 
 def test_unescape_given_every_escape_returns_its_bytes() -> None:

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
-from pylogctl.envelope import MessageFacts
-from pylogctl.errors import UsageError
-from pylogctl.filters import Sample, compile_grep, grep, parse_sample, parse_where
+from pylogctl.cli.errors import UsageError
+from pylogctl.format.envelope import MessageFacts
+from pylogctl.format.filters import Sample, compile_grep, grep, parse_sample, parse_where
 
 
 def message(payload: bytes = b"", *, offset: int = 0, codec: str = "none") -> MessageFacts:

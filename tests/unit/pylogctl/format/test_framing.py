@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.errors import CliError, UsageError
-from pylogctl.exit_status import ExitStatus
-from pylogctl.framing import (
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.format.framing import (
     NO_FRAMING,
     Framing,
     FramingChoice,
@@ -20,7 +19,7 @@ from pylogctl.framing import (
     encode_length,
     write_message,
 )
-from pylogctl.framing_reader import read_messages
+from pylogctl.format.framing_reader import read_messages
 
 LIMIT = 1 << 20
 SAFE_FOR_ALL = [

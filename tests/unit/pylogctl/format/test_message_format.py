@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
-from pylogctl.envelope import MessageFacts
-from pylogctl.errors import CliError, UsageError
-from pylogctl.exit_status import ExitStatus
-from pylogctl.message_format import PRESETS, Received, compile_format
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.format.envelope import MessageFacts
+from pylogctl.format.message_format import PRESETS, Received, compile_format
 
 PAYLOAD = b'{"a":{"b":[1,"x"]}}\xff'
 MESSAGE = Received(

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
-from pylogctl.errors import UsageError
-from pylogctl.groups.exchange import Entry, parse_entries, zk07_line
-from pylogctl.partition_list import PartitionPattern
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.selection import PartitionPattern
+from pylogctl.group.offsets_file import Entry, parse_entries, zk07_line
 
 NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).filter(
     lambda s: s not in (".", "..")

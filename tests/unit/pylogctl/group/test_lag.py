@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.groups.lag import (
+from pylogctl.group.lag import (
     MEANINGS,
     Sample,
     Status,

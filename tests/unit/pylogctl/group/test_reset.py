@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
-from pylogctl.errors import UsageError
-from pylogctl.groups.exchange import parse_entries
-from pylogctl.groups.reset import (
+from pylogctl.cli.errors import UsageError
+from pylogctl.group.offsets_file import parse_entries
+from pylogctl.group.plan import (
     Change,
     Direction,
     Planner,
@@ -25,8 +25,8 @@ from pylogctl.groups.reset import (
     parse_shift_time,
     parse_spec,
 )
-from pylogctl.groups.snapshot import StoredOffset
-from pylogctl.topic_facts import Ends
+from pylogctl.group.snapshot import StoredOffset
+from pylogctl.topic.facts import Ends
 
 PARTITION = TopicPartition("t", 0, 0)
 COMMIT_MS = 1_000_000

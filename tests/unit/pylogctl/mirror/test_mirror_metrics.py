@@ -8,11 +8,10 @@ import urllib.request
 
 import pytest
 
-from broker.client.route_log import RouteStatus
+from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
-from pylogctl.errors import CliError
-from pylogctl.exit_status import ExitStatus
-from pylogctl.mirror_metrics import exposition, served_metrics
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.mirror.metrics import exposition, served_metrics
 
 SOURCE = TopicPartition("t", 3, 0)
 ROUTE = RouteStatus(SOURCE, TopicPartition("m.t", 7, 1), 10, 110, 60, 2, "away", 1_500, True)

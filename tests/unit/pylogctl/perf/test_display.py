@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pylogctl.context import Environment, Settings, Streams
+from pylogctl.cli.context import Environment, Settings, Streams
 from pylogctl.perf.display import intervals
 from pylogctl.perf.measure import Tally
 from tests.doubles import FakeClock

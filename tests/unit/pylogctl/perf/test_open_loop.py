@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.delivery import Delivery
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
+from broker.producer.delivery import Delivery
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from pylogctl.perf.open_loop import STAMP, Leaders, LoopPlan, Schedule, send_on_schedule

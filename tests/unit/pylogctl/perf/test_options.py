@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.producer_settings import codec_of
+from broker.producer.producer import codec_of
 from broker.protocol.compression import Codec
-from pylogctl.context import Environment, Settings, Streams
-from pylogctl.errors import UsageError
-from pylogctl.perf.options import (
+from pylogctl.cli.context import Environment, Settings, Streams
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.properties import PERF_PRODUCE
+from pylogctl.perf.plan import (
     batches_of,
     check_output,
     consumer_config,
@@ -22,7 +23,6 @@ from pylogctl.perf.options import (
     producer_config,
 )
 from pylogctl.perf.produce import SizeRange, make_batches, read_batches
-from pylogctl.property_use import PERF_PRODUCE
 
 
 def _env(**settings: object) -> Environment:

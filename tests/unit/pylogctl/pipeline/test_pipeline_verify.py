@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.protocol.message_set import build_set
-from pylogctl.exit_status import ExitStatus
+from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 from tests.support.inline_spark import inline_spark
 
@@ -24,8 +24,8 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(*_: object) -> Iterator[object]:
         yield inline_spark()
 
-    monkeypatch.setattr("pylogctl.commands.pipeline_verify.check_spark", lambda _: None)
-    monkeypatch.setattr("pylogctl.commands.pipeline_verify.open_spark", opened)
+    monkeypatch.setattr("pylogctl.pipeline.verify.check_spark", lambda _: None)
+    monkeypatch.setattr("pylogctl.pipeline.verify.open_spark", opened)
 
 
 @pytest.mark.parametrize(("cut", "status"), [(0, ExitStatus.OK), (1, ExitStatus.CORRUPT)])

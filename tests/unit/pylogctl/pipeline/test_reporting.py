@@ -10,9 +10,9 @@ import pytest
 from broker.spark.plans import ReadPlan
 from broker.spark.report import Cause, Omission, Report
 from broker.topic import TopicPartition
-from pylogctl.context import Environment
-from pylogctl.pipeline_reading import Reading, reporting
-from pylogctl.spark_options import SparkChoice
+from pylogctl.cli.context import Environment
+from pylogctl.pipeline.reading import Reading, reporting
+from pylogctl.pipeline.spark import SparkChoice
 from tests.unit.pylogctl.cli.test_targets import env as env
 from tests.unit.pylogctl.cli.test_targets import stderr as stderr
 

@@ -11,10 +11,9 @@ import pytest
 
 from broker.errors import BrokerError, InvalidMessageError
 from broker.spark.session import SessionSettings
-from pylogctl.context import Environment, Streams
-from pylogctl.errors import UsageError
-from pylogctl.spark_options import SparkChoice
-from pylogctl.spark_run import open_spark, parse_conf
+from pylogctl.cli.context import Environment, Streams
+from pylogctl.cli.errors import UsageError
+from pylogctl.pipeline.spark import SparkChoice, open_spark, parse_conf
 
 pyspark_errors = pytest.importorskip("pyspark.errors")
 

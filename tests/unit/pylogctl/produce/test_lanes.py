@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.producer import Delivery
 from broker.errors import BrokerError
+from broker.producer.producer import Delivery
 from broker.protocol.codec import decode
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
-from pylogctl.framing import Framing, Shape
-from pylogctl.framing_reader import read_messages
-from pylogctl.producing.input_reader import Idle, InputStopped
-from pylogctl.producing.limits import Limits, Quota, Refusals
-from pylogctl.producing.message_lane import MessageLane, Outgoing
-from pylogctl.producing.sender import Batch, Sender
-from pylogctl.producing.text_lane import TextLane
+from pylogctl.format.framing import Framing, Shape
+from pylogctl.format.framing_reader import read_messages
+from pylogctl.produce.input_reader import Idle, InputStopped
+from pylogctl.produce.message_lane import MessageLane, Outgoing
+from pylogctl.produce.plan import Limits, Quota, Refusals
+from pylogctl.produce.sender import Batch, Sender
+from pylogctl.produce.text_lane import TextLane
 
 T = TopicPartition("t", 0, 0)
 LIMITS = Limits(message_bytes=1 << 20, batch_messages=3, batch_bytes=1 << 20, linger_s=60)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from broker.client.producer import Delivery
 from broker.errors import BrokerError, BrokerUnreachableError, InvalidMessageError, StorageError
+from broker.producer.producer import Delivery
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
-from pylogctl.errors import CliError
-from pylogctl.exit_status import ExitStatus
-from pylogctl.producing.pacing import Pacer
-from pylogctl.producing.sender import Batch, Confirmed, Nowhere, Sender
-from pylogctl.units import Rate
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.pacing import Pacer
+from pylogctl.cli.units import Rate
+from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender
 from tests.doubles import FakeClock
 
 HERE, THERE = TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)

@@ -6,9 +6,8 @@ import pytest
 
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from pylogctl.errors import CliError
-from pylogctl.exit_status import ExitStatus
-from pylogctl.topic_creation import Creation, await_topic, check_absent, plan_creation
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.topic.creation import Creation, await_topic, check_absent, plan_creation
 
 
 class SlowCluster:

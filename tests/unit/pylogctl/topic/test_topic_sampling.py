@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.positions import Positions
+from broker.consumer.list_offsets import Positions
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import Entry, build_set, iter_entries, messages_of
 from broker.topic import TopicPartition
-from pylogctl.envelope import MessageFacts
-from pylogctl.errors import CliError
-from pylogctl.exit_status import ExitStatus
-from pylogctl.offset_resolution import Point, ResolvedRange
-from pylogctl.topic_sampling import Sampler
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.offset_resolution import Point, ResolvedRange
+from pylogctl.format.envelope import MessageFacts
+from pylogctl.topic.sampling import Sampler
 
 PARTITION = TopicPartition("t", 0, 0)
 BASE = 1000

@@ -1,0 +1,1 @@
+"""Consumers: the simple consumer, and consumer groups that rebalance themselves."""

@@ -1,0 +1,361 @@
+"""The consumer of a group: streams of messages that the members of the group share among them.
+
+Puts the parts together and takes them apart again; each part has a module of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from broker.client.cluster import Connect, RegistryCluster
+from broker.client.connection import Connection
+from broker.clock import SystemClock
+from broker.config import ConsumerConfig
+from broker.consumer.committer import AutoCommit, Committer
+from broker.consumer.coordinator import Balancer, BalanceSettings, PlaceStream
+from broker.consumer.fetcher_thread import BrokerFetcher, FetcherPool, FetchSettings
+from broker.consumer.lease import Lease, LeaseKeeper
+from broker.consumer.list_offsets import Positions
+from broker.consumer.membership import (
+    GroupView,
+    Membership,
+    Ownership,
+    TopicFilter,
+    check_group_name,
+    filter_subscription,
+    make_consumer_id,
+    static_subscription,
+)
+from broker.consumer.offset_store import OffsetStore, Position, RegistryOffsets
+from broker.consumer.stream import ConsumerStream
+from broker.errors import BrokerError, ConfigError, CoordinationError
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
+from broker.zk.registry import Registry
+from broker.zk.session import SessionState
+from broker.zk.values import Subscription
+
+logger = logging.getLogger(__name__)
+
+
+class ConsumerConnector:
+    """A member of a consumer group.
+
+    Delivery is at least once: what the application has finished is committed, at intervals and
+    before a partition goes to another member. A message is finished when its stream is asked for
+    the next one. Members may be 0.7 clients as well.
+
+    Args:
+        config: `group` and `zookeeper` must be set.
+        offsets: where offsets are kept; in the registry by default.
+        registry: a started registry to use, which is left running; one is made by default.
+        connect: makes connections to brokers; by default as `config` says.
+        payload_filter: which messages are wanted; all by default. Brokers leave out the others, if
+            they can, so that they do not cross the network; they count as finished.
+
+    Raises:
+        ConfigError: the group has no name, or one that cannot be; or there is no registry.
+        InvalidPatternError: the filter's pattern is none.
+        RegistryUnreachableError: the registry does not answer.
+
+    Source: Kafka 0.7 `ZookeeperConsumerConnector`.
+    """
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        *,
+        offsets: OffsetStore | None = None,
+        registry: Registry | None = None,
+        connect: Connect | None = None,
+        payload_filter: PayloadFilter | None = None,
+    ) -> None:
+        check_group_name(config.group)
+        if config.consumer_name:
+            check_group_name(config.consumer_name)
+        self._config = config
+        self._filter = payload_filter
+        self._is_wanted = None if payload_filter is None else payload_filter.compile()
+        self._connect = connect or self._default_connect
+        self._owns_registry = registry is None
+        self._registry = registry or _start_registry(config)
+        self._offsets = offsets or RegistryOffsets(self._registry, config.group)
+        self.consumer_id = make_consumer_id(config.group, config.consumer_name, SystemClock())
+        """The member's id in the registry."""
+        self._lease = Lease()
+        self._member: _Member | None = None
+        self._streams: list[ConsumerStream] = []
+        self._is_shut_down = False
+
+    def __enter__(self) -> ConsumerConnector:
+        return self
+
+    def __exit__(self, exc_type: object, *exc_info: object) -> None:
+        try:
+            self.shutdown()
+        except BrokerError as error:
+            if exc_type is None:
+                raise
+            logger.error("while shutting down: %s", error)
+
+    def create_message_streams(
+        self, stream_counts: Mapping[str, int]
+    ) -> dict[str, list[ConsumerStream]]:
+        """Join the group, reading some topics; messages come as soon as partitions are assigned.
+
+        Args:
+            stream_counts: how many streams to have of each topic, which need not exist yet.
+
+        Returns:
+            The streams of each topic, each for one thread of the application.
+
+        Raises:
+            ConfigError: no topic or no stream is wanted, or streams exist already.
+            InvalidTopicError: there can be no such topic.
+            RegistryConflictError: another process is a member under the same consumer id.
+            RegistryUnreachableError: the registry does not answer.
+        """
+        subscription = static_subscription(stream_counts)
+        by_thread = {
+            (topic, f"{self.consumer_id}-{number}"): self._make_stream(f"{topic}-{number}")
+            for topic, count in stream_counts.items()
+            for number in range(count)
+        }
+        self._join(subscription, lambda one, thread, _: by_thread[one.topic, thread])
+        return {
+            topic: [stream for (one, _), stream in by_thread.items() if one == topic]
+            for topic in stream_counts
+        }
+
+    def create_message_streams_by_filter(
+        self, topic_filter: TopicFilter, stream_count: int = 1
+    ) -> list[ConsumerStream]:
+        """Join the group, reading all topics that a filter takes, now and later.
+
+        Args:
+            topic_filter: a `Whitelist` or a `Blacklist`.
+            stream_count: how many streams to have; all topics are spread over them.
+
+        Raises:
+            ConfigError, RegistryConflictError, RegistryUnreachableError: as for topics.
+        """
+        subscription = filter_subscription(topic_filter, stream_count)
+        streams = [self._make_stream(f"filter-{number}") for number in range(stream_count)]
+        # The split of each topic begins with the same threads, so where there are many topics of
+        # few partitions a stream for each thread would leave most streams idle.
+        self._join(
+            subscription, lambda _one, _thread, loads: min(streams, key=lambda s: loads.get(s, 0))
+        )
+        return streams
+
+    def create_shared_stream(self, topics: Collection[str]) -> ConsumerStream:
+        """Join the group, reading several topics through one stream.
+
+        Args:
+            topics: which, at least one; they need not exist yet.
+
+        Raises:
+            ConfigError, InvalidTopicError, RegistryConflictError, RegistryUnreachableError: as
+                for streams of their own.
+        """
+        subscription = static_subscription(dict.fromkeys(topics, 1))
+        stream = self._make_stream("shared")
+        self._join(subscription, lambda _one, _thread, _loads: stream)
+        return stream
+
+    def commit_offsets(self) -> None:
+        """Commit what is finished and not committed yet.
+
+        Raises:
+            BrokerError: the registry or the store failed; some may have been committed.
+        """
+        if self._member is not None:
+            self._member.committer.commit(self._member.balancer.owned)
+
+    def await_assignment(self, timeout_s: float | None = None) -> bool:
+        """Wait until this member owns its share of the group as far as is known.
+
+        Args:
+            timeout_s: how long to wait; None for ever.
+
+        Returns:
+            Whether it does.
+        """
+        return self._member is not None and self._member.balancer.await_settled(timeout_s)
+
+    @property
+    def is_certain(self) -> bool:
+        """Return whether this member surely owns what it owned last; else its streams wait."""
+        return self._lease.is_valid
+
+    @property
+    def positions(self) -> dict[TopicPartition, Position | None]:
+        """Return what this member owns, and how far it is finished, None where that is unknown."""
+        owned = [] if self._member is None else self._member.balancer.owned
+        return {one.partition: one.position for one in sorted(owned, key=lambda o: o.partition)}
+
+    def shutdown(self) -> None:
+        """Leave the group: end the streams, commit what is finished, give everything up.
+
+        A second call does nothing.
+
+        Raises:
+            BrokerError: what was finished could not be committed; all is shut down nevertheless.
+        """
+        if self._is_shut_down:
+            return
+        self._is_shut_down = True
+        try:
+            if self._member is not None:
+                self._leave(self._member)
+        finally:
+            for stream in self._streams:
+                stream.end()
+            if self._owns_registry:
+                self._registry.stop()
+
+    def _join(self, subscription: Subscription, place: PlaceStream) -> None:
+        if self._member is not None or self._is_shut_down:
+            raise ConfigError("a connector creates its streams once")
+        self._member = self._make_member(subscription, place)
+        try:
+            self._member.balancer.register()
+        except BrokerError:
+            self._member = None
+            raise
+        self._member.lease_keeper.start()
+        if self._config.auto_commit:
+            self._member.auto_commit.start()
+        self._member.balancer.start()
+
+    def _leave(self, member: _Member) -> None:
+        """Take everything down: first all that changes things by itself, then what is owned."""
+        for stream in self._streams:
+            stream.end()
+        threads = (member.balancer, member.auto_commit, member.lease_keeper)
+        for one in threads:
+            one.stop()
+        for one in threads:  # each may wait for the registry, so they do it at the same time
+            one.join()
+        member.pool.stop()
+        try:
+            if self._config.auto_commit:
+                member.committer.commit(member.balancer.owned)
+        finally:
+            self._withdraw(member)
+
+    def _withdraw(self, member: _Member) -> None:
+        """Take the member's nodes out of the registry, or else leave them to expire."""
+        if self._registry.state is not SessionState.CONNECTED:
+            return
+        try:
+            member.balancer.release_all()
+            member.membership.deregister()
+        except CoordinationError as error:
+            logger.warning("registry nodes left to expire: %s", error)
+
+    def _make_member(self, subscription: Subscription, place: PlaceStream) -> _Member:
+        config, registry = self._config, self._registry
+        membership = Membership(registry, config.group, self.consumer_id, subscription)
+        ownership = Ownership(registry, membership, config.group)
+        cluster = RegistryCluster(registry)
+        fetch_settings = FetchSettings(
+            config.fetch_bytes,
+            config.max_wait_ms,
+            config.fetch_backoff_ms / 1000,
+            config.offset_reset,
+            config.out_of_range_reset or config.offset_reset,
+            self._filter,
+        )
+        pool = FetcherPool(
+            lambda broker_id: BrokerFetcher(broker_id, cluster, self._connect, fetch_settings)
+        )
+        committer = Committer(self._offsets, ownership, self._rebalance)
+        balancer = Balancer(
+            session=registry,
+            membership=membership,
+            view=GroupView(registry, config.group, subscription, self._rebalance),
+            ownership=ownership,
+            store=self._offsets,
+            committer=committer,
+            pool=pool,
+            lease=self._lease,
+            place=place,
+            settings=BalanceSettings(
+                config.rebalance_retries,
+                config.rebalance_backoff_ms / 1000,
+                config.auto_commit,
+            ),
+        )
+        return _Member(
+            membership,
+            LeaseKeeper(
+                self._lease, membership.stands, lambda: registry.session_timeout_s, self._rebalance
+            ),
+            AutoCommit(self.commit_offsets, config.auto_commit_interval_ms / 1000),
+            committer,
+            pool,
+            balancer,
+        )
+
+    def _rebalance(self) -> None:
+        if self._member is not None:
+            self._member.balancer.notify()
+
+    def _make_stream(self, name: str) -> ConsumerStream:
+        timeout_ms = self._config.consumer_timeout_ms
+        stream = ConsumerStream(
+            name,
+            self._lease,
+            max_chunks=self._config.max_queued_chunks,
+            timeout_s=None if timeout_ms < 0 else timeout_ms / 1000,
+            on_room=self._wake_fetchers,
+            on_restart=self._offsets.restart,
+            is_wanted=self._is_wanted,
+            find_behind=self._find_behind,
+        )
+        self._streams.append(stream)
+        return stream
+
+    def _find_behind(self, partition: TopicPartition, offset: int) -> int | None:
+        with Positions(RegistryCluster(self._registry), self._connect) as positions:
+            return positions.behind_damage(partition, offset)
+
+    def _wake_fetchers(self) -> None:
+        if self._member is not None:
+            self._member.pool.wake()
+
+    def _default_connect(self, address: BrokerAddress) -> Connection:
+        return Connection(
+            address,
+            timeout_s=self._config.socket_timeout_ms / 1000,
+            connect_timeout_s=self._config.connect_timeout_ms / 1000,
+            receive_bytes=self._config.socket_receive_bytes,
+        )
+
+
+class _Member(NamedTuple):
+    """The parts of a member that has joined its group."""
+
+    membership: Membership
+    lease_keeper: LeaseKeeper
+    auto_commit: AutoCommit
+    committer: Committer
+    pool: FetcherPool
+    balancer: Balancer
+
+
+def _start_registry(config: ConsumerConfig) -> Registry:
+    if not config.zookeeper:
+        raise ConfigError("a consumer group needs a registry: zk.connect is not set")
+    timeout_s = config.zk_connection_timeout_ms / 1000
+    registry = Registry(
+        config.zookeeper,
+        session_timeout_ms=config.zk_session_timeout_ms,
+        request_timeout_s=timeout_s,
+    )
+    registry.start(timeout_s)
+    return registry

@@ -1,0 +1,343 @@
+"""Reads partitions of one broker as streams of bytes, one request ahead.
+
+Byte offsets make a partition a plain stream: the broker sends any range, so the next range is
+asked for while this one is being worked on, and no message is too large for a request. Whoever
+decodes keeps the partial message at the end of a piece until the next piece completes it.
+
+Filtering here what a broker cannot filter: the same pieces come out as from one that can.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+
+from broker.client.connection import Connection
+from broker.consumer.chunk import MessageStream, Piece
+from broker.errors import (
+    NO_ERROR,
+    BrokerUnreachableError,
+    ProtocolError,
+    RequestTimeoutError,
+)
+from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
+from broker.protocol.message_set import select
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.primitives import Buffer
+from broker.protocol.requests import FetchRequest, MultiFetchRequest
+from broker.protocol.responses import (
+    FilteredPart,
+    ReadPart,
+    Run,
+    decode_filtered_read_response,
+    decode_multifetch_response,
+    decode_read_response,
+)
+from broker.topic import TopicPartition
+
+_NO_LIMIT = 1 << 62
+
+
+class LocalFilter:
+    """Takes the pieces of partitions as they come, and gives what is wanted of them.
+
+    Keeps the partial message at the end of a piece until the next one completes it.
+
+    Args:
+        is_wanted: says so of a payload, by a true value.
+    """
+
+    def __init__(self, is_wanted: Callable[[Buffer], object]) -> None:
+        self._is_wanted = is_wanted
+        self._streams: dict[TopicPartition, MessageStream] = {}
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Drop what is left of a partition: its next piece is no continuation."""
+        self._streams.pop(partition, None)
+
+    def apply(self, piece: Piece) -> Iterator[Piece]:
+        """Give the wanted pieces that a piece completes, and skips for what is in between.
+
+        Args:
+            piece: with all messages; it follows the one before it of its partition.
+        """
+        stream = self._streams.setdefault(piece.partition, MessageStream(piece.offset))
+        base = stream.offset
+        if piece.error != NO_ERROR or not len(piece.data):
+            yield piece._replace(offset=base, next_offset=base)
+            return
+        view = stream.add(piece.data, piece.high_watermark)
+        found = select(view, self._is_wanted, _NO_LIMIT)
+        runs = [Run(base + start, view[start:end]) for start, end in found.spans]
+        end = found.end
+        if stream.is_cut_for_good(end):
+            # a message that goes on behind all there is: no filter knows more of it
+            runs.append(Run(base + end, view[end:]))
+            end = len(view)
+        yield from piece._replace(offset=base).filtered(runs, base + end)
+        stream.take(end)
+
+
+DEFAULT_FETCH_BYTES = 1 << 20
+DEFAULT_MAX_WAIT_MS = 500
+MAX_ANSWER_BYTES = 64 << 20
+_RECONNECT_WAIT_S = 0.2
+_EMPTY_FETCH_WAIT_S = 0.1
+_PAUSED_MAX_WAIT_MS = 20
+
+
+class Fetcher:
+    """Reads some partitions of one broker, in turn and without gaps.
+
+    Args:
+        connection: to the broker; owned by the fetcher from now on.
+        positions: where to start in each partition.
+        fetch_bytes: the most to ask of one partition in one request.
+        max_wait_ms: how long the broker may wait for new data before it answers.
+        retry_s: how long a lost broker is tried again before that is an error.
+        ends: where to stop in some partitions; none of their bytes from there on are asked for.
+            Not for use with a filter.
+        payload_filter: leave out messages that it does not want. The broker does that, if it can;
+            else it is done here, with the same result. Compressed sets come whole, and everything
+            that is damaged.
+
+    Raises:
+        InvalidPatternError: the filter's pattern is none.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        positions: Mapping[TopicPartition, int],
+        *,
+        fetch_bytes: int = DEFAULT_FETCH_BYTES,
+        max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
+        retry_s: float = 10.0,
+        ends: Mapping[TopicPartition, int] | None = None,
+        payload_filter: PayloadFilter | None = None,
+    ) -> None:
+        self._connection = connection
+        self._positions = dict(positions)
+        self._fetch_bytes = fetch_bytes
+        self._max_wait_ms = max_wait_ms
+        self._retry_s = retry_s
+        self._ends = dict(ends or {})
+        self._filter = payload_filter
+        self._local_filter = (
+            None if payload_filter is None else LocalFilter(payload_filter.compile())
+        )
+        self._paused: set[TopicPartition] = set()
+        self._asked: dict[TopicPartition, int] | None = None
+        self._correlation_id = 0
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions being read."""
+        return list(self._positions)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Read a partition from an offset on, whether or not it was being read."""
+        self._positions[partition] = offset
+        self._drop_partial(partition)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Read a partition no longer."""
+        self._positions.pop(partition, None)
+        self._paused.discard(partition)
+        self._drop_partial(partition)
+
+    def pause(self, partition: TopicPartition) -> None:
+        """Ask for no more of a partition for now; what was asked for before still comes.
+
+        While a partition is paused the others are waited for shortly only, so that it need not
+        wait for them once it is resumed.
+        """
+        self._paused.add(partition)
+
+    def resume(self, partition: TopicPartition) -> None:
+        """Ask for a paused partition again."""
+        self._paused.discard(partition)
+
+    def interrupt(self) -> None:
+        """Make a poll that waits in another thread fail at once."""
+        self._connection.interrupt()
+
+    def poll(self) -> list[Piece]:
+        """Return what has come, waiting for it up to `max_wait_ms` or so.
+
+        Returns:
+            Pieces of partitions that have something new, or an error; from brokers that tell a
+            high watermark also empty ones of those that have nothing new. With a filter there may
+            be several pieces of a partition, in order.
+
+        Raises:
+            BrokerUnreachableError, RequestTimeoutError: the broker could not be had back within
+                `retry_s`.
+            ProtocolError: it does not answer as a broker does.
+            InvalidPatternError: the broker does not take the filter's pattern.
+        """
+        if self._asked is None and not self._wanted():
+            return []
+        give_up_s = time.monotonic() + self._retry_s
+        while True:
+            try:
+                pieces = self._receive()
+            except (BrokerUnreachableError, RequestTimeoutError):
+                self._asked = None
+                self._connection.close()
+                if time.monotonic() >= give_up_s:
+                    raise
+                time.sleep(_RECONNECT_WAIT_S)
+                continue
+            current = self._advance(pieces)
+            if self._local_filter is None or self._asks_for_filtering():
+                return current
+            return [one for piece in current for one in self._local_filter.apply(piece)]
+
+    def _asks_for_filtering(self) -> bool:
+        return self._filter is not None and self._connection.understands(FilteredReadRequest)
+
+    def _drop_partial(self, partition: TopicPartition) -> None:
+        if self._local_filter is not None:
+            self._local_filter.forget(partition)
+
+    def _wanted(self) -> dict[TopicPartition, int]:
+        return {
+            one: at
+            for one, at in self._positions.items()
+            if one not in self._paused and self._room(one, at)
+        }
+
+    def _room(self, partition: TopicPartition, offset: int) -> int:
+        """Return how much to ask of a partition at most, from an offset on."""
+        end = self._ends.get(partition)
+        return self._fetch_bytes if end is None else max(0, min(self._fetch_bytes, end - offset))
+
+    def _receive(self) -> list[Piece]:
+        """Return the pieces of the request under way, or of a new one."""
+        if self._asked is None:
+            self._ask()
+        asked, self._asked = self._asked or {}, None
+        if self._connection.hello() is None:
+            return self._receive_07(asked)
+        body = self._connection.receive_extension(self._correlation_id)
+        if self._asks_for_filtering():
+            parts = decode_filtered_read_response(body)
+            return [piece for part in parts for piece in _filtered_pieces(part, asked)]
+        return [_piece(part, asked) for part in decode_read_response(body)]
+
+    def _receive_07(self, asked: dict[TopicPartition, int]) -> list[Piece]:
+        parts = decode_multifetch_response(self._connection.receive())
+        if not any(len(data) or code for code, data in parts):
+            # a 0.7 broker cannot wait for us, so we wait for it
+            time.sleep(min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000))
+        return [
+            Piece(
+                partition,
+                offset,
+                data,
+                offset + len(data),
+                code,
+                offset + len(data) if 0 < len(data) < self._room(partition, offset) else -1,
+                -1,
+            )
+            for (partition, offset), (code, data) in zip(asked.items(), parts, strict=True)
+        ]
+
+    def _ask(self) -> None:
+        speaks_extensions = self._connection.hello() is not None
+        self._asked = self._wanted()
+        if speaks_extensions:
+            positions = tuple(
+                PartitionPosition(partition, offset, self._room(partition, offset))
+                for partition, offset in self._asked.items()
+            )
+            max_wait_ms = self._max_wait_ms
+            if len(positions) < len(self._positions):
+                max_wait_ms = min(max_wait_ms, _PAUSED_MAX_WAIT_MS)
+            read = ReadRequest(max_wait_ms, 1, MAX_ANSWER_BYTES, positions)
+            self._correlation_id = self._connection.send_extension(self._filtered(read))
+        else:
+            fetches = tuple(
+                FetchRequest(
+                    partition.topic, partition.index, offset, self._room(partition, offset)
+                )
+                for partition, offset in self._asked.items()
+            )
+            self._connection.send_request(MultiFetchRequest(fetches))
+
+    def _filtered(self, read: ReadRequest) -> ReadRequest | FilteredReadRequest:
+        if self._filter is None or not self._asks_for_filtering():
+            return read
+        return FilteredReadRequest(read, self._filter)
+
+    def _advance(self, pieces: list[Piece]) -> list[Piece]:
+        """Move the positions on, ask for what comes next, and leave out what is outdated."""
+        current = []
+        for piece in pieces:
+            if self._positions.get(piece.partition) != piece.offset:
+                continue
+            if piece.error != NO_ERROR:
+                del self._positions[piece.partition]
+                current.append(piece)
+            elif piece.next_offset > piece.offset:
+                # to the end of the line: where answers are full before all have had their turn,
+                # the others are the first next time
+                del self._positions[piece.partition]
+                self._positions[piece.partition] = piece.next_offset
+                current.append(piece)
+            elif piece.high_watermark >= 0:
+                current.append(piece)
+        if self._wanted():
+            self._ask_ahead()
+        return current
+
+    def _ask_ahead(self) -> None:
+        try:
+            self._ask()
+        except (BrokerUnreachableError, RequestTimeoutError):
+            # the next poll tries again and, if that is no use, says so
+            self._asked = None
+            self._connection.close()
+
+
+def _piece(part: ReadPart, asked: Mapping[TopicPartition, int]) -> Piece:
+    partition, error, high_watermark, log_start_offset, data = part
+    offset = _asked_offset(partition, asked)
+    next_offset = offset + len(data)
+    return Piece(partition, offset, data, next_offset, error, high_watermark, log_start_offset)
+
+
+def _filtered_pieces(part: FilteredPart, asked: Mapping[TopicPartition, int]) -> list[Piece]:
+    """Return what a broker left of a partition; one empty piece if it has not got on."""
+    offset = _asked_offset(part.partition, asked)
+    nothing = Piece(
+        part.partition, offset, b"", offset, NO_ERROR, part.high_watermark, part.log_start_offset
+    )
+    _check_order(part, offset)
+    pieces = list(nothing.filtered(part.runs, part.next_offset))
+    if part.error != NO_ERROR:
+        end = part.next_offset
+        pieces.append(
+            nothing._replace(offset=end, next_offset=end, error=part.error, text=part.text)
+        )
+    return pieces or [nothing]
+
+
+def _asked_offset(partition: TopicPartition, asked: Mapping[TopicPartition, int]) -> int:
+    if partition not in asked:
+        raise ProtocolError(f"an answer came for {partition}, which was not asked for")
+    return asked[partition]
+
+
+def _check_order(part: FilteredPart, offset: int) -> None:
+    for start, entries in part.runs:
+        if start < offset or not len(entries):
+            raise ProtocolError(f"an answer for {part.partition} goes back to {start}")
+        offset = start + len(entries)
+    if part.next_offset < offset:
+        raise ProtocolError(f"an answer for {part.partition} goes back to {part.next_offset}")

@@ -1,0 +1,341 @@
+"""Threads that read ahead for a group's streams: one, with one connection, for each broker.
+
+They know which partitions this process owns, and nothing of why. A broker that goes away is tried
+again, at whatever address the registry has for it, until its partitions are taken away.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from broker.client.cluster import Cluster, Connect
+from broker.consumer.chunk import Piece
+from broker.consumer.fetcher import Fetcher
+from broker.consumer.list_offsets import Positions
+from broker.consumer.offset_store import UNREADABLE_OFFSET
+from broker.consumer.owned import OwnedPartition
+from broker.consumer.stream import Arrival, ConsumerStream
+from broker.errors import (
+    NO_ERROR,
+    BrokerError,
+    BrokerUnreachableError,
+    InvalidPatternError,
+    OffsetOutOfRangeError,
+    PatternTooSlowError,
+)
+from broker.protocol.payload_filter import PayloadFilter
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_FIRST_BACKOFF_S = 0.05
+_ALL_PAUSED_WAIT_S = 1.0
+
+
+class Feed(NamedTuple):
+    """A partition to read, and the stream its bytes go to."""
+
+    owned: OwnedPartition
+    stream: ConsumerStream
+
+
+class FetchSettings(NamedTuple):
+    """How to read.
+
+    `reset` is what to do about an offset that is missing, `out_of_range_reset` about one that is
+    out of range: `smallest`, `largest`, or `fail` to hand the error to the application.
+    `payload_filter` says which messages are wanted.
+    """
+
+    fetch_bytes: int
+    max_wait_ms: int
+    max_backoff_s: float
+    reset: str
+    out_of_range_reset: str
+    payload_filter: PayloadFilter | None = None
+
+
+class BrokerFetcher:
+    """Reads the owned partitions of one broker, in a thread of its own.
+
+    Args:
+        broker_id: the broker.
+        cluster: tells where it is.
+        connect: makes connections.
+        settings: how to read.
+    """
+
+    def __init__(
+        self, broker_id: int, cluster: Cluster, connect: Connect, settings: FetchSettings
+    ) -> None:
+        self._broker_id = broker_id
+        self._cluster = cluster
+        self._connect = connect
+        self._settings = settings
+        self._feeds: dict[TopicPartition, Feed] = {}
+        self._wake = threading.Event()
+        self._is_stopped = False
+        self._fetcher: Fetcher | None = None
+        self._reading: dict[TopicPartition, OwnedPartition] = {}
+        self._paused: set[TopicPartition] = set()
+        self._retry_at_s: dict[TopicPartition, float] = {}
+        self._failure = ""
+        self._backoff_s = _FIRST_BACKOFF_S
+        self._thread = threading.Thread(
+            target=self._run, name=f"group-fetcher-{broker_id}", daemon=True
+        )
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Tell the thread to stop, whatever it waits for; `join` waits for its end."""
+        self._is_stopped = True
+        self._wake.set()
+        fetcher = self._fetcher
+        if fetcher is not None:
+            fetcher.interrupt()
+
+    def join(self) -> None:
+        """Wait for the thread's end."""
+        self._thread.join()
+
+    def set_feeds(self, feeds: Mapping[TopicPartition, Feed]) -> None:
+        """Read these partitions from now on; those that were read before go on undisturbed."""
+        self._feeds = dict(feeds)
+        self._wake.set()
+
+    def wake(self) -> None:
+        """Look again whether paused partitions can go on."""
+        self._wake.set()
+
+    def _run(self) -> None:
+        while not self._is_stopped:
+            try:
+                self._step()
+            except InvalidPatternError as error:
+                self._block_all(error)
+            except BrokerError as error:
+                self._note_failure(error)
+            except Exception:
+                logger.exception("failure in the fetcher of broker %d", self._broker_id)
+                self._note_failure(BrokerError("unexpected failure"))
+        self._drop_connection()
+
+    def _step(self) -> None:
+        """Bring the requests in line with what is wanted, and deal with one answer."""
+        self._wake.clear()
+        feeds = self._feeds
+        if not feeds:
+            self._drop_connection()
+            self._wake.wait()
+            return
+        fetcher = self._fetcher or self._open()
+        self._align(fetcher, feeds)
+        pieces = fetcher.poll()
+        if self._failure:
+            logger.info("broker %d is being read again", self._broker_id)
+        self._failure, self._backoff_s = "", _FIRST_BACKOFF_S
+        for piece in pieces:
+            feed = feeds.get(piece.partition)
+            if feed is not None:
+                self._deliver(fetcher, feed, piece)
+        if not pieces and self._paused.issuperset(self._reading):
+            self._wake.wait(self._settings.max_backoff_s)
+
+    def _open(self) -> Fetcher:
+        """Connect to the broker where the registry says it is."""
+        places = {address.id: address for address in self._cluster.brokers()}
+        if self._broker_id not in places:
+            raise BrokerUnreachableError("it is not in the registry")
+        connection = self._connect(places[self._broker_id])
+        self._reading.clear()
+        self._paused.clear()
+        self._fetcher = Fetcher(
+            connection,
+            {},
+            fetch_bytes=self._settings.fetch_bytes,
+            max_wait_ms=self._settings.max_wait_ms,
+            retry_s=0,
+            payload_filter=self._settings.payload_filter,
+        )
+        hello = connection.hello()
+        if hello is not None and hello.broker_id != self._broker_id:
+            raise BrokerUnreachableError(
+                f"{connection.name} is not broker {self._broker_id} but {hello.broker_id}"
+            )
+        return self._fetcher
+
+    def _align(self, fetcher: Fetcher, feeds: Mapping[TopicPartition, Feed]) -> None:
+        """Start, stop, pause and move partitions as the streams and their owner want it."""
+        for partition in self._reading.keys() - feeds.keys():
+            fetcher.forget(partition)
+            self._paused.discard(partition)
+            del self._reading[partition]
+        self._find_starts([feed for feed in feeds.values() if feed.owned.fetch_offset is None])
+        now_s = time.monotonic()
+        for partition, (owned, stream) in feeds.items():
+            if owned.seek_offset is not None:
+                owned.fetch_offset, owned.seek_offset = owned.seek_offset, None
+                self._reading.pop(partition, None)
+            is_due = self._retry_at_s.get(partition, 0.0) <= now_s
+            if self._reading.get(partition) is not owned and is_due and not owned.is_blocked:
+                assert owned.fetch_offset is not None
+                fetcher.seek(partition, owned.fetch_offset)
+                self._reading[partition] = owned
+                self._retry_at_s.pop(partition, None)
+            self._pause_or_resume(fetcher, owned, stream)
+
+    def _pause_or_resume(
+        self, fetcher: Fetcher, owned: OwnedPartition, stream: ConsumerStream
+    ) -> None:
+        if owned.is_blocked or stream.is_full:
+            self._paused.add(owned.partition)
+            fetcher.pause(owned.partition)
+        elif owned.partition in self._paused:
+            self._paused.discard(owned.partition)
+            fetcher.resume(owned.partition)
+
+    def _find_starts(self, feeds: Sequence[Feed]) -> None:
+        """Find out where to read partitions that have no offset."""
+        if not feeds:
+            return
+        with Positions(self._cluster, self._connect) as positions:
+            for owned, stream in feeds:
+                if self._settings.reset == "fail":
+                    owned.fetch_offset = -1
+                    text = f"{owned.partition} has no offset, and autooffset.reset is fail"
+                    self._block(owned, stream, OffsetOutOfRangeError(text))
+                    continue
+                offset = _end_of(positions, owned.partition, self._settings.reset)
+                logger.info("%s has no offset: reading from %d on", owned.partition, offset)
+                self._jump(owned, stream, offset)
+
+    def _jump(self, owned: OwnedPartition, stream: ConsumerStream, offset: int) -> None:
+        owned.fetch_offset = offset
+        stream.put(Arrival(owned, offset, is_jump=True))
+
+    def _deliver(self, fetcher: Fetcher, feed: Feed, piece: Piece) -> None:
+        owned, stream = feed
+        if self._reading.get(owned.partition) is not owned or owned.fetch_offset != piece.offset:
+            return  # it was asked for before the partition was released and claimed again
+        if piece.error == OffsetOutOfRangeError.code:
+            self._reset(fetcher, feed, piece)
+        elif piece.error == PatternTooSlowError.code:
+            self._block(owned, stream, piece.failure())
+        elif piece.error != NO_ERROR:
+            error = piece.failure()
+            logger.warning("%s (%s); trying again", error, type(error).__name__)
+            del self._reading[owned.partition]
+            self._retry_at_s[owned.partition] = time.monotonic() + self._settings.max_backoff_s
+        elif piece.next_offset > piece.offset:
+            owned.fetch_offset = piece.next_offset
+            skip_to = piece.next_offset if piece.is_skip else None
+            stream.put(
+                Arrival(owned, piece.offset, piece.data, piece.high_watermark, skip_to=skip_to)
+            )
+            self._pause_or_resume(fetcher, owned, stream)
+
+    def _reset(self, fetcher: Fetcher, feed: Feed, piece: Piece) -> None:
+        """Deal with an offset that the broker does not have."""
+        (owned, stream), reset = feed, self._settings.out_of_range_reset
+        with Positions(self._cluster, self._connect) as positions:
+            ends = positions.earliest(owned.partition), positions.latest(owned.partition)
+        what = f"offset {piece.offset} of {owned.partition} is out of range"
+        if piece.offset == UNREADABLE_OFFSET:
+            what = f"the offset of {owned.partition} is no number that a log can have"
+        what += f": {ends[0]} to {ends[1]} can be read"
+        if reset == "fail":
+            self._block(owned, stream, OffsetOutOfRangeError(what))
+            return
+        offset = ends[reset == "largest"]
+        logger.warning("%s; going on at the %s, %d", what, reset, offset)
+        fetcher.seek(owned.partition, offset)
+        self._jump(owned, stream, offset)
+
+    def _block_all(self, error: BrokerError) -> None:
+        for owned, stream in self._feeds.values():
+            if not owned.is_blocked:
+                self._block(owned, stream, error)
+
+    def _block(self, owned: OwnedPartition, stream: ConsumerStream, error: BrokerError) -> None:
+        owned.is_blocked = True
+        stream.put(Arrival(owned, -1, error=error))
+
+    def _note_failure(self, error: BrokerError) -> None:
+        """Say what is wrong, once, and wait before the next attempt."""
+        self._drop_connection()
+        if self._is_stopped:
+            return
+        if not self._failure:
+            self._failure = str(error)
+            logger.warning("cannot read from broker %d: %s; trying on", self._broker_id, error)
+        self._wake.wait(self._backoff_s)
+        self._backoff_s = min(self._backoff_s * 2, self._settings.max_backoff_s)
+
+    def _drop_connection(self) -> None:
+        fetcher, self._fetcher = self._fetcher, None
+        if fetcher is not None:
+            fetcher.close()
+
+
+def _end_of(positions: Positions, partition: TopicPartition, reset: str) -> int:
+    return positions.earliest(partition) if reset == "smallest" else positions.latest(partition)
+
+
+class FetcherPool:
+    """The fetchers of all brokers that have owned partitions.
+
+    Args:
+        make: makes the fetcher of a broker.
+    """
+
+    def __init__(self, make: Callable[[int], BrokerFetcher]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._fetchers: dict[int, BrokerFetcher] = {}
+        self._is_stopped = False
+
+    def set_feeds(self, feeds: Collection[Feed]) -> None:
+        """Read exactly these partitions; those that were read before go on undisturbed."""
+        by_broker: dict[int, dict[TopicPartition, Feed]] = {}
+        for feed in feeds:
+            partition = feed.owned.partition
+            by_broker.setdefault(partition.home, {})[partition] = feed
+        with self._lock:
+            if self._is_stopped:
+                return
+            idle = [self._fetchers.pop(one) for one in self._fetchers.keys() - by_broker.keys()]
+            for broker_id, wanted in by_broker.items():
+                if broker_id not in self._fetchers:
+                    self._fetchers[broker_id] = self._make(broker_id)
+                    self._fetchers[broker_id].start()
+                self._fetchers[broker_id].set_feeds(wanted)
+        _stop(idle)
+
+    def wake(self) -> None:
+        """Have paused fetchers look whether they can go on."""
+        with self._lock:
+            fetchers = list(self._fetchers.values())
+        for fetcher in fetchers:
+            fetcher.wake()
+
+    def stop(self) -> None:
+        """Stop all fetchers and wait for their end; nothing can be read after that."""
+        with self._lock:
+            self._is_stopped = True
+            fetchers = list(self._fetchers.values())
+            self._fetchers.clear()
+        _stop(fetchers)
+
+
+def _stop(fetchers: Collection[BrokerFetcher]) -> None:
+    for fetcher in fetchers:
+        fetcher.stop()
+    for fetcher in fetchers:
+        fetcher.join()

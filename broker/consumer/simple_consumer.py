@@ -1,0 +1,273 @@
+"""0.7's simple consumer: stateless, offsets passed in, one broker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from broker.client.connection import (
+    DEFAULT_CONNECT_TIMEOUT_S,
+    DEFAULT_TIMEOUT_S,
+    Connection,
+)
+from broker.errors import NO_ERROR, ProtocolError, error_for_code
+from broker.protocol.codec import Fault, decode
+from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
+from broker.protocol.message_set import raise_fault, select
+from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.primitives import Buffer
+from broker.protocol.requests import BaseRequest, FetchRequest, MultiFetchRequest, OffsetsRequest
+from broker.protocol.responses import (
+    BrokerAddress,
+    Run,
+    decode_fetch_response,
+    decode_filtered_read_response,
+    decode_multifetch_response,
+    decode_offsets_response,
+)
+from broker.topic import TopicPartition
+
+Message = tuple[int, int, bytes]
+"""A message as (offset, next offset, payload); offsets are byte positions in the partition."""
+
+
+class FetchedSet:
+    """The message set of one fetch.
+
+    Iterating gives (offset, next offset, payload) of each whole message. The next offset is where
+    to fetch after it; inside a compressed set it stays at the set's start until the last message.
+
+    Args:
+        offset: what was fetched from.
+        data: the bytes that came; a partial message at their end is left out.
+    """
+
+    def __init__(self, offset: int, data: Buffer) -> None:
+        self.offset = offset
+        self.data = data
+        self._decoded = decode(data, offset)
+
+    @property
+    def next_offset(self) -> int:
+        """Return the offset after the last whole message: where the next fetch starts."""
+        return self.offset + self._decoded.valid_bytes
+
+    def __iter__(self) -> Iterator[Message]:
+        """Give the messages.
+
+        Raises:
+            InvalidMessageError: at a corrupt message, after the good ones before it.
+            InvalidFetchSizeError: the first message is larger than the fetch.
+        """
+        yield from self._decoded.messages
+        if self._decoded.fault is not Fault.PARTIAL or not self._decoded.valid_bytes:
+            raise_fault(self._decoded.fault, self.next_offset)
+
+    def __len__(self) -> int:
+        return len(self._decoded.messages)
+
+
+class FilteredSet:
+    """The wanted messages of one fetch with a filter.
+
+    Iterating gives (offset, next offset, payload) of each.
+
+    Args:
+        offset: what was fetched from.
+        runs: entries with wanted messages, and damage.
+        next_offset: where to fetch next; everything before it is wanted and here, or unwanted.
+        is_wanted: says so of a payload; compressed sets hold others as well.
+    """
+
+    def __init__(
+        self,
+        offset: int,
+        runs: Sequence[Run],
+        next_offset: int,
+        is_wanted: Callable[[Buffer], object],
+    ) -> None:
+        self.offset = offset
+        self.next_offset = next_offset
+        self._decoded: list[tuple[list[Message], int, Fault]] = []
+        for run_offset, entries in runs:
+            messages, valid_bytes, fault = decode(entries, run_offset)
+            wanted = [message for message in messages if is_wanted(message[2])]
+            self._decoded.append((wanted, run_offset + valid_bytes, fault))
+
+    def __iter__(self) -> Iterator[Message]:
+        """Give the messages.
+
+        Raises:
+            InvalidMessageError: at a corrupt message, after the good ones before it.
+            InvalidFetchSizeError: the first message is larger than the fetch.
+        """
+        for messages, end, fault in self._decoded:
+            yield from messages
+            raise_fault(fault, end)
+
+    def __len__(self) -> int:
+        return sum(len(messages) for messages, _, _ in self._decoded)
+
+
+class SimpleConsumer:
+    """Fetches from one broker at offsets that the caller keeps.
+
+    A connection that turns out dead is made again once for each request.
+
+    Args:
+        host: where the broker listens.
+        port: where the broker listens.
+        timeout_s: how long an answer is waited for.
+        connect_timeout_s: how long connecting is tried.
+        receive_bytes: SO_RCVBUF; 0 leaves it to the system.
+
+    Source: Kafka 0.7 `SimpleConsumer`.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        connect_timeout_s: float = DEFAULT_CONNECT_TIMEOUT_S,
+        receive_bytes: int = 0,
+    ) -> None:
+        self._connection = Connection(
+            BrokerAddress(-1, host, port),
+            timeout_s=timeout_s,
+            connect_timeout_s=connect_timeout_s,
+            receive_bytes=receive_bytes,
+        )
+
+    def __enter__(self) -> SimpleConsumer:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; the next request connects again."""
+        self._connection.close()
+
+    def fetch(self, topic: str, partition: int, offset: int, max_bytes: int) -> FetchedSet:
+        """Return messages from an offset on.
+
+        Args:
+            topic: the topic.
+            partition: the partition's index on this broker.
+            offset: a message boundary between the log start offset and the end.
+            max_bytes: the most to return; at least the length of the largest message.
+
+        Returns:
+            A set that may be empty, when the end is reached.
+
+        Raises:
+            OffsetOutOfRangeError: the offset is before the start or past the end.
+            WrongPartitionError: the broker has no such partition.
+            UnknownServerError: the topic name is illegal.
+            BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
+        """
+        request = FetchRequest(topic, partition, offset, max_bytes)
+        code, data = decode_fetch_response(self._ask(request))
+        return _fetched(request, code, data)
+
+    def fetch_filtered(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        max_bytes: int,
+        payload_filter: PayloadFilter,
+    ) -> FilteredSet:
+        """Return wanted messages from an offset on, and where to look for more.
+
+        The broker leaves out the others, if it can, so that they do not cross the network; else
+        that is done here.
+
+        Args:
+            topic: the topic.
+            partition: the partition's index on this broker.
+            offset: a message boundary between the log start offset and the end.
+            max_bytes: how much to return; the message that reaches it is the last. It should be at
+                least the length of the largest message, wanted or not.
+            payload_filter: which messages are wanted.
+
+        Returns:
+            A set that may be empty, though its `next_offset` is farther on than `offset`: at the
+            end of the log it is not.
+
+        Raises:
+            InvalidPatternError: the filter's pattern is none.
+            PatternTooSlowError: the broker takes too long over the next messages with it.
+            UnknownTopicError: the broker has no such topic.
+            OffsetOutOfRangeError, WrongPartitionError, StorageError: as for `fetch`.
+            BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
+        """
+        is_wanted = payload_filter.compile()
+        connection = self._connection
+        if not connection.repeat_if_lost(lambda: connection.understands(FilteredReadRequest)):
+            fetched = self.fetch(topic, partition, offset, max_bytes)
+            return _selected(fetched, is_wanted)
+        position = PartitionPosition(TopicPartition(topic, -1, partition), offset, max_bytes)
+        request = FilteredReadRequest(ReadRequest(0, 0, max_bytes, (position,)), payload_filter)
+        body = connection.repeat_if_lost(lambda: connection.call(request))
+        (part,) = decode_filtered_read_response(body)
+        if part.error != NO_ERROR and not part.runs:
+            raise error_for_code(part.error, part.text)
+        return FilteredSet(offset, part.runs, part.next_offset, is_wanted)
+
+    def multifetch(self, fetches: Sequence[FetchRequest]) -> list[FetchedSet]:
+        """Return the sets of several fetches, in their order.
+
+        Raises:
+            ServerError: one of them failed; the first failure is raised.
+            BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
+        """
+        parts = decode_multifetch_response(self._ask(MultiFetchRequest(tuple(fetches))))
+        if len(parts) != len(fetches):
+            self._connection.close()
+            raise ProtocolError(f"{len(parts)} parts came for {len(fetches)} fetches")
+        return [
+            _fetched(request, code, data)
+            for request, (code, data) in zip(fetches, parts, strict=True)
+        ]
+
+    def get_offsets_before(
+        self, topic: str, partition: int, time_ms: int, max_offsets: int
+    ) -> list[int]:
+        """Return offsets of segments written before a time, newest first.
+
+        Args:
+            topic: the topic.
+            partition: the partition's index on this broker.
+            time_ms: milliseconds since 1970, or `LATEST_TIME`, or `EARLIEST_TIME`.
+            max_offsets: the most to return.
+
+        Raises:
+            BrokerUnreachableError: the connection failed; a broker also closes it on a topic or
+                partition that cannot be.
+            RequestTimeoutError, ProtocolError: the connection failed.
+        """
+        request = OffsetsRequest(topic, partition, time_ms, max_offsets)
+        return decode_offsets_response(self._ask(request))
+
+    def _ask(self, request: BaseRequest) -> memoryview:
+        return self._connection.repeat_if_lost(lambda: self._connection.ask(request))
+
+
+def _selected(fetched: FetchedSet, is_wanted: Callable[[Buffer], object]) -> FilteredSet:
+    """Filter what came of a fetch; a message that did not come whole is for another one."""
+    view = memoryview(fetched.data)
+    found = select(view, is_wanted, max(len(view), 1))
+    spans = found.spans if found.end or not len(view) else [(0, len(view))]
+    runs = [Run(fetched.offset + start, view[start:end]) for start, end in spans]
+    return FilteredSet(fetched.offset, runs, fetched.offset + found.end, is_wanted)
+
+
+def _fetched(request: FetchRequest, code: int, data: memoryview) -> FetchedSet:
+    if code != NO_ERROR:
+        raise error_for_code(
+            code,
+            f"cannot fetch {request.topic} partition {request.index} at offset {request.offset}",
+        )
+    return FetchedSet(request.offset, data)

@@ -1,0 +1,1 @@
+"""The producer: messages to topics, synchronous and asynchronous."""

@@ -1,0 +1,190 @@
+"""Hooks into an asynchronous producer: what they see and may change at each stage.
+
+Source: Kafka 0.7 `CallbackHandler`, whose methods these are.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from broker.errors import BrokerError, MessageDroppedError
+from broker.producer.accumulator import Batch
+from broker.producer.delivery import Failures, QueuedDelivery
+from broker.producer.encoder import Packer
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+
+class Origin:
+    """The message that an event stands for; whoever reports on it settles its delivery."""
+
+    __slots__ = ("delivery", "is_taken", "message", "partition")
+
+    def __init__(self, partition: TopicPartition, message: bytes, delivery: QueuedDelivery) -> None:
+        self.partition = partition
+        self.message = message
+        self.delivery = delivery
+        self.is_taken = False
+
+
+class Event(NamedTuple):
+    """A message on its way through the producer.
+
+    Callbacks change it with `_replace`, so that `origin` stays: it connects the event with the
+    delivery that its sender holds. An event made anew has none.
+    """
+
+    topic: str
+    message: bytes
+    key: bytes | None = None
+    origin: Origin | None = None
+
+
+class ProducerCallbacks:
+    """Does nothing at any stage; derive from it to do something.
+
+    `before_enqueue` and `after_enqueue` run in the thread that sends, `close` and `last_batch` in
+    the one that closes the producer, the others in a thread of the producer for each broker, at
+    the same time. They must be quick, must not wait for the producer, and see messages encoded.
+    What `before_enqueue` and `after_enqueue` raise comes out of `send`; what the others raise is
+    logged, and the messages in question are reported with `MessageDroppedError`.
+
+    A message that a callback keeps may be handed on by a later one; it is reported when it is
+    sent, or with `MessageDroppedError` when the producer is closed.
+    """
+
+    def before_enqueue(self, event: Event) -> Event:
+        """Return what is to be queued; the events of one call must have one topic and key."""
+        return event
+
+    def after_enqueue(self, event: Event, *, is_queued: bool) -> None:
+        """Take note that an event is in the queue, or that there was no room."""
+
+    def after_dequeue(self, event: Event | None) -> Iterable[Event]:
+        """Return what is to be sent for an event.
+
+        Called with None when the time limit `queue.time` passed for a broker. Events of the same
+        topic stay in the partition; others, and all at the time limit, are queued anew by their
+        topic and key, whether there is room or not, and come by here again.
+        """
+        return () if event is None else (event,)
+
+    def before_send(self, events: Sequence[Event]) -> Iterable[Event]:
+        """Return what is to be sent for a batch of one partition, as `after_dequeue` does."""
+        return events
+
+    def last_batch(self) -> Iterable[Event]:
+        """Return what is to be sent still, when all else is sent and the producer closes."""
+        return ()
+
+    def close(self) -> None:
+        """Take note that the producer is closed."""
+
+
+class Hooks:
+    """Runs callbacks, and keeps track of which message became which event.
+
+    Args:
+        callbacks: what to run.
+        packer: checks the messages that come out.
+        route: queues an event by its topic and key.
+        failures: told of messages that were not delivered; None if a report is.
+    """
+
+    def __init__(
+        self,
+        callbacks: ProducerCallbacks,
+        packer: Packer,
+        route: Callable[[Event], None],
+        failures: Failures | None,
+    ) -> None:
+        self._callbacks = callbacks
+        self._packer = packer
+        self._route = route
+        self._failures = failures
+        self._kept: set[Origin] = set()  # changed by several threads, one element at a time
+
+    def apply(self, partition: TopicPartition, batch: Batch) -> BrokerError | None:
+        """Put a batch that was taken from the queue through the callbacks.
+
+        Returns:
+            Why that failed: what is left in the batch must be given up then.
+        """
+        origins = [
+            Origin(partition, message, delivery)
+            for message, delivery in zip(batch.payloads, batch.deliveries, strict=True)
+        ]
+        try:
+            events = self._run(partition, origins)
+            messages = self._packer.payloads(one.message for one in events)
+        except Exception as error:
+            logger.exception("callback failed over messages to %s", partition)
+            rest = [one for one in origins if not one.is_taken]
+            batch.payloads = [one.message for one in rest]
+            batch.deliveries = [one.delivery for one in rest]
+            return MessageDroppedError(f"a callback failed over a message to {partition}: {error}")
+        batch.payloads = messages
+        batch.deliveries = [self._delivery_of(partition, one) for one in events]
+        self._kept.update(one for one in origins if not one.is_taken)
+        return None
+
+    def _run(self, partition: TopicPartition, origins: Sequence[Origin]) -> list[Event]:
+        """Return what the callbacks make of messages and leave in their partition."""
+        events: list[Event] = []
+        for origin in origins:
+            event = Event(partition.topic, origin.message, origin.delivery.key, origin)
+            events += self._callbacks.after_dequeue(event)
+        events = self._own(partition.topic, events)
+        if events:
+            events = self._own(partition.topic, self._callbacks.before_send(events))
+        return events
+
+    def _own(self, topic: str, events: Iterable[Event]) -> list[Event]:
+        """Queue events of other topics anew, and return the rest."""
+        own = []
+        for event in events:
+            if event.topic == topic:
+                own.append(event)
+            else:
+                self._route(event)
+        return own
+
+    def _delivery_of(self, partition: TopicPartition, event: Event) -> QueuedDelivery:
+        """Return what is settled with an event: its origin's delivery, the first time."""
+        taken = self.take(event)
+        return taken or QueuedDelivery(partition, event.key, 1, failures=self._failures)
+
+    def take(self, event: Event) -> QueuedDelivery | None:
+        """Return the delivery that hangs on an event, which is the caller's to settle now."""
+        origin = event.origin
+        if origin is None or origin.is_taken:
+            return None
+        origin.is_taken = True
+        self._kept.discard(origin)
+        return origin.delivery
+
+    def on_time_limit(self) -> None:
+        """Tell the callbacks that nothing came for a while, and queue what they have kept."""
+        self._route_all(lambda: self._callbacks.after_dequeue(None))
+
+    def last_batch(self) -> None:
+        """Ask the callbacks for the rest, and queue it."""
+        self._route_all(self._callbacks.last_batch)
+
+    def _route_all(self, source: Callable[[], Iterable[Event]]) -> None:
+        try:
+            for event in source():
+                self._route(event)
+        except Exception:
+            logger.exception("callback failed, or what it returned could not be queued")
+
+    def close(self) -> list[Origin]:
+        """Tell the callbacks that it is over; return the messages they have kept."""
+        try:
+            self._callbacks.close()
+        except Exception:
+            logger.exception("callback failed at the end")
+        return list(self._kept)

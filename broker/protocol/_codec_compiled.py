@@ -1,0 +1,97 @@
+"""The codec in C: the same functions as `codec_python`, which says what they do.
+
+`_codec` calls back to open a wrapper, and decodes what is inside it too.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from broker.errors import InvalidMessageError
+from broker.protocol import _codec
+from broker.protocol._codec import boundaries, encode, scan
+from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
+from broker.protocol.message import (
+    MAX_VALUE_BYTES,
+    Columns,
+    CrcCheck,
+    Decoded,
+    DecodedText,
+    EncodedText,
+    count_with,
+    unfold_with,
+)
+from broker.protocol.primitives import Buffer
+
+__all__ = [
+    "boundaries",
+    "count_delimiters",
+    "count_unfolded",
+    "decode",
+    "decode_columns",
+    "decode_delimited",
+    "encode",
+    "encode_delimited",
+    "scan",
+    "unfold",
+]
+
+
+def encode_delimited(
+    buffer: Buffer,
+    delimiter: bytes,
+    *,
+    max_payload_bytes: int,
+    batch_count: int,
+    batch_bytes: int | None = None,
+) -> EncodedText:
+    """Make a message of each delimited piece of text; see `codec_python`."""
+    most_bytes = sys.maxsize if batch_bytes is None else batch_bytes
+    return _codec.encode_delimited(buffer, delimiter, max_payload_bytes, batch_count, most_bytes)
+
+
+def decode(buffer: Buffer, base_offset: int) -> Decoded:
+    """Return the messages of a message set; see `codec_python`."""
+    return _codec.decode(buffer, base_offset, _open)
+
+
+def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:
+    """Write the payloads of a message set out as delimited text; see `codec_python`."""
+    return _codec.decode_delimited(buffer, delimiter, limit, _open)
+
+
+def decode_columns(
+    buffer: Buffer,
+    base_offset: int,
+    *,
+    crc_check: CrcCheck = CrcCheck.STOP,
+    max_value_bytes: int = MAX_VALUE_BYTES,
+) -> Columns:
+    """Return the messages of a message set as columns for Arrow; see `codec_python`."""
+    return _codec.decode_columns(buffer, base_offset, crc_check, max_value_bytes, _open)
+
+
+def count_delimiters(text: Buffer, delimiter: bytes) -> int:
+    """Return how often a delimiter is in a text; see `codec_python`."""
+    if len(delimiter) == 1:
+        return _codec.count_byte(text, delimiter[0])
+    return bytes(text).count(delimiter)
+
+
+def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
+    """Return the payloads inside a wrapper; see `codec_python`."""
+    return unfold_with(_codec.payloads, codec, payload)
+
+
+def count_unfolded(
+    codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> tuple[int, int]:
+    """Return how many messages `unfold` would give, and their bytes; see `codec_python`."""
+    return count_with(scan, codec, payload, max_bytes)
+
+
+def _open(codec: int, payload: Buffer) -> list[bytes] | None:
+    try:
+        return unfold_with(_codec.payloads, codec, payload)
+    except InvalidMessageError:
+        return None

@@ -1,0 +1,591 @@
+"""The codec in plain Python: what serves where the compiled twin is not built.
+
+Says what each function does for both twins. It shares nothing with the other but the types of the
+results and the unfolding of wrappers, so that the tests can hold the two against each other.
+
+Message sets as columns for Arrow, in plain Python; a part of the codec's plain twin.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from collections.abc import Iterable
+from itertools import accumulate
+from zlib import crc32
+
+from broker.errors import InvalidMessageError, MessageSizeTooLargeError
+from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec
+from broker.protocol.message import (
+    ENTRY_OVERHEAD_BYTES,
+    LENGTH_BYTES,
+    MAGIC0_HEADER_BYTES,
+    MAGIC1_HEADER_BYTES,
+    MAX_PAYLOAD_BYTES,
+    MAX_VALUE_BYTES,
+    Columns,
+    CrcCheck,
+    Decoded,
+    DecodedText,
+    EncodedText,
+    Fault,
+    Opener,
+    OversizePieceError,
+    Scan,
+    attributes_at,
+    codec_at,
+    count_with,
+    crc_at,
+    end_at,
+    fault_at,
+    fault_of_content,
+    fault_of_header,
+    payload_at,
+    unfold_with,
+)
+from broker.protocol.primitives import INT32, Buffer
+
+_MAX_OFFSET = 2**63 - 1
+
+
+def check_offsets(base_offset: int, size: int) -> None:
+    """Raise for offsets that no int64 holds.
+
+    Raises:
+        OverflowError: the offset after a buffer of this size exceeds 64 bits.
+    """
+    if base_offset > _MAX_OFFSET - size:
+        raise OverflowError("the offset after the last message exceeds 64 bits")
+
+
+def columns_with(
+    open_: Opener,
+    buffer: Buffer,
+    base_offset: int,
+    crc_check: CrcCheck,
+    max_value_bytes: int,
+) -> Columns:
+    """Do what `codec_python.decode_columns` says.
+
+    Args:
+        open_: gives what is in a wrapper.
+        buffer: starts on an entry.
+        base_offset: the log offset of its first byte.
+        crc_check: what to do about bad entries.
+        max_value_bytes: how many bytes of payload to take at most, at least 0.
+    """
+    check_offsets(base_offset, len(buffer))
+    rows = _Rows(base_offset, crc_check, max_value_bytes)
+    data = bytes(buffer)
+    view = memoryview(data)
+    fault = Fault.NONE
+    position = rows.add_plain(data, 0)
+    while position < len(data) and rows.value_bytes <= max_value_bytes:
+        fault = fault_of_header(view, position)
+        if fault:
+            break
+        fault, payloads = _content(view, position, crc_check, open_)
+        is_good = not fault
+        if fault and crc_check is CrcCheck.MARK:
+            fault, payloads = Fault.NONE, [bytes(payload_at(view, position))]
+        value_bytes = rows.value_bytes + sum(map(len, payloads))
+        if fault or (position and value_bytes > max_value_bytes):
+            break
+        rows.add(view, position, payloads, is_good=is_good)
+        position = rows.add_plain(data, end_at(view, position))
+    return rows.columns(position, fault)
+
+
+def _content(
+    view: memoryview, position: int, crc_check: CrcCheck, open_: Opener
+) -> tuple[Fault, list[bytes]]:
+    """Return the payloads of an entry whose header is good, or what is wrong inside."""
+    fault = fault_of_content(view, position)
+    if fault and not (fault is Fault.CRC and crc_check is CrcCheck.OFF):
+        return fault, []
+    codec = codec_at(view, position)
+    payload = payload_at(view, position)
+    if not codec:
+        return Fault.NONE, [bytes(payload)]
+    inner = open_(codec, payload)
+    return (Fault.COMPRESSED, []) if inner is None else (Fault.NONE, inner)
+
+
+class _Rows:
+    """Columns while they grow.
+
+    Args:
+        base_offset: the log offset of position 0.
+        crc_check: whether CRCs are computed, and whether rows are marked.
+        max_value_bytes: at most so many bytes of payload.
+    """
+
+    def __init__(self, base_offset: int, crc_check: CrcCheck, max_value_bytes: int) -> None:
+        self.value_bytes = 0
+        self._base_offset = base_offset
+        self._crc_check = crc_check
+        self._max_value_bytes = max_value_bytes
+        self._starts: list[int] = []
+        self._nexts: list[int] = []
+        self._crcs: list[int] = []
+        self._values: list[bytes] = []
+        self._others: list[tuple[int, int, int, bool]] = []
+        """Row, place in the wrapper, attributes, and whether it is good, of all not plain."""
+
+    def add_plain(self, data: bytes, position: int) -> int:
+        """Add good entries without attributes as long as they come; return the first other."""
+        unpack, checksum = _KIND.unpack_from, crc32
+        is_checked = self._crc_check is not CrcCheck.OFF
+        value_bytes, most = self.value_bytes, self._max_value_bytes
+        add_start, add_next = self._starts.append, self._nexts.append
+        add_crc, add_value = self._crcs.append, self._values.append
+        last_start = len(data) - ENTRY_OVERHEAD_BYTES
+        while position <= last_start:
+            length, kind, crc = unpack(data, position)
+            end = position + 4 + length
+            value_bytes += length - 6
+            if kind != _PLAIN or length < 6 or end > len(data) or value_bytes > most:
+                break
+            value = data[position + 10 : end]
+            if is_checked and checksum(value) != crc:
+                break
+            add_start(position)
+            add_next(end)
+            add_crc(crc)
+            add_value(value)
+            self.value_bytes = value_bytes
+            position = end
+        return position
+
+    def add(self, view: memoryview, position: int, payloads: list[bytes], *, is_good: bool) -> None:
+        """Add what an entry of any kind stands for."""
+        if not payloads:
+            return
+        row, count = len(self._starts), len(payloads)
+        attributes = attributes_at(view, position)
+        is_wrapper = is_good and codec_at(view, position)
+        self._starts += [position] * count
+        self._nexts += [position] * (count - 1) + [end_at(view, position)]
+        self._crcs += map(crc32, payloads) if is_wrapper else [crc_at(view, position)]
+        self._values += payloads
+        self._others += [(row + inner, inner, attributes, is_good) for inner in range(count)]
+        self.value_bytes += sum(map(len, payloads))
+
+    def columns(self, valid_bytes: int, fault: Fault) -> Columns:
+        """Return the columns as they are now."""
+        count = len(self._starts)
+        inners = array("i", [0]) * count
+        attributes = bytearray(count)
+        for row, inner, attribute, _ in self._others:
+            inners[row] = inner
+            attributes[row] = attribute
+        base_offset = self._base_offset
+        return Columns(
+            message_count=count,
+            valid_bytes=valid_bytes,
+            fault=fault,
+            offsets=array("q", [base_offset + start for start in self._starts]).tobytes(),
+            next_offsets=array("q", [base_offset + end for end in self._nexts]).tobytes(),
+            inners=inners.tobytes(),
+            attributes=bytes(attributes),
+            crcs=array("I", self._crcs).tobytes(),
+            value_offsets=array("i", accumulate(map(len, self._values), initial=0)).tobytes(),
+            values=b"".join(self._values),
+            crc_ok=self._marks() if self._crc_check is CrcCheck.MARK else b"",
+        )
+
+    def _marks(self) -> bytes:
+        """Return the bitmap of the rows that are good."""
+        count = len(self._starts)
+        bits = (1 << count) - 1
+        for row, _, _, is_good in self._others:
+            if not is_good:
+                bits &= ~(1 << row)
+        return bits.to_bytes((count + 7) // 8, "little")
+
+
+_SHORT_BYTES = 500
+_COPY_MAX_BYTES = 4 << 20
+
+_MAGIC1 = struct.Struct(">iBBI")
+_KIND = struct.Struct(">iHI")
+_PLAIN = 0x0100
+"""Magic 1 and attributes 0 taken together, as nearly all entries have them."""
+
+
+def encode(payloads: Iterable[Buffer]) -> bytes:
+    """Return the message set, magic 1 and uncompressed, of these payloads.
+
+    Raises:
+        MessageSizeTooLargeError: a payload exceeds `MAX_PAYLOAD_BYTES`.
+    """
+    payloads = list(payloads)
+    largest = max(map(len, payloads), default=0)
+    if largest > MAX_PAYLOAD_BYTES:
+        raise MessageSizeTooLargeError(
+            f"a message of {largest} bytes is too large for the format; "
+            f"the limit is {MAX_PAYLOAD_BYTES}"
+        )
+    pack = _MAGIC1.pack
+    parts: list[Buffer] = []
+    add = parts.append
+    for payload in payloads:
+        add(pack(len(payload) + MAGIC1_HEADER_BYTES, 1, 0, crc32(payload)))
+        add(payload)
+    return b"".join(parts)
+
+
+def encode_delimited(
+    buffer: Buffer,
+    delimiter: bytes,
+    *,
+    max_payload_bytes: int,
+    batch_count: int,
+    batch_bytes: int | None = None,
+) -> EncodedText:
+    """Make a message of each delimited piece of text.
+
+    Args:
+        buffer: text; what follows its last delimiter is left for the next call.
+        delimiter: at least one byte; it is not part of a message.
+        max_payload_bytes: the largest payload allowed.
+        batch_count: how many messages one batch has at most, at least 1.
+        batch_bytes: how many bytes of the set one batch has at most, at least 0; a message that is
+            larger goes alone.
+
+    Raises:
+        MessageSizeTooLargeError: a piece is too large; the text names its index in the buffer,
+            from 0, and its byte position.
+        ValueError: the delimiter is empty, or a limit is out of range.
+    """
+    if not delimiter or batch_count < 1 or min(max_payload_bytes, batch_bytes or 0) < 0:
+        raise ValueError("a delimiter or a limit is out of range")
+    pieces = bytes(buffer).split(delimiter)
+    rest = pieces.pop()
+    sizes = list(map(len, pieces))
+    limit = min(max_payload_bytes, MAX_PAYLOAD_BYTES)
+    if sizes and max(sizes) > limit:
+        index = next(i for i, size in enumerate(sizes) if size > limit)
+        position = sum(sizes[:index]) + index * len(delimiter)
+        raise OversizePieceError(index, position, sizes[index], limit)
+    ends = list(accumulate([size + ENTRY_OVERHEAD_BYTES for size in sizes]))
+    cuts, counts = _cut(ends, batch_count, batch_bytes)
+    return EncodedText(encode(pieces), len(buffer) - len(rest), len(pieces), cuts, counts)
+
+
+def _cut(ends: list[int], batch_count: int, batch_bytes: int | None) -> tuple[list[int], list[int]]:
+    """Return where batches end, and how many messages each has."""
+    if batch_bytes is None or not ends or ends[-1] <= batch_bytes:
+        cuts = ends[batch_count - 1 :: batch_count]
+        counts = [batch_count] * len(cuts)
+        if len(ends) % batch_count:
+            cuts.append(ends[-1])
+            counts.append(len(ends) % batch_count)
+        return cuts, counts
+    cuts, counts = [], []
+    batch_start = last_end = count = 0
+    for end in ends:
+        if count == batch_count or (count and end - batch_start > batch_bytes):
+            cuts.append(last_end)
+            counts.append(count)
+            batch_start, count = last_end, 0
+        last_end = end
+        count += 1
+    return [*cuts, last_end], [*counts, count]
+
+
+def scan(buffer: Buffer) -> Scan:
+    """Check sizes, magic bytes, codecs and CRCs of the outer entries of a message set.
+
+    Args:
+        buffer: starts on an entry; may end inside one.
+
+    Returns:
+        How far the buffer is good, and why not further. Never raises for any bytes.
+    """
+    view = memoryview(buffer)
+    data = _to_slice(buffer)
+    size = len(view)
+    unpack = _KIND.unpack_from
+    checksum = crc32
+    last_start = size - ENTRY_OVERHEAD_BYTES
+    wrappers: list[int] = []
+    position = count = largest = 0
+    fault = Fault.NONE
+    while position <= last_start:
+        length, kind, crc = unpack(data, position)
+        end = position + 4 + length
+        if kind != _PLAIN or length < 6 or end > size:
+            fault = fault_at(view, position)
+            if fault:
+                break
+            if codec_at(view, position):
+                wrappers.append(position)
+            if kind < _PLAIN:
+                length += 1  # magic 0 has no attributes: the payload is larger by one
+        elif checksum(data[position + 10 : end]) != crc:
+            fault = Fault.CRC
+            break
+        if length > largest:
+            largest = length
+        position = end
+        count += 1
+    else:
+        if position < size:  # one last magic 0 entry of 9 bytes may be left, or a tail
+            fault = fault_at(view, position)
+            if not fault:
+                position, count = size, count + 1
+    return Scan(position, count, fault, wrappers, max(0, largest - MAGIC1_HEADER_BYTES))
+
+
+def _to_slice(buffer: Buffer) -> bytes | memoryview:
+    """Return a buffer in the form that its entries are sliced off fastest.
+
+    Slices of bytes cost less than views as long as they are short; the first entry stands for
+    all. Bytes that are no `bytes` are copied for it, within reason.
+    """
+    view = memoryview(buffer)
+    is_short = len(view) < LENGTH_BYTES or INT32.unpack_from(view)[0] <= _SHORT_BYTES
+    if not is_short or len(view) > _COPY_MAX_BYTES:
+        return view
+    return buffer if isinstance(buffer, bytes) else bytes(view)
+
+
+def boundaries(buffer: Buffer) -> list[int]:
+    """Return where the entries of a message set start, by the length chain alone.
+
+    Args:
+        buffer: starts on an entry; may end inside one.
+
+    Returns:
+        The starts of all whole entries and the end of the last one: at least `[0]`. The walk ends
+        early at a length that is too small for a header.
+    """
+    unpack = INT32.unpack_from
+    position = 0
+    last_start = len(buffer) - LENGTH_BYTES - MAGIC0_HEADER_BYTES
+    end_of_buffer = len(buffer)
+    found = [0]
+    add = found.append
+    while position <= last_start:
+        (length,) = unpack(buffer, position)
+        position += 4 + length
+        if length < MAGIC0_HEADER_BYTES or position > end_of_buffer:
+            break
+        add(position)
+    return found
+
+
+def decode(buffer: Buffer, base_offset: int) -> Decoded:
+    """Return the messages of a message set, compressed ones unfolded.
+
+    Args:
+        buffer: starts on an entry; a partial entry at its end is left alone.
+        base_offset: the log offset of its first byte.
+
+    Returns:
+        Messages up to the first fault. Inside a wrapper all messages have the wrapper's start as
+        their offset, and all but the last have it as their next offset too (kafka07.md 2.5).
+
+    Raises:
+        OverflowError: the offset after the buffer exceeds 64 bits.
+    """
+    view = memoryview(buffer)
+    data = buffer if isinstance(buffer, bytes) else bytes(buffer)
+    size = len(data)
+    check_offsets(base_offset, size)
+    unpack = _KIND.unpack_from
+    checksum = crc32
+    last_start = size - ENTRY_OVERHEAD_BYTES
+    messages: list[tuple[int, int, bytes]] = []
+    add = messages.append
+    position = 0
+    offset = base_offset
+    while position <= last_start:
+        length, kind, crc = unpack(data, position)
+        end = position + 4 + length
+        if kind != _PLAIN or length < 6 or end > size:
+            fault, inner = _unfold_entry(view, position, _open)
+            if fault:
+                return Decoded(messages, position, fault)
+            messages += [(offset, offset, payload) for payload in inner[:-1]]
+            next_offset = base_offset + end
+            messages += [(offset, next_offset, payload) for payload in inner[-1:]]
+            offset = next_offset
+        else:
+            payload = data[position + 10 : end]
+            if checksum(payload) != crc:
+                return Decoded(messages, position, Fault.CRC)
+            add((offset, (offset := base_offset + end), payload))
+        position = end
+    if position == size:
+        return Decoded(messages, position, Fault.NONE)
+    fault, inner = _unfold_entry(view, position, _open)
+    if fault:
+        return Decoded(messages, position, fault)
+    messages += [(offset, base_offset + size, payload) for payload in inner]
+    return Decoded(messages, size, Fault.NONE)
+
+
+def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:
+    """Write the payloads of a message set out as delimited text.
+
+    Args:
+        buffer: starts on an entry; a partial entry at its end is left alone.
+        delimiter: written after each payload; may be empty.
+        limit: the most payloads to write, or -1 for all.
+    """
+    view = memoryview(buffer)
+    data = _to_slice(buffer)
+    size = len(view)
+    unpack = _KIND.unpack_from
+    checksum = crc32
+    last_start = size - ENTRY_OVERHEAD_BYTES
+    parts: list[Buffer] = []
+    add = parts.append
+    position = 0
+    fault = Fault.NONE
+    while position != size and len(parts) != limit:
+        if position <= last_start:
+            length, kind, crc = unpack(data, position)
+            end = position + 4 + length
+            if kind == _PLAIN and length >= 6 and end <= size:
+                payload = data[position + 10 : end]
+                if checksum(payload) != crc:
+                    fault = Fault.CRC
+                    break
+                add(payload)
+                position = end
+                continue
+        fault, inner = _unfold_entry(view, position, _open)
+        if fault:
+            break
+        if 0 <= limit < len(parts) + len(inner):
+            parts += inner[: limit - len(parts)]
+            break
+        parts += inner
+        position = end_at(view, position)
+    count = len(parts)
+    if count:
+        add(b"")
+    return DecodedText(delimiter.join(parts), position, count, fault)
+
+
+def _unfold_entry(view: memoryview, position: int, open_: Opener) -> tuple[Fault, list[bytes]]:
+    """Return the payloads of the entry at `position`, or what is wrong with it."""
+    fault = fault_at(view, position)
+    if fault:
+        return fault, []
+    payload = payload_at(view, position)
+    codec = codec_at(view, position)
+    if not codec:
+        return Fault.NONE, [bytes(payload)]
+    inner = open_(codec, payload)
+    return (Fault.COMPRESSED, []) if inner is None else (Fault.NONE, inner)
+
+
+def payloads(buffer: Buffer, open_: Opener) -> tuple[list[bytes], int, Fault]:
+    """Return the payloads of a message set, how far it is good, and why no further.
+
+    Args:
+        buffer: starts on an entry; a partial entry at its end is left alone.
+        open_: gives what is in a wrapper.
+    """
+    data = bytes(buffer)
+    view = memoryview(data)
+    size = len(data)
+    unpack = _KIND.unpack_from
+    checksum = crc32
+    last_start = size - ENTRY_OVERHEAD_BYTES
+    found: list[bytes] = []
+    position = 0
+    while position < size:
+        if position <= last_start:
+            length, kind, crc = unpack(data, position)
+            end = position + 4 + length
+            if kind == _PLAIN and length >= 6 and end <= size:
+                inner = data[position + 10 : end]
+                if checksum(inner) == crc:
+                    found.append(inner)
+                    position = end
+                    continue
+        fault, unfolded = _unfold_entry(view, position, open_)
+        if fault:
+            return found, position, fault
+        found += unfolded
+        position = end_at(view, position)
+    return found, position, Fault.NONE
+
+
+def count_delimiters(text: Buffer, delimiter: bytes) -> int:
+    """Return how often a delimiter is in a text, occurrences that overlap counted once.
+
+    Args:
+        text: any bytes.
+        delimiter: at least one byte.
+    """
+    return bytes(text).count(delimiter)
+
+
+def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
+    """Return the payloads inside a wrapper, whatever wrappers it holds in turn.
+
+    Args:
+        codec: how the wrapper is compressed, not `NONE`.
+        payload: the wrapper's payload.
+
+    Raises:
+        InvalidMessageError: it cannot be read, or exceeds a bound; see `unfolding`.
+    """
+    return unfold_with(payloads, codec, payload)
+
+
+def count_unfolded(
+    codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> tuple[int, int]:
+    """Return how many messages `unfold` would give, and to how many bytes it unfolded them.
+
+    Args:
+        codec: how the wrapper is compressed, not `NONE`.
+        payload: the wrapper's payload.
+        max_bytes: the most to unfold.
+
+    Raises:
+        InvalidMessageError: as `unfold`.
+        UnfoldsTooFarError: there is more than `max_bytes` in it.
+    """
+    return count_with(scan, codec, payload, max_bytes)
+
+
+def _open(codec: int, payload: Buffer) -> list[bytes] | None:
+    try:
+        return unfold_with(payloads, codec, payload)
+    except InvalidMessageError:
+        return None
+
+
+def decode_columns(
+    buffer: Buffer,
+    base_offset: int,
+    *,
+    crc_check: CrcCheck = CrcCheck.STOP,
+    max_value_bytes: int = MAX_VALUE_BYTES,
+) -> Columns:
+    """Return the messages of a message set as columns for Arrow, compressed ones unfolded.
+
+    Args:
+        buffer: starts on an entry; a partial entry at its end is left alone.
+        base_offset: the log offset of its first byte.
+        crc_check: what to do about entries whose CRC is wrong or that cannot be opened. A broken
+            chain of lengths, or an unknown magic byte, ends the walk in any case.
+        max_value_bytes: how many bytes of payload to take at most; the walk ends before the entry
+            that would exceed it, and takes at least one. At least 0.
+
+    Raises:
+        OverflowError: the offset after the buffer exceeds 64 bits.
+        ValueError: `max_value_bytes` is negative.
+    """
+    if max_value_bytes < 0:
+        raise ValueError("max_value_bytes is at least 0")
+    limit = min(max_value_bytes, MAX_VALUE_BYTES)
+    return columns_with(_open, buffer, base_offset, crc_check, limit)

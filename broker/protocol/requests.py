@@ -1,0 +1,270 @@
+"""0.7's five requests, byte for byte.
+
+What all requests have in common: their types, and the fields that ours share.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from typing import ClassVar, NamedTuple
+
+from broker.errors import ProtocolError
+from broker.protocol.framing import encode_frame
+from broker.protocol.primitives import INT16, INT32, INT64, Buffer, Reader, encode_short_string
+from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition
+
+
+class RequestType(IntEnum):
+    """The int16 that starts every request."""
+
+    PRODUCE = 0
+    FETCH = 1
+    MULTIFETCH = 2
+    MULTIPRODUCE = 3
+    OFFSETS = 4
+    HELLO = 64
+    PUBLISH = 65
+    READ = 66
+    METADATA = 67
+    LOOKUP = 68
+    STATUS = 69
+    SHUTDOWN = 70
+    CREATE_TOPIC = 71
+    DELETE_TOPIC = 72
+
+
+_VERSION_AND_ID = struct.Struct(">hi")
+_HOME_AND_INDEX = struct.Struct(">ii")
+FIRST_EXTENSION_TYPE = 64
+MAX_ITEMS = 32767
+"""Partitions or topics in one of our requests; 0.7's own multi-requests can name as many."""
+
+
+class RequestHeader(NamedTuple):
+    """What starts the body of every extension request."""
+
+    version: int
+    correlation_id: int
+    client_id: str
+
+    def encode(self) -> bytes:
+        """Return the header's wire form."""
+        return (
+            INT16.pack(self.version)
+            + INT32.pack(self.correlation_id)
+            + encode_short_string(self.client_id)
+        )
+
+    @classmethod
+    def decode(cls, reader: Reader) -> RequestHeader:
+        """Read the header."""
+        version, correlation_id = reader.fields(_VERSION_AND_ID)
+        return cls(version, correlation_id, reader.short_string())
+
+
+def read_item_count(reader: Reader, item_bytes: int) -> int:
+    """Read the length of an array of at most `MAX_ITEMS` items, of so many bytes each or more."""
+    count = reader.int32()
+    check_item_count(count, reader, item_bytes)
+    return count
+
+
+def check_item_count(count: int, reader: Reader, item_bytes: int) -> None:
+    """Check that an array may have so many items, of so many bytes each or more.
+
+    Raises:
+        ProtocolError: those are too many for one request, or for what is left of it.
+    """
+    if count > MAX_ITEMS:
+        raise ProtocolError(f"{count} items are too many for one request; the most is {MAX_ITEMS}")
+    reader.check_count(count, item_bytes)
+
+
+def encode_partition(partition: TopicPartition) -> bytes:
+    """Return how extension requests and answers name a partition."""
+    if len(partition.topic) > MAX_TOPIC_NAME_LENGTH:
+        # no topic has this name: whoever asks for many such must not fill the memory with them
+        return _encode_partition(partition)
+    return _encode_or_recall(partition)
+
+
+def _encode_partition(partition: TopicPartition) -> bytes:
+    return (
+        encode_short_string(partition.topic)
+        + INT32.pack(partition.home)
+        + INT32.pack(partition.index)
+    )
+
+
+_encode_or_recall = lru_cache(maxsize=4096)(_encode_partition)
+
+
+def decode_partition(reader: Reader) -> TopicPartition:
+    """Read a partition's topic, home and index."""
+    topic = reader.short_string()
+    home, index = reader.fields(_HOME_AND_INDEX)
+    return TopicPartition(topic, home, index)
+
+
+LATEST_TIME = -1
+EARLIEST_TIME = -2
+ANY_PARTITION = -1
+"""The partition index of a produce that lets the broker choose."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceRequest:
+    """Append one message set; never answered."""
+
+    TYPE: ClassVar[RequestType] = RequestType.PRODUCE
+
+    topic: str
+    index: int
+    message_set: Buffer
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return b"".join(
+            (
+                encode_short_string(self.topic),
+                INT32.pack(self.index),
+                INT32.pack(len(self.message_set)),
+                self.message_set,
+            )
+        )
+
+    @classmethod
+    def decode(cls, reader: Reader) -> ProduceRequest:
+        """Read the body."""
+        return cls(reader.short_string(), reader.int32(), reader.data(reader.int32()))
+
+
+@dataclass(frozen=True, slots=True)
+class MultiProduceRequest:
+    """Append several message sets one after another; never answered, not atomic."""
+
+    TYPE: ClassVar[RequestType] = RequestType.MULTIPRODUCE
+
+    produces: tuple[ProduceRequest, ...]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return INT16.pack(len(self.produces)) + b"".join(p.encode() for p in self.produces)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> MultiProduceRequest:
+        """Read the body."""
+        count = reader.count(INT16, 10)
+        return cls(tuple(ProduceRequest.decode(reader) for _ in range(count)))
+
+
+@dataclass(frozen=True, slots=True)
+class FetchRequest:
+    """Read at most `max_bytes` of a partition from a byte offset."""
+
+    TYPE: ClassVar[RequestType] = RequestType.FETCH
+
+    topic: str
+    index: int
+    offset: int
+    max_bytes: int
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return b"".join(
+            (
+                encode_short_string(self.topic),
+                INT32.pack(self.index),
+                INT64.pack(self.offset),
+                INT32.pack(self.max_bytes),
+            )
+        )
+
+    @classmethod
+    def decode(cls, reader: Reader) -> FetchRequest:
+        """Read the body."""
+        return cls(reader.short_string(), reader.int32(), reader.int64(), reader.int32())
+
+
+@dataclass(frozen=True, slots=True)
+class MultiFetchRequest:
+    """Several fetches answered together."""
+
+    TYPE: ClassVar[RequestType] = RequestType.MULTIFETCH
+
+    fetches: tuple[FetchRequest, ...]
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return INT16.pack(len(self.fetches)) + b"".join(f.encode() for f in self.fetches)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> MultiFetchRequest:
+        """Read the body."""
+        count = reader.count(INT16, 18)
+        return cls(tuple(FetchRequest.decode(reader) for _ in range(count)))
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsRequest:
+    """Ask for segment starts before a time (milliseconds, or `LATEST_TIME`, `EARLIEST_TIME`)."""
+
+    TYPE: ClassVar[RequestType] = RequestType.OFFSETS
+
+    topic: str
+    index: int
+    time_ms: int
+    max_offsets: int
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return b"".join(
+            (
+                encode_short_string(self.topic),
+                INT32.pack(self.index),
+                INT64.pack(self.time_ms),
+                INT32.pack(self.max_offsets),
+            )
+        )
+
+    @classmethod
+    def decode(cls, reader: Reader) -> OffsetsRequest:
+        """Read the body."""
+        return cls(reader.short_string(), reader.int32(), reader.int64(), reader.int32())
+
+
+BaseRequest = (
+    ProduceRequest | MultiProduceRequest | FetchRequest | MultiFetchRequest | OffsetsRequest
+)
+
+BASE_REQUESTS: dict[int, type[BaseRequest]] = {
+    RequestType.PRODUCE: ProduceRequest,
+    RequestType.FETCH: FetchRequest,
+    RequestType.MULTIFETCH: MultiFetchRequest,
+    RequestType.MULTIPRODUCE: MultiProduceRequest,
+    RequestType.OFFSETS: OffsetsRequest,
+}
+
+
+def encode_request(request: BaseRequest) -> bytes:
+    """Return the frame of one of 0.7's requests."""
+    return encode_frame(INT16.pack(request.TYPE), request.encode())
+
+
+def decode_request(frame: Buffer) -> BaseRequest:
+    """Read one of 0.7's requests.
+
+    Args:
+        frame: without its size field; bytes behind the last field are ignored, as 0.7 does.
+
+    Raises:
+        ProtocolError: the type is none of the five, or the body is too short for its fields.
+    """
+    reader = Reader(frame)
+    request_type = reader.int16()
+    if request_type not in BASE_REQUESTS:
+        raise ProtocolError(f"request type {request_type} is unknown")
+    return BASE_REQUESTS[request_type].decode(reader)

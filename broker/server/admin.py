@@ -1,0 +1,361 @@
+"""Our own requests, but for reading: who the broker is, publish, lookups, administration."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
+
+from broker.clock import Clock
+from broker.errors import (
+    NO_ERROR,
+    RequestTimedOutError,
+    ServerError,
+    ShuttingDownError,
+    UnknownTopicError,
+    WrongPartitionError,
+)
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.protocol.extension_requests import (
+    EXTENSION_REQUESTS,
+    Acks,
+    CreateTopicRequest,
+    DeleteTopicRequest,
+    Lookup,
+    LookupRequest,
+    MetadataRequest,
+    PartitionLookup,
+    PartitionSet,
+    PublishRequest,
+    ShutdownRequest,
+)
+from broker.protocol.requests import RequestHeader, RequestType
+from broker.protocol.responses import (
+    BrokerAddress,
+    HelloResponse,
+    LookedUp,
+    MetadataResponse,
+    PartitionMetadata,
+    Published,
+    TopicMetadata,
+    encode_document,
+    encode_extension_error,
+    encode_extension_response,
+    encode_lookup_response,
+    encode_publish_response,
+)
+from broker.server.metrics import ProcessorMetrics
+from broker.server.produce import Appender, CheckedSet
+from broker.server.purgatory import Answer, Parked, Part
+from broker.topic import TopicPartition, check_topic_name
+
+logger = logging.getLogger(__name__)
+
+WORK_DEADLINE_S = 60.0
+"""How long a client waits for what a worker does."""
+SHUTDOWN_DEADLINE_S = 3600.0
+MAX_PARTITIONS = 10_000
+"""Of a topic that a client creates on one broker: a metadata answer tells of each of them."""
+
+
+class Host(Protocol):
+    """The broker, as far as its handlers see it."""
+
+    def hello(self) -> HelloResponse:
+        """Return who this broker is."""
+
+    def address(self) -> BrokerAddress:
+        """Return where clients reach this broker."""
+
+    def status(self) -> dict[str, Any]:
+        """Return the state and counters as a document."""
+
+    def refuses_appends(self) -> bool:
+        """Return whether the shutdown has come so far that nothing new is taken."""
+
+    def request_shutdown(self, *, force: bool) -> None:
+        """Start the shutdown, or have one that waits for clients wait no longer."""
+
+    def shutdown_report(self) -> bytes:
+        """Return the steps of the shutdown so far as a JSON array."""
+
+
+class _Waiting(NamedTuple):
+    """A published set that is written but not flushed yet."""
+
+    place: int
+    log: Log
+    end_offset: int
+
+
+class ExtensionHandler:
+    """Answers the requests from type 64 up, but for reads.
+
+    Args:
+        host: the broker.
+        logs: where the logs are.
+        appender: checks and appends message sets.
+        metrics: where to count.
+        clock: for deadlines.
+        workers: where lookups run that read the disk.
+        wake: makes a processor attempt a parked request again; callable from any thread.
+    """
+
+    def __init__(
+        self,
+        host: Host,
+        logs: LogManager,
+        appender: Appender,
+        metrics: ProcessorMetrics,
+        clock: Clock,
+        workers: ThreadPoolExecutor,
+        wake: Callable[[Parked], None],
+    ) -> None:
+        self._host = host
+        self._logs = logs
+        self._appender = appender
+        self._metrics = metrics
+        self._clock = clock
+        self._workers = workers
+        self._wake = wake
+
+    def publish(self, request: PublishRequest, header: RequestHeader) -> Answer | Parked | None:
+        """Append, and answer when the sets are as safe as asked for; None for acks 0.
+
+        Raises:
+            TooMuchToCheckError: nothing was appended; somebody with more time has to do it.
+        """
+        started_s = time.perf_counter()
+        self._appender.begin_request()
+        checked = [self._check_one(one) for one in request.sets]
+        results: list[Published] = []
+        waiting: list[_Waiting] = []
+        waits_for_flush = request.acks is Acks.COMMITTED
+        for place, (asked, found) in enumerate(zip(request.sets, checked, strict=True)):
+            result, log = self._publish_one(asked.partition, found, flush_now=waits_for_flush)
+            results.append(result)
+            if log is not None and waits_for_flush:
+                waiting.append(_Waiting(place, log, log.log_end_offset))
+        self._metrics.produce.record(time.perf_counter() - started_s)
+        if request.acks is Acks.NONE:
+            return None
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            pending = [one for one in waiting if _is_pending(one)]
+            if pending and not is_last:
+                return None
+            for one in waiting:
+                results[one.place] = _committed(results[one.place], one)
+            return [
+                encode_extension_response(header.correlation_id, encode_publish_response(results))
+            ]
+
+        answer = Answer()
+        deadline_s = self._clock.monotonic_s() + max(request.timeout_ms, 0) / 1000
+        logs = [one.log for one in waiting]
+        return Parked(answer, attempt, deadline_s, logs, awaits_flush=True)
+
+    def _check_one(self, one: PartitionSet) -> CheckedSet | ServerError:
+        """Return what is to be appended, or why it cannot be."""
+        partition = one.partition
+        try:
+            self._check_home(partition)
+            return self._appender.check(partition.topic, partition.index, one.message_set)
+        except ServerError as error:
+            return error
+
+    def _publish_one(
+        self, partition: TopicPartition, found: CheckedSet | ServerError, *, flush_now: bool
+    ) -> tuple[Published, Log | None]:
+        try:
+            if isinstance(found, ServerError):
+                raise found
+            if self._host.refuses_appends():
+                raise ShuttingDownError(f"broker {self._host.address().id} is shutting down")
+            log, base_offset = self._appender.append(
+                partition.topic, partition.index, found, flush_now=flush_now
+            )
+        except ServerError as error:
+            return Published(partition, error.code, -1, str(error)), None
+        return Published(log.partition, NO_ERROR, base_offset, ""), log
+
+    def _check_home(self, partition: TopicPartition) -> None:
+        broker_id = self._host.address().id
+        if partition.home not in (-1, broker_id):
+            raise WrongPartitionError(f"broker {broker_id} does not lead {partition}")
+
+    def lookup(self, request: LookupRequest, header: RequestHeader) -> Parked:
+        """Answer lookups from a worker thread, as they may read a stretch of a segment."""
+
+        def work() -> bytes:
+            return encode_lookup_response([self._look_up(one) for one in request.lookups])
+
+        return self._answer_from_worker(work, header, "the lookup")
+
+    def _answer_from_worker(
+        self, work: Callable[[], bytes], header: RequestHeader, name: str
+    ) -> Parked:
+        """Answer with the body that a worker comes back with, or with its `ServerError`."""
+        future = self._workers.submit(work)
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            try:
+                if future.done():
+                    return [encode_extension_response(header.correlation_id, future.result())]
+                if not is_last:
+                    return None
+                raise RequestTimedOutError(f"{name} took too long")
+            except ServerError as error:
+                return [encode_extension_error(header.correlation_id, error.code, str(error))]
+
+        parked = Parked(Answer(), attempt, self._clock.monotonic_s() + WORK_DEADLINE_S, [])
+        future.add_done_callback(lambda _: self._wake(parked))
+        return parked
+
+    def _look_up(self, lookup: PartitionLookup) -> LookedUp:
+        partition = lookup.partition
+        try:
+            self._check_home(partition)
+            log = self._logs.get(partition.topic, partition.index)
+            if log is None:
+                return LookedUp(partition, *self._empty_log(partition), 0, 0)
+            offset = _offset_for(log, lookup.kind, lookup.argument)
+        except ServerError as error:
+            return LookedUp(partition, error.code, -1, -1, -1)
+        return LookedUp(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
+
+    def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
+        """Return error and offset for a partition that nothing was appended to yet."""
+        check_topic_name(partition.topic)
+        if partition.topic not in self._logs.topics():
+            return UnknownTopicError.code, -1
+        if not 0 <= partition.index < self._logs.partition_count(partition.topic):
+            return WrongPartitionError.code, -1
+        return NO_ERROR, 0
+
+    def metadata(self, request: MetadataRequest, header: RequestHeader) -> Answer:
+        """Answer with this broker's topics and the partitions it leads."""
+        topics = self._logs.topics()
+        known = frozenset(topics)
+        asked = topics if request.topics is None else request.topics
+        address = self._host.address()
+        response = MetadataResponse(
+            cluster_id=self._host.hello().cluster_id,
+            brokers=(address,),
+            topics=tuple(
+                self._topic_metadata(topic, topic in known, address.id) for topic in asked
+            ),
+        )
+        return Answer(encode_extension_response(header.correlation_id, response.encode()))
+
+    def _topic_metadata(self, topic: str, is_known: bool, broker_id: int) -> TopicMetadata:
+        if not is_known:
+            return TopicMetadata(topic, UnknownTopicError.code, ())
+        only = (broker_id,)
+        return TopicMetadata(
+            topic,
+            NO_ERROR,
+            tuple(
+                PartitionMetadata(
+                    TopicPartition(topic, broker_id, index), NO_ERROR, broker_id, only, only
+                )
+                for index in range(self._logs.partition_count(topic))
+            ),
+        )
+
+    def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Answer:
+        """Create a topic.
+
+        Raises:
+            ServerError: it exists, its name or number of partitions is illegal, or the disk
+                refuses.
+        """
+        if request.partition_count > MAX_PARTITIONS:
+            raise WrongPartitionError(
+                f"topic '{request.topic}' cannot have {request.partition_count} partitions: "
+                f"the most is {MAX_PARTITIONS}"
+            )
+        self._logs.create_topic(request.topic, request.partition_count)
+        return Answer(encode_extension_response(header.correlation_id, b""))
+
+    def delete_topic(self, request: DeleteTopicRequest, header: RequestHeader) -> Parked:
+        """Delete a topic on a worker thread, as its logs are flushed and their files moved."""
+
+        def work() -> bytes:
+            self._logs.delete_topic(request.topic)
+            logger.info("deleted topic '%s'", request.topic)
+            return b""
+
+        return self._answer_from_worker(work, header, f"deleting topic '{request.topic}'")
+
+    def hello(self, header: RequestHeader) -> Answer:
+        """Answer who the broker is."""
+        return Answer(encode_extension_response(header.correlation_id, self._host.hello().encode()))
+
+    def status(self, header: RequestHeader) -> Answer:
+        """Answer with the state and counters as JSON."""
+        document = json.dumps(self._host.status(), separators=(",", ":")).encode()
+        return Answer(encode_extension_response(header.correlation_id, encode_document(document)))
+
+    def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> Parked:
+        """Start the shutdown; answered, with all its steps, when nothing is left to be done."""
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            if not is_last:
+                return None
+            body = encode_document(self._host.shutdown_report())
+            return [encode_extension_response(header.correlation_id, body)]
+
+        self._host.request_shutdown(force=request.force)
+        deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
+        return Parked(Answer(), attempt, deadline_s, [], lingers=True)
+
+
+def supported_versions() -> dict[int, tuple[int, int]]:
+    """Return the least and greatest version of every extension request this broker answers."""
+    versions: dict[int, tuple[int, int]] = {}
+    for request_type, version in EXTENSION_REQUESTS:
+        least, greatest = versions.get(request_type, (version, version))
+        versions[int(request_type)] = (min(least, version), max(greatest, version))
+    return versions
+
+
+def request_name(request_type: int) -> str:
+    """Return the name of a request type for messages."""
+    if request_type in RequestType.__members__.values():
+        return RequestType(request_type).name.lower()
+    return f"type {request_type}"
+
+
+def _is_pending(one: _Waiting) -> bool:
+    return one.log.flushed_offset < one.end_offset and one.log.failure is None
+
+
+def _committed(result: Published, one: _Waiting) -> Published:
+    """Return the final result of a set: committed, failed, or late."""
+    if one.log.flushed_offset >= one.end_offset:
+        return result
+    failure = one.log.failure or RequestTimedOutError(
+        f"{one.log.partition} is written up to {one.end_offset}, but not flushed in time"
+    )
+    return result._replace(error=failure.code, base_offset=-1, text=str(failure))
+
+
+def _offset_for(log: Log, kind: Lookup, argument: int) -> int:
+    match kind:
+        case Lookup.EARLIEST:
+            return log.log_start_offset
+        case Lookup.LATEST:
+            return log.high_watermark
+        case Lookup.LOG_END:
+            return log.log_end_offset
+        case Lookup.BEFORE_TIME:
+            return next(iter(log.offsets_before(max(argument, 0), 1)), -1)
+        case Lookup.BOUNDARY_BEFORE:
+            return log.boundary_at_or_before(argument)
+        case Lookup.BOUNDARY_AFTER:
+            return log.boundary_at_or_after(argument)

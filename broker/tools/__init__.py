@@ -1,0 +1,1 @@
+"""Tools built of producers and consumers: mirrors, audits, the retry store."""

@@ -1,0 +1,548 @@
+"""Counts messages per topic and time window, and publishes the counts to an audit topic.
+
+Each place that messages pass (a tier: producers, a mirror, consumers) counts for itself; comparing
+tiers is the subject of `audit_check`. A count is an event, a JSON object in UTF-8:
+
+    | field    | type   | meaning                                                            |
+    | v        | int    | version of this format: 1                                          |
+    | id       | string | who counted: unique to one counter in one process                  |
+    | seq      | int    | number of the event among those of `id`, from 0                    |
+    | host     | string | name of the machine                                                |
+    | tier     | string | which place it is, such as `producer`                              |
+    | topic    | string | topic that was counted                                             |
+    | start_ms | int    | start of the window, in milliseconds since 1970; windows are       |
+    | end_ms   | int    | aligned to that epoch; the end is exclusive                        |
+    | count    | int    | messages in the window that no earlier event of `id` has counted   |
+    | bytes    | int    | their payloads                                                     |
+
+Counts add up; an event with an `id` and `seq` that were seen before is a duplicate. Readers ignore
+fields they do not know.
+
+Source: J. Kreps, N. Narkhede, J. Rao, "Kafka: a Distributed Messaging System for Log Processing",
+NetDB'11, section 4.
+
+Compares what the tiers of an audit have counted: pure functions over events.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, NamedTuple, Protocol
+
+from broker.clock import Clock, SystemClock
+from broker.errors import InvalidMessageError
+from broker.producer.producer import Delivery
+from broker.protocol.primitives import Buffer
+
+VERSION = 1
+DEFAULT_WINDOW_MS = 600_000
+_SEND_COUNT = 1000
+"""Events to send at once: a long past counted by its own time makes any number of them."""
+
+TimeOf = Callable[[Buffer], int | None]
+"""Returns a message's own time in milliseconds since 1970; None to take the present."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """A count as it is published; see the table above."""
+
+    source_id: str
+    sequence: int
+    host: str
+    tier: str
+    topic: str
+    start_ms: int
+    end_ms: int
+    message_count: int
+    payload_bytes: int
+
+    def encode(self) -> bytes:
+        """Return the event as a message."""
+        fields = {
+            "v": VERSION,
+            "id": self.source_id,
+            "seq": self.sequence,
+            "host": self.host,
+            "tier": self.tier,
+            "topic": self.topic,
+            "start_ms": self.start_ms,
+            "end_ms": self.end_ms,
+            "count": self.message_count,
+            "bytes": self.payload_bytes,
+        }
+        return json.dumps(fields, separators=(",", ":")).encode()
+
+    @classmethod
+    def decode(cls, payload: Buffer) -> AuditEvent:
+        """Return the event in a message.
+
+        Raises:
+            InvalidMessageError: it is no audit event, or of a version that is not known.
+        """
+        try:
+            fields = json.loads(bytes(payload))
+        except (ValueError, RecursionError) as error:
+            raise InvalidMessageError("not an audit event: it is no JSON") from error
+        if not isinstance(fields, dict):
+            raise InvalidMessageError("not an audit event: it is no JSON object")
+        try:
+            if fields["v"] != VERSION:
+                raise InvalidMessageError(f"audit event of unknown version {fields['v']!r}")
+            event = cls(
+                _text(fields["id"]),
+                _number(fields["seq"]),
+                _text(fields["host"]),
+                _text(fields["tier"]),
+                _text(fields["topic"]),
+                _number(fields["start_ms"]),
+                _number(fields["end_ms"]),
+                _number(fields["count"]),
+                _number(fields["bytes"]),
+            )
+        except KeyError as error:
+            raise InvalidMessageError(f"not an audit event: it has no field {error}") from error
+        except TypeError as error:
+            raise InvalidMessageError(f"not an audit event: {error}") from error
+        if event.end_ms <= event.start_ms:
+            raise InvalidMessageError("not an audit event: its window is empty")
+        return event
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or not 0 <= value < 1 << 63:
+        raise TypeError(f"{value!r} is no number of an event")
+    return value
+
+
+class AuditCounter:
+    """Counts messages per topic and window. Safe for several threads.
+
+    Args:
+        tier: name of the place where messages are counted.
+        window_ms: length of a window, at least 1.
+        host: name of the machine; by default as the system has it.
+        clock: tells the time.
+    """
+
+    def __init__(
+        self,
+        tier: str,
+        *,
+        window_ms: int = DEFAULT_WINDOW_MS,
+        host: str = "",
+        clock: Clock | None = None,
+    ) -> None:
+        self.tier = tier
+        self.host = host or socket.gethostname()
+        self.source_id = f"{self.host}-{uuid.uuid4().hex[:12]}"
+        self._window_ms = window_ms
+        self._clock = clock or SystemClock()
+        self._lock = threading.Lock()  # guards _counts and _sequence
+        self._counts: dict[tuple[int, str], list[int]] = {}
+        self._sequence = 0
+
+    def note(
+        self, topic: str, message_count: int, payload_bytes: int, time_ms: int | None = None
+    ) -> None:
+        """Count messages.
+
+        Args:
+            topic: their topic.
+            message_count: how many.
+            payload_bytes: their payloads together.
+            time_ms: their time in milliseconds since 1970; the present if not given.
+        """
+        moment_ms = max(0, self._clock.time_ms() if time_ms is None else time_ms)
+        start_ms = moment_ms - moment_ms % self._window_ms
+        with self._lock:
+            count = self._counts.setdefault((start_ms, topic), [0, 0])
+            count[0] += message_count
+            count[1] += payload_bytes
+
+    def take(self, *, with_open: bool = False) -> list[AuditEvent]:
+        """Return what was counted in windows that are over, and forget it.
+
+        Args:
+            with_open: take windows that are not over as well, as at the end of a program; more
+                may be counted in them later, and makes another event.
+        """
+        now_ms = self._clock.time_ms()
+        with self._lock:
+            due = sorted(
+                window
+                for window in self._counts
+                if with_open or window[0] + self._window_ms <= now_ms
+            )
+            return [self._event(*window, *self._counts.pop(window)) for window in due]
+
+    def _event(
+        self, start_ms: int, topic: str, message_count: int, payload_bytes: int
+    ) -> AuditEvent:
+        """Make an event; caller holds `_lock`."""
+        sequence, self._sequence = self._sequence, self._sequence + 1
+        return AuditEvent(
+            self.source_id,
+            sequence,
+            self.host,
+            self.tier,
+            topic,
+            start_ms,
+            start_ms + self._window_ms,
+            message_count,
+            payload_bytes,
+        )
+
+
+class Sends(Protocol):
+    """What is needed of a producer."""
+
+    def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
+        """Send messages."""
+
+    def flush(self) -> None:
+        """Wait until every delivery is done."""
+
+
+class Auditor:
+    """Publishes what a counter has counted.
+
+    Not safe for several threads at once. An event that could not be published is kept and goes
+    with the next ones, under its own number, so that nothing is lost or counted twice.
+
+    Args:
+        counter: counts.
+        producer: publishes; its messages to the audit topic are not counted.
+        topic: the audit topic.
+    """
+
+    def __init__(self, counter: AuditCounter, producer: Sends, topic: str) -> None:
+        self.counter = counter
+        self.topic = topic
+        self._producer = producer
+        self._waiting: list[AuditEvent] = []
+
+    def publish(self, *, with_open: bool = False) -> int:
+        """Publish the windows that are over; call it now and then, and at the end.
+
+        Args:
+            with_open: publish windows that are not over as well, as at the end of a program.
+
+        Returns:
+            How many events were published.
+
+        Raises:
+            BrokerError: they could not be; they are kept for the next call.
+        """
+        self._waiting += self.counter.take(with_open=with_open)
+        if not self._waiting:
+            return 0
+        deliveries = [
+            self._producer.send(
+                self.topic, [one.encode() for one in self._waiting[start : start + _SEND_COUNT]]
+            )
+            for start in range(0, len(self._waiting), _SEND_COUNT)
+        ]
+        self._producer.flush()
+        for delivery in deliveries:
+            delivery.result()
+        published, self._waiting = len(self._waiting), []
+        return published
+
+
+class AuditedProducer:
+    """A producer that counts what brokers have acknowledged.
+
+    Not safe for several threads at once. Closing it publishes all that was counted; a window that
+    is over is published with the next message, or by `auditor.publish`.
+
+    Args:
+        producer: sends the messages, and the counts. It is not closed.
+        auditor: counts and publishes.
+        time_of: a message's own time; by default the time it was sent counts.
+    """
+
+    def __init__(self, producer: Sends, auditor: Auditor, *, time_of: TimeOf | None = None) -> None:
+        self._producer = producer
+        self.auditor = auditor
+        self._time_of = time_of
+        self._pending: list[tuple[Delivery, str, list[tuple[int | None, int]]]] = []
+
+    def __enter__(self) -> AuditedProducer:
+        return self
+
+    def __exit__(self, exc_type: object, *exc_info: object) -> None:
+        if exc_type is None:
+            self.close()
+
+    def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
+        """Send messages, and count them once they are acknowledged; see `Producer.send`.
+
+        Raises:
+            BrokerError: as `Producer.send`, also for counts of windows that are over.
+        """
+        payloads = list(messages)
+        facts = [(self._time(payload), len(payload)) for payload in payloads]
+        delivery = self._producer.send(topic, payloads, key)
+        self._pending.append((delivery, topic, facts))
+        self._settle()
+        self.auditor.publish()
+        return delivery
+
+    def _time(self, payload: Buffer) -> int | None:
+        return None if self._time_of is None else self._time_of(payload)
+
+    def flush(self) -> None:
+        """Wait until every delivery is done, and publish windows that are over."""
+        self._producer.flush()
+        self._settle()
+        self.auditor.publish()
+
+    def close(self) -> None:
+        """Wait until every delivery is done, and publish all counts.
+
+        Raises:
+            BrokerError: messages or counts could not be sent.
+        """
+        self._producer.flush()
+        self._settle()
+        self.auditor.publish(with_open=True)
+
+    def _settle(self) -> None:
+        """Count what is acknowledged by now."""
+        counter = self.auditor.counter
+        still = []
+        for delivery, topic, facts in self._pending:
+            if not delivery.is_done:
+                still.append((delivery, topic, facts))
+            elif not delivery.has_failed:
+                for time_ms, size in facts:
+                    counter.note(topic, 1, size, time_ms)
+        self._pending = still
+
+
+def audited(
+    messages: Iterable[tuple[str, Any, int, int, bytes]],
+    auditor: Auditor,
+    *,
+    time_of: TimeOf | None = None,
+) -> Iterator[tuple[str, Any, int, int, bytes]]:
+    """Give a consumer's messages, counting each one when the next one is asked for.
+
+    Windows that are over are published on the way; publish the rest with `auditor.publish` when
+    the consumer ends.
+
+    Args:
+        messages: a stream of a `ConsumerConnector`; its messages start with the topic and end
+            with the payload.
+        auditor: counts and publishes.
+        time_of: a message's own time; by default the time it was consumed counts.
+
+    Raises:
+        BrokerError: the messages, or the counts, fail.
+    """
+    counter = auditor.counter
+    for message in messages:
+        yield message
+        payload = message[4]
+        time_ms = None if time_of is None else time_of(payload)
+        counter.note(message[0], 1, len(payload), time_ms)
+        auditor.publish()
+
+
+def json_time(path: str) -> TimeOf:
+    """Return what reads a message's time from a field of its JSON object.
+
+    Args:
+        path: names of nested fields, separated by dots, such as `.meta.ts`. The field holds
+            seconds (below 10**11), milliseconds, or a time in ISO 8601 (UTC if it names no zone).
+
+    Returns:
+        A function that gives None for a message without such a field.
+    """
+    names = [name for name in path.split(".") if name]
+
+    def time_of(payload: Buffer) -> int | None:
+        try:
+            value = json.loads(bytes(payload))
+            for name in names:
+                value = value[name]
+            if isinstance(value, str):
+                moment = datetime.fromisoformat(value)
+                moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+                return round(moment.timestamp() * 1000)
+            return round(float(value) * (1000 if value < 1e11 else 1))
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
+            return None
+
+    return time_of
+
+
+class Window(NamedTuple):
+    """What is compared: a topic in a time window, in milliseconds since 1970, end exclusive."""
+
+    topic: str
+    start_ms: int
+    end_ms: int
+
+
+class Count(NamedTuple):
+    """A number of messages and the bytes of their payloads."""
+
+    message_count: int = 0
+    payload_bytes: int = 0
+
+
+Tally = Mapping[Window, Mapping[str, Count]]
+"""What each tier has counted in each window."""
+
+
+class Judgement(Enum):
+    """What is to be said of a window at one tier."""
+
+    OK = "ok"
+    MISSING = "missing"
+    """Fewer messages than at the reference, though later windows have been reported."""
+    LATE = "late"
+    """Fewer messages than at the reference, and nothing reported of any later window: they may
+    still be on their way."""
+    SURPLUS = "surplus"
+    """More messages than at the reference: duplicates, or a producer that does not count."""
+    OPEN = "open"
+    """The window, or the time allowed after it, is not over."""
+
+
+class Verdict(NamedTuple):
+    """A window at one tier, compared with the reference tier.
+
+    `difference` is what the tier has more than the reference, negative for less.
+    """
+
+    window: Window
+    tier: str
+    expected: Count
+    found: Count
+    judgement: Judgement
+
+    @property
+    def difference(self) -> int:
+        """Return how many messages the tier has more than the reference."""
+        return self.found.message_count - self.expected.message_count
+
+
+def tally(events: Iterable[AuditEvent]) -> dict[Window, dict[str, Count]]:
+    """Add up events by window and tier, each event once however often it comes.
+
+    Args:
+        events: in any order.
+    """
+    seen: set[tuple[str, int]] = set()
+    sums: dict[Window, dict[str, Count]] = {}
+    for event in events:
+        key = (event.source_id, event.sequence)
+        if key in seen:
+            continue
+        seen.add(key)
+        tiers = sums.setdefault(Window(event.topic, event.start_ms, event.end_ms), {})
+        before = tiers.get(event.tier, Count())
+        tiers[event.tier] = Count(
+            before.message_count + event.message_count, before.payload_bytes + event.payload_bytes
+        )
+    return sums
+
+
+def compare(
+    tallied: Tally,
+    reference: str,
+    tiers: Collection[str],
+    *,
+    now_ms: int,
+    grace_ms: int,
+    complete: Collection[str] = (),
+) -> list[Verdict]:
+    """Compare tiers with the reference tier, window by window.
+
+    Args:
+        tallied: what was counted.
+        reference: the tier whose counts are expected everywhere.
+        tiers: the others.
+        now_ms: the present moment, in milliseconds since 1970.
+        grace_ms: how long after its end a window may still be reported.
+        complete: tiers that have counted all there is: they miss what others would be late with.
+
+    Returns:
+        A verdict for each window and tier, by topic, time and tier.
+    """
+    last_start = _last_start(tallied)
+    verdicts = []
+    for window in sorted(tallied):
+        counts = tallied[window]
+        expected = counts.get(reference, Count())
+        for tier in sorted(set(tiers) - {reference}):
+            found = counts.get(tier, Count())
+            is_open = now_ms < window.end_ms + grace_ms
+            is_last = last_start.get((window.topic, tier), -1) <= window.start_ms
+            may_follow = is_last and tier not in complete
+            judgement = _judge(expected, found, is_open=is_open, may_follow=may_follow)
+            verdicts.append(Verdict(window, tier, expected, found, judgement))
+    return verdicts
+
+
+def _last_start(tallied: Tally) -> dict[tuple[str, str], int]:
+    """Return the start of the last window that each tier reported of each topic."""
+    last: dict[tuple[str, str], int] = {}
+    for window, counts in tallied.items():
+        for tier in counts:
+            key = (window.topic, tier)
+            last[key] = max(last.get(key, -1), window.start_ms)
+    return last
+
+
+def _judge(expected: Count, found: Count, *, is_open: bool, may_follow: bool) -> Judgement:
+    if is_open:
+        return Judgement.OPEN
+    if found.message_count == expected.message_count:
+        return Judgement.OK
+    if found.message_count > expected.message_count:
+        return Judgement.SURPLUS
+    return Judgement.LATE if may_follow else Judgement.MISSING
+
+
+def difference_count(verdicts: Sequence[Verdict]) -> int:
+    """Return how many messages are missing, late or surplus in windows that are over."""
+    return sum(abs(one.difference) for one in verdicts if one.judgement is not Judgement.OPEN)
+
+
+def merged(tallied: Tally) -> dict[Window, dict[str, Count]]:
+    """Return the counts with all windows of a topic made one, from the first to the last.
+
+    For tiers that cannot tell in which window a message was counted elsewhere.
+    """
+    spans: dict[str, Window] = {}
+    sums: dict[str, dict[str, Count]] = {}
+    for window, counts in tallied.items():
+        span = spans.get(window.topic, window)
+        spans[window.topic] = Window(
+            window.topic, min(span.start_ms, window.start_ms), max(span.end_ms, window.end_ms)
+        )
+        total = sums.setdefault(window.topic, {})
+        for tier, count in counts.items():
+            before = total.get(tier, Count())
+            total[tier] = Count(
+                before.message_count + count.message_count,
+                before.payload_bytes + count.payload_bytes,
+            )
+    return {spans[topic]: counts for topic, counts in sums.items()}

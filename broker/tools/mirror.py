@@ -1,0 +1,566 @@
+"""Mirrors topics of one cluster into another, for ever.
+
+A group consumer reads message sets, relays send them on as they are, and offsets are committed in
+the source once the target has acknowledged: nothing is lost when a mirror is killed, and what was
+under way then comes twice. Several mirrors of one group share the partitions.
+
+What became of each route of a mirror: how much it moved, how far it is, what went wrong last.
+
+Knows no broker. Safe for several threads.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol, TypeVar
+
+from broker.client.cluster import Cluster, Connect
+from broker.clock import Clock, SystemClock
+from broker.consumer.stream import Chunk, ConsumerStream
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    ConfigError,
+    ConsumerTimeoutError,
+    InvalidMessageError,
+    RegistryUnreachableError,
+    RequestTimeoutError,
+)
+from broker.producer.producer import Producer
+from broker.protocol.codec import Fault, scan
+from broker.protocol.message_set import count_messages, describe_fault, find_damage
+from broker.tools.placement import counts_like, create_topic, place_by_order
+from broker.tools.relay import Parcel, Relay
+from broker.topic import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class RouteStatus:
+    """One route, from a partition of the source to one of the target.
+
+    Attributes:
+        source: where messages come from.
+        target: where they go; None until a place is found.
+        message_count: what the target has acknowledged.
+        size_bytes: what that takes in a log.
+        next_offset: of the source, after the last message acknowledged; None before the first.
+        error_count: how often something went wrong.
+        error: what went wrong last; empty for nothing so far.
+        error_ms: when that was, milliseconds since 1970.
+        is_failing: nothing was acknowledged since; of a message that cannot go on, nothing behind
+            it.
+        stuck_at: offset of a corrupt message in the source, behind which nothing gets through.
+        corrupt_count: corrupt messages that were left out.
+    """
+
+    source: TopicPartition
+    target: TopicPartition | None = None
+    message_count: int = 0
+    size_bytes: int = 0
+    next_offset: int | None = None
+    error_count: int = 0
+    error: str = ""
+    error_ms: int | None = None
+    is_failing: bool = False
+    stuck_at: int | None = None
+    corrupt_count: int = 0
+
+
+class RouteLog:
+    """The state of all routes of a mirror.
+
+    Args:
+        clock: tells when something went wrong.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._routes: dict[TopicPartition, RouteStatus] = {}
+
+    def routes(self) -> list[RouteStatus]:
+        """Return all routes so far, by source."""
+        with self._lock:
+            return sorted(self._routes.values(), key=lambda route: route.source)
+
+    def placed(self, source: TopicPartition, target: TopicPartition) -> None:
+        """Note where a partition goes."""
+        with self._lock:
+            self._routes[source] = replace(self._route(source), target=target)
+
+    def acknowledged(self, parcel: Parcel) -> None:
+        """Note that the target has a set for good."""
+        with self._lock:
+            route = self._route(parcel.source)
+            is_stuck = route.stuck_at is not None and parcel.next_offset <= route.stuck_at
+            self._routes[parcel.source] = replace(
+                route,
+                target=parcel.target,
+                message_count=route.message_count + parcel.message_count,
+                size_bytes=route.size_bytes + len(parcel.message_set),
+                next_offset=parcel.next_offset,
+                is_failing=is_stuck,
+                stuck_at=route.stuck_at if is_stuck else None,
+            )
+
+    def failed(self, sources: Iterable[TopicPartition], error: str) -> None:
+        """Note what went wrong on some routes.
+
+        Args:
+            sources: the partitions whose messages do not get through for it.
+            error: one sentence.
+        """
+        now_ms = self._clock.time_ms()
+        with self._lock:
+            for source in sources:
+                route = self._route(source)
+                self._routes[source] = replace(
+                    route,
+                    error_count=route.error_count + 1,
+                    error=error,
+                    error_ms=now_ms,
+                    is_failing=True,
+                )
+
+    def stuck(self, source: TopicPartition, offset: int, error: str) -> None:
+        """Note that a corrupt message at an offset of the source holds up all behind it."""
+        self.failed([source], error)
+        with self._lock:
+            self._routes[source] = replace(self._route(source), stuck_at=offset)
+
+    def left_out(self, source: TopicPartition, error: str) -> None:
+        """Note that a corrupt message was left out, and that its partition goes on."""
+        self.failed([source], error)
+        with self._lock:
+            route = self._route(source)
+            self._routes[source] = replace(
+                route, is_failing=False, corrupt_count=route.corrupt_count + 1
+            )
+
+    def _route(self, source: TopicPartition) -> RouteStatus:
+        """Return the state of a route; the caller holds the lock."""
+        return self._routes.get(source) or RouteStatus(source)
+
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+_POLL_S = 0.2
+_TRY_AGAIN_S = 1.0
+_GRACE_S = 1.0
+"""For threads that give up in time to say why."""
+_ACKNOWLEDGED_POLL_S = 0.02
+_PASSING = (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError)
+
+
+class Consumer(Protocol):
+    """What is needed of a `ConsumerConnector` besides its streams."""
+
+    def shutdown(self) -> None:
+        """Leave the group and commit what is finished."""
+
+
+class Route:
+    """Finds the target of each source partition, and keeps it. Safe for several threads.
+
+    A source partition goes to the one in the same place of the target topic, by home and index;
+    with fewer partitions there the places go round. A topic that is missing is created with
+    enough of them.
+
+    Args:
+        source: the cluster messages come from.
+        target: the cluster they go to; one that several threads may ask if producers ask it, too.
+        connect: makes connections to brokers of the target.
+        rename: gives the name of a topic in the target.
+        is_read: says whether a topic of the target is mirrored itself, as it may be where both
+            clusters are one.
+    """
+
+    def __init__(
+        self,
+        source: Cluster,
+        target: Cluster,
+        connect: Connect,
+        rename: Callable[[str], str],
+        *,
+        is_read: Callable[[str], bool] = lambda topic: False,
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._connect = connect
+        self._rename = rename
+        self._is_read = is_read
+        self._lock = threading.Lock()  # guards _targets
+        self._targets: dict[TopicPartition, TopicPartition] = {}
+
+    def target_topic(self, topic: str) -> str:
+        """Return what a topic is called in the target.
+
+        Raises:
+            InvalidTopicError: no topic can be called so.
+            ConfigError: it would be mirrored again and again.
+        """
+        renamed = self._rename(topic)
+        if self._is_read(renamed):
+            raise ConfigError(
+                f"topic '{topic}' would go to '{renamed}' of the same cluster, which is mirrored "
+                "as well"
+            )
+        return renamed
+
+    def place(self, source: TopicPartition) -> TopicPartition:
+        """Return where the messages of a partition go.
+
+        Raises:
+            BrokerError: the target cannot be reached, or the topic not be created.
+            ConfigError: as `target_topic`.
+        """
+        with self._lock:
+            target = self._targets.get(source)
+            if target is None:
+                self._targets = {**self._find(source), **self._targets}
+                target = self._targets[source]
+                logger.info("%s goes to %s", source, target)
+            return target
+
+    def _find(self, source: TopicPartition) -> dict[TopicPartition, TopicPartition]:
+        topic = self.target_topic(source.topic)
+        sources = sorted({*self._source.partitions(source.topic), source})
+        targets = self._target.partitions(topic)
+        if not targets:
+            broker_ids = [broker.id for broker in self._target.brokers()]
+            if not broker_ids:
+                raise BrokerUnreachableError("the target cluster has no live broker")
+            counts = counts_like(sources, broker_ids)
+            targets = create_topic(self._target, self._connect, topic, counts)
+        return place_by_order(sources, targets)
+
+
+class Mirror:
+    """Sends what streams give on to another cluster.
+
+    Args:
+        consumer: owns the streams; shut down at the end. It commits what is finished by itself,
+            and its streams time out, after a fraction of a second, when nothing comes.
+        streams: a thread each.
+        route: says where messages go.
+        make_producer: makes producers with acks `COMMITTED` that do not retry for long.
+        producer_count: how many producers to have, a thread each; the messages of one source
+            partition all go through the same.
+        queue_size: how many message sets wait for each producer, at most.
+        drain_s: how long to wait at the end for a target that does not answer.
+        skips_corrupt: leave out corrupt messages, and count them, instead of ending at the first.
+        log: where to note what becomes of each route.
+    """
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        streams: Sequence[ConsumerStream],
+        route: Route,
+        make_producer: Callable[[], Producer],
+        *,
+        producer_count: int = 1,
+        queue_size: int = 16,
+        drain_s: float = 10.0,
+        skips_corrupt: bool = False,
+        log: RouteLog | None = None,
+    ) -> None:
+        self._consumer = consumer
+        self._route = route
+        self._make_producer = make_producer
+        self._drain_s = drain_s
+        self._skips_corrupt = skips_corrupt
+        self._give_up_s = float("inf")
+        self._stopping = threading.Event()
+        self._lock = threading.Lock()  # guards _failure, _lanes and _under_way
+        self._failure: Exception | None = None
+        self._lanes: dict[TopicPartition, int] = {}
+        self._under_way: Counter[TopicPartition] = Counter()
+        self.log = log or RouteLog(SystemClock())
+        """What became of each route so far."""
+        self._queues: list[queue.Queue[Parcel | None]] = [
+            queue.Queue(queue_size) for _ in range(producer_count)
+        ]
+        self._readers = [
+            threading.Thread(
+                target=self._read, args=(stream,), name=f"mirror-{stream.name}", daemon=True
+            )
+            for stream in streams
+        ]
+        self._senders = [
+            threading.Thread(
+                target=self._send, args=(waiting,), name=f"mirror-producer-{number}", daemon=True
+            )
+            for number, waiting in enumerate(self._queues)
+        ]
+
+    @property
+    def message_count(self) -> int:
+        """Return how many messages the target has acknowledged."""
+        return sum(route.message_count for route in self.log.routes())
+
+    @property
+    def size_bytes(self) -> int:
+        """Return what they take in a log."""
+        return sum(route.size_bytes for route in self.log.routes())
+
+    @property
+    def corrupt_count(self) -> int:
+        """Return how many corrupt messages were left out."""
+        return sum(route.corrupt_count for route in self.log.routes())
+
+    def run(self, wait: Callable[[float], bool]) -> None:
+        """Mirror until told to stop; then send what was read, wait for it, commit and leave.
+
+        Args:
+            wait: waits for so many seconds, or less, and says whether to stop.
+
+        Raises:
+            BrokerError: a message is corrupt and not to be left out, a target refuses one, or what
+                was read could not be sent at the end. What is acknowledged is committed all the
+                same.
+        """
+        for thread in (*self._senders, *self._readers):
+            thread.start()
+        try:
+            while not self._stopping.is_set() and not wait(_POLL_S):
+                pass
+        finally:
+            self._stop()
+        if self._failure is not None:
+            raise self._failure
+
+    def _stop(self) -> None:
+        """Take everything down in the order of the flow, so that what was read gets through."""
+        self._give_up_s = time.monotonic() + self._drain_s
+        self._stopping.set()
+        for reader in self._readers:
+            self._join(reader)
+        for waiting, sender in zip(self._queues, self._senders, strict=True):
+            while sender.is_alive():
+                try:
+                    waiting.put(None, timeout=_POLL_S)
+                    break
+                except queue.Full:
+                    if time.monotonic() >= self._give_up_s + _GRACE_S:
+                        break
+            self._join(sender)
+        self._consumer.shutdown()
+
+    def _join(self, thread: threading.Thread) -> None:
+        """Wait for a thread's end; one that a cluster holds up for too long is left behind."""
+        thread.join(max(0.0, self._give_up_s + _GRACE_S - time.monotonic()))
+        if thread.is_alive():
+            self._fail(
+                RequestTimeoutError(
+                    f"{thread.name} had no answer {self._drain_s:g}s after the mirror was to stop; "
+                    "what is not acknowledged comes again"
+                )
+            )
+
+    def _fail(self, error: Exception) -> None:
+        with self._lock:
+            self._failure = self._failure or error
+        self._stopping.set()
+
+    def _read(self, stream: ConsumerStream) -> None:
+        try:
+            while not self._stopping.is_set():
+                try:
+                    for chunk in stream.chunks():
+                        self._take(stream, chunk)
+                        if self._stopping.is_set():
+                            return
+                    return
+                except ConsumerTimeoutError:
+                    continue
+        except BrokerError as error:
+            self._fail(error)
+        except Exception as error:
+            logger.exception("failure in stream %s", stream.name)
+            self._fail(error)
+
+    def _take(self, stream: ConsumerStream, chunk: Chunk) -> None:
+        """Hand the whole entries of a chunk to a producer, and deal with damage behind them.
+
+        Raises:
+            InvalidMessageError: one is corrupt; all before it are handed on.
+            BrokerError: there is no place for them in the target.
+        """
+        good = _good_part(chunk)
+        chunk.take(good.size_bytes)
+        try:
+            if good.size_bytes:
+                self._pass_on(chunk, good)
+        except BrokerError as error:
+            self.log.failed([chunk.partition], str(error))
+            raise
+        if good.problem:
+            self._pass_over(stream, chunk, chunk.offset + good.size_bytes, good.problem)
+
+    def _pass_on(self, chunk: Chunk, good: _GoodPart) -> None:
+        """Hand entries to a producer.
+
+        Raises:
+            BrokerError: there is no place for them in the target.
+        """
+        source = chunk.partition
+        target = self._insist(source, "no place for it", lambda: self._route.place(source))
+        self.log.placed(source, target)
+
+        def acknowledged(parcel: Parcel, base_offset: int) -> None:
+            chunk.finish(parcel.next_offset)
+            self.log.acknowledged(parcel)
+            with self._lock:
+                self._under_way[parcel.source] -= 1
+
+        self._put(
+            Parcel(
+                source,
+                target,
+                chunk.data[: good.size_bytes],
+                good.message_count,
+                chunk.offset + good.size_bytes,
+                acknowledged,
+            )
+        )
+
+    def _pass_over(self, stream: ConsumerStream, chunk: Chunk, offset: int, problem: str) -> None:
+        """Leave out the corrupt message at an offset, once all before it is acknowledged.
+
+        Raises:
+            InvalidMessageError: it is not to be left out, or nobody knows where the next one is.
+            BrokerError: the source does not answer.
+        """
+        source = chunk.partition
+        problem = f"{source}: {problem}"
+        try:
+            if not self._skips_corrupt:
+                raise InvalidMessageError(problem)
+            # a skip finishes all before it as well, so nothing of that may be under way any more
+            if not self._await_acknowledgement(source) or not chunk.finish(offset):
+                return
+            next_offset = self._insist(
+                source, "no way past the damage", lambda: stream.skip_corrupt(source)
+            )
+        except BrokerError as error:
+            self.log.stuck(source, offset, str(error))
+            raise
+        if next_offset >= 0:
+            logger.warning("%s; going on at %d", problem, next_offset)
+            self.log.left_out(source, f"{problem}; went on at {next_offset}")
+
+    def _await_acknowledgement(self, source: TopicPartition) -> bool:
+        """Wait until nothing of a partition is under way; return False if it is time to stop."""
+        while True:
+            with self._lock:
+                if not self._under_way[source]:
+                    return True
+            if self._stopping.wait(_ACKNOWLEDGED_POLL_S):
+                return False
+
+    def _insist(self, source: TopicPartition, problem: str, action: Callable[[], T]) -> T:
+        """Do something, however long a cluster is away.
+
+        Raises:
+            BrokerError: it still is when there is no more time; or something else is wrong.
+        """
+        has_told = False
+        while True:
+            try:
+                return action()
+            except _PASSING as error:
+                self.log.failed([source], str(error))
+                if not has_told:
+                    logger.warning("%s: %s: %s; trying on", source, problem, error)
+                has_told = True
+                if not self._has_time_after(_TRY_AGAIN_S):
+                    raise
+
+    def _put(self, parcel: Parcel) -> None:
+        with self._lock:
+            lane = self._lanes.setdefault(parcel.source, len(self._lanes) % len(self._queues))
+            self._under_way[parcel.source] += 1
+        while self._failure is None:
+            try:
+                self._queues[lane].put(parcel, timeout=_POLL_S)
+                return
+            except queue.Full:
+                continue
+
+    def _send(self, waiting: queue.Queue[Parcel | None]) -> None:
+        relay = Relay(
+            self._make_producer, wait=lambda seconds: self._wait_for_target(relay, seconds)
+        )
+        try:
+            while (parcel := _next(waiting, relay)) is not None:
+                relay.send(parcel)
+            relay.flush()
+        except BrokerError as error:
+            self.log.failed(relay.pending_sources, str(error))
+            self._fail(error)
+        except Exception as error:
+            logger.exception("failure in a producer of the mirror")
+            self._fail(error)
+        finally:
+            relay.close()
+
+    def _wait_for_target(self, relay: Relay, seconds: float) -> bool:
+        """Wait before the target is tried again; return whether it is worth while."""
+        self.log.failed(relay.pending_sources, relay.last_error)
+        return self._has_time_after(seconds)
+
+    def _has_time_after(self, seconds: float) -> bool:
+        """Wait before another attempt, not for long at the end; False if there is to be none."""
+        if not self._stopping.wait(seconds):
+            return True
+        if self._failure is not None or time.monotonic() >= self._give_up_s:
+            return False
+        time.sleep(min(seconds, _POLL_S))
+        return True
+
+
+class _GoodPart(NamedTuple):
+    """The entries of a chunk before the first one that is corrupt, or not whole yet.
+
+    `problem` says what is wrong behind them, empty for nothing.
+    """
+
+    size_bytes: int
+    message_count: int
+    problem: str
+
+
+def _good_part(chunk: Chunk) -> _GoodPart:
+    found = scan(chunk.data)
+    try:
+        count = count_messages(chunk.data, found, chunk.offset).message_count
+    except InvalidMessageError:
+        damage = find_damage(chunk.data, chunk.offset)
+        if damage is None:
+            raise
+        good = scan(chunk.data[: damage.position])
+        count = count_messages(chunk.data, good).message_count
+        return _GoodPart(damage.position, count, damage.text)
+    fault = found.fault
+    if fault is Fault.PARTIAL:
+        fault = Fault.SIZE if chunk.is_cut_for_good(found.valid_bytes) else Fault.NONE
+    problem = describe_fault(fault, chunk.offset + found.valid_bytes) if fault else ""
+    return _GoodPart(found.valid_bytes, count, problem)
+
+
+def _next(waiting: queue.Queue[Parcel | None], relay: Relay) -> Parcel | None:
+    """Return the next parcel; while there is none, have those before it acknowledged."""
+    try:
+        return waiting.get_nowait()
+    except queue.Empty:
+        relay.flush()
+        return waiting.get()

@@ -1,0 +1,1 @@
+"""`pylogctl audit`: compare message counts along a pipeline."""

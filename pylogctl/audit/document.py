@@ -1,0 +1,82 @@
+"""The documents of `pylogctl audit`: columns, and the records that fill them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+
+from broker.tools.audit import Judgement, Tally, Verdict
+from pylogctl.cli.render import Column, Document, Kind, Record
+
+SHOW = Document(
+    "audit.show/1",
+    (
+        Column("topic", "topic that was counted"),
+        Column("start", "start of the time window", Kind.TIME),
+        Column("end", "its end, exclusive", Kind.TIME),
+        Column("tier", "who counted"),
+        Column("messages", "messages counted", Kind.INTEGER),
+        Column("bytes", "their payloads", Kind.BYTES),
+    ),
+    empty="no counts",
+)
+CHECK = Document(
+    "audit.check/1",
+    (
+        Column("topic", "topic that was counted"),
+        Column("start", "start of the time window", Kind.TIME),
+        Column("end", "its end, exclusive", Kind.TIME),
+        Column("tier", "who counted"),
+        Column("expected", "messages at the reference tier", Kind.INTEGER),
+        Column("found", "messages at this tier", Kind.INTEGER),
+        Column("difference", "messages more than expected; negative for less", Kind.INTEGER),
+        Column("expected_bytes", "payloads at the reference tier", Kind.BYTES, shown=False),
+        Column("found_bytes", "payloads at this tier", Kind.BYTES, shown=False),
+        Column("status", "ok, missing, late, surplus or open"),
+    ),
+    empty="",
+)
+
+
+def show_records(tallied: Tally, tiers: Collection[str]) -> Iterator[Record]:
+    """Give a row for each window and tier.
+
+    Args:
+        tallied: what was counted.
+        tiers: only these; all if there are none.
+    """
+    for window in sorted(tallied):
+        for tier, count in sorted(tallied[window].items()):
+            if not tiers or tier in tiers:
+                yield {
+                    "topic": window.topic,
+                    "start": window.start_ms,
+                    "end": window.end_ms,
+                    "tier": tier,
+                    "messages": count.message_count,
+                    "bytes": count.payload_bytes,
+                }
+
+
+def check_record(verdict: Verdict) -> Record:
+    """Return a row of `CHECK`."""
+    return {
+        "topic": verdict.window.topic,
+        "start": verdict.window.start_ms,
+        "end": verdict.window.end_ms,
+        "tier": verdict.tier,
+        "expected": verdict.expected.message_count,
+        "found": verdict.found.message_count,
+        "difference": verdict.difference,
+        "expected_bytes": verdict.expected.payload_bytes,
+        "found_bytes": verdict.found.payload_bytes,
+        "status": verdict.judgement.value,
+    }
+
+
+def check_summary(verdicts: Sequence[Verdict]) -> str:
+    """Return how many windows are of which status, for people."""
+    counts = Counter(one.judgement for one in verdicts)
+    parts = [f"{counts[one]} {one.value}" for one in Judgement if counts[one]]
+    plural = "" if len(verdicts) == 1 else "s"
+    return f"{len(verdicts)} window{plural} compared: {', '.join(parts) or 'none'}"

@@ -1,0 +1,1 @@
+"""`pylogctl broker`: start, stop and look at brokers."""

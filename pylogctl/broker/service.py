@@ -1,0 +1,228 @@
+"""Running a broker in the foreground: its settings, its registry, its end.
+
+Owns what stands between the options of `broker start` and `broker.server`: which source of a
+setting goes first, the embedded registry, the temporary broker. Knows no Typer.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from broker.config import BrokerConfig, load_file
+from broker.errors import ConfigError, CoordinationError
+from broker.log.data_directory import REGISTRY_NAME
+from broker.server.acceptor import AddressInUseError
+from broker.server.broker import Broker
+from broker.zk.paths import DEFAULT_PORT
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.memory import settle_garbage
+from pylogctl.cli.progress import announced_wait
+from pylogctl.cli.properties import Layer, given_layers
+from pylogctl.cli.render import Column, Document, Kind
+from pylogctl.cli.service import ReadyTargets, announce_ready, leave_terminal
+from pylogctl.cli.signals import StopRequest
+
+EMBEDDED = "embedded"
+_POLL_S = 0.1
+
+READY = Document(
+    "broker.start/1",
+    (
+        Column("broker", "id of the broker", Kind.INTEGER),
+        Column("host", "address for clients"),
+        Column("port", "port listened on", Kind.INTEGER),
+        Column("zookeeper", "registry, if there is one"),
+        Column("pid", "process id", Kind.INTEGER),
+        Column("data", "data directory"),
+    ),
+    empty="not started",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StartOptions:
+    """What `broker start` was asked for; None where nothing was said."""
+
+    config_file: Path | None = None
+    broker_id: int | None = None
+    host: str | None = None
+    port: int | None = None
+    data_dir: Path | None = None
+    no_zookeeper: bool = False
+    zookeeper_port: int | None = None
+    ephemeral: bool = False
+
+
+def config_layers(env: Environment, options: StartOptions) -> list[Layer]:
+    """Return where settings come from: a file, the variable, `-X`, options; later ones go first.
+
+    `zk.connect` is empty for no registry, and `embedded` where one is to be started.
+
+    Raises:
+        ConfigError: the file is wrong.
+        UsageError: options contradict each other.
+    """
+    registry = _registry_option(env, options)
+    file = options.config_file
+    return [
+        Layer("default", {"zk.connect": EMBEDDED}),
+        Layer(str(file), {} if file is None else load_file(file)),
+        *given_layers(env),
+        Layer("option", _as_properties(options, registry)),
+    ]
+
+
+def broker_config(layers: Sequence[Layer]) -> BrokerConfig:
+    """Return the settings that layers make together.
+
+    Raises:
+        CliError: a property is unknown or malformed.
+    """
+    try:
+        return BrokerConfig.from_properties(*(layer.properties for layer in layers))
+    except ConfigError as error:
+        raise CliError(
+            ExitStatus.CONFIG, str(error), hints=["try: pylogctl broker start -X list"]
+        ) from error
+
+
+def _registry_option(env: Environment, options: StartOptions) -> str | None:
+    """Return what the options say of the registry: empty for none, None for nothing said."""
+    given = env.settings.zookeeper
+    stands_alone = options.no_zookeeper or options.ephemeral
+    brings_one = options.zookeeper_port is not None
+    if given is not None and given == env.environ.get("PYLOGCTL_ZOOKEEPER"):
+        # The variable is meant for clients; a broker that is told otherwise does not heed it.
+        given = None if stands_alone or brings_one else given
+    if options.no_zookeeper and given is not None:
+        raise UsageError("--zookeeper cannot be used with --no-zookeeper")
+    if brings_one and given != EMBEDDED and (given is not None or stands_alone):
+        raise UsageError("--zookeeper-port is for the embedded registry, which is not asked for")
+    if options.ephemeral and options.data_dir is not None:
+        raise UsageError("--data cannot be used with --ephemeral, which makes a directory")
+    if given is None and stands_alone:
+        return ""
+    return EMBEDDED if brings_one else given
+
+
+def _as_properties(options: StartOptions, registry: str | None) -> dict[str, str]:
+    port = 0 if options.ephemeral and options.port is None else options.port
+    named = {
+        "brokerid": options.broker_id,
+        "host": options.host,
+        "port": port,
+        "log.dir": options.data_dir,
+        "zk.connect": registry,
+    }
+    return {name: str(value) for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class OnReady:
+    """What happens when the broker is ready, and what ends it."""
+
+    stop: StopRequest
+    targets: ReadyTargets
+    background_log: Path | None = None
+    is_background: bool = False
+
+    def tell(self) -> None:
+        """Let go of the terminal if the broker is to run in the background."""
+        if self.is_background:
+            leave_terminal(self.background_log)
+
+
+def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_ready: OnReady) -> None:
+    """Start a broker, tell that it is ready, and stop it when asked to.
+
+    Args:
+        env: where readiness is told.
+        options: as given.
+        config: from `broker_config`.
+        on_ready: who else is told, and what asks to stop.
+
+    Raises:
+        BrokerError: it cannot be started, for the reason given.
+        CliError: its port, or the registry's, is taken.
+    """
+    with ExitStack() as closing:
+        if options.ephemeral:
+            directory = tempfile.TemporaryDirectory(prefix="pylogctl-")
+            config = replace(config, data_dir=Path(closing.enter_context(directory)) / "data")
+        if config.registry == EMBEDDED:
+            embedded = embedded_registry(env, config, options.zookeeper_port)
+            registry = closing.enter_context(embedded)
+            config = replace(config, zookeeper=registry)
+        broker = Broker(config, env.clock)
+        try:
+            with announced_wait(env, f"the broker to open {config.data_dir} and register"):
+                broker.start()
+        except AddressInUseError as error:
+            raise CliError(ExitStatus.CONFLICT, str(error)) from error
+        try:
+            settle_garbage()
+            announce_ready(env, READY, ready_record(broker), on_ready.targets)
+            on_ready.tell()
+            while not on_ready.stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):
+                pass
+        finally:
+            broker.stop()
+
+
+def ready_record(broker: Broker) -> Mapping[str, Any]:
+    """Return where a broker that has started is found."""
+    address = broker.address()
+    return {
+        "broker": address.id,
+        "host": address.host,
+        "port": address.port,
+        "zookeeper": broker.config.registry or None,
+        "pid": os.getpid(),
+        "data": str(broker.config.data_dir.absolute()),
+    }
+
+
+@contextmanager
+def embedded_registry(
+    env: Environment, config: BrokerConfig, wanted_port: int | None
+) -> Iterator[str]:
+    """Give the address of the data directory's own registry, started unless it runs already.
+
+    Raises:
+        CliError: the port is taken.
+        BrokerError: it cannot be started.
+    """
+    from broker.zk.embedded import EmbeddedZooKeeper
+
+    directory = config.data_dir / REGISTRY_NAME
+    running = EmbeddedZooKeeper.running(directory)
+    if running is not None:
+        yield running
+        return
+    port = DEFAULT_PORT if wanted_port is None else wanted_port
+    server = EmbeddedZooKeeper(directory, port=port, is_kept_up=True)
+    try:
+        with announced_wait(env, "the embedded ZooKeeper to start"):
+            server.start()
+    except CoordinationError as error:
+        if "port is in use" not in str(error):
+            raise
+        raise CliError(
+            ExitStatus.CONFLICT,
+            str(error),
+            hints=[
+                f"to use what listens there: --zookeeper 127.0.0.1:{port}",
+                "--zookeeper-port 0 picks a free port, --no-zookeeper does without",
+            ],
+        ) from error
+    try:
+        yield server.connect
+    finally:
+        server.stop()

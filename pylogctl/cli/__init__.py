@@ -1,0 +1,1 @@
+"""What all commands share: the command tree, options, connections, output."""

@@ -1,0 +1,72 @@
+"""The root of the command tree.
+
+Owns the list of commands with their one-line help, so that `pylogctl --help` loads none of them.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+import typer
+
+from pylogctl.cli.tree import CONTEXT_SETTINGS, Entry, RootGroup
+
+
+class Pylogctl(RootGroup):
+    """The commands of pylogctl, and the short names that stand for some of them."""
+
+    entries: ClassVar[dict[str, Entry]] = {
+        "broker": Entry("pylogctl.broker.command", "Start, stop and look at brokers."),
+        "produce": Entry(
+            "pylogctl.produce.command", "Write messages from stdin or files to a topic."
+        ),
+        "consume": Entry("pylogctl.consume.command", "Read messages of topics to stdout."),
+        "copy": Entry("pylogctl.copy.command", "Copy messages from topic to topic."),
+        "topic": Entry(
+            "pylogctl.topic.command", "List, describe, create, delete, count and sample topics."
+        ),
+        "group": Entry("pylogctl.group.command", "Look at, move and repair consumer groups."),
+        "retry": Entry("pylogctl.consume.retry", "List and drain messages whose handling failed."),
+        "log": Entry("pylogctl.log.command", "Dump, verify and recover segment files."),
+        "mirror": Entry("pylogctl.mirror.command", "Mirror topics into another cluster."),
+        "audit": Entry("pylogctl.audit.command", "Compare message counts along a pipeline."),
+        "pipeline": Entry(
+            "pylogctl.pipeline.command", "Load, query, compare and verify topics on Spark."
+        ),
+        "perf": Entry("pylogctl.perf.command", "Measure throughput and latency."),
+        "zk": Entry("pylogctl.zk.command", "Look into the registry (ZooKeeper), or start one."),
+        "doctor": Entry("pylogctl.doctor.command", "Check that everything needed is in place."),
+        "completion": Entry("pylogctl.help.completion", "Print a shell completion script."),
+        "man": Entry("pylogctl.help.man", "Show a manual page."),
+        "help": Entry("pylogctl.help.command", "Explain a command or a topic."),
+        "version": Entry("pylogctl.help.version", "Show versions of program and libraries."),
+    }
+    hidden_entries: ClassVar[dict[str, Entry]] = {
+        "properties": Entry("pylogctl.help.properties", "Show properties."),
+    }
+    shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {
+        "topics": ("topic", "list"),
+        "groups": ("group", "list"),
+        "brokers": ("broker", "list"),
+        "cat": ("consume",),
+        "cp": ("copy",),
+    }
+
+
+app = typer.Typer(
+    cls=Pylogctl,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings=CONTEXT_SETTINGS,
+)
+
+
+@app.callback()
+def pylogctl() -> None:
+    """A commit-log broker you can pipe into, and the tools to run it."""
+
+
+def root() -> RootGroup:
+    """Return the root command."""
+    return cast(RootGroup, typer.main.get_command(app))

@@ -1,0 +1,362 @@
+"""Static completion scripts for bash, zsh and fish, made from the command tree.
+
+Pure: a tree in, text out. The scripts call the program only for values that live in a cluster
+(`pylogctl __complete KIND PREFIX`), never for commands and options.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+
+from pylogctl.cli.tree import ArgumentNode, CommandNode, OptionNode
+
+DURATIONS = ("100ms", "1s", "10s", "1m", "5m", "1h")
+OFFSETS = ("start", "end", "-10", "@-10m", "@-1h", "@today", "@yesterday")
+SIZES = ("64KiB", "1MiB", "16MiB", "1GiB")
+FILES = "@file"
+DIRECTORIES = "@dir"
+
+_KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
+    "TOPIC": ("@topic",),
+    "AUDIT-TOPIC": ("@topic",),
+    "SRC": ("@topic",),
+    "DST": ("@topic",),
+    "GROUP": ("@group",),
+    "G": ("@group",),
+    "PATH": ("@zk-path",),
+    "PARTITION": ("@partition",),
+    "ID": ("@broker",),
+    "FILE": (FILES,),
+    "FILE|DIR": (FILES,),
+    "DIR": (DIRECTORIES,),
+    "DUR": DURATIONS,
+    "SIZE": SIZES,
+    "SPEC": OFFSETS,
+}
+
+
+def values_of(node: OptionNode | ArgumentNode) -> tuple[str, ...]:
+    """Return what can be completed: words, or one mark `@kind` for what is looked up."""
+    return node.choices or _KIND_OF_METAVAR.get(node.metavar.strip("[]."), ())
+
+
+def walk(node: CommandNode) -> Iterator[CommandNode]:
+    """Yield a command and everything below it."""
+    yield node
+    for child in node.children:
+        yield from walk(child)
+
+
+def _leading(tree: CommandNode) -> tuple[OptionNode, ...]:
+    """Return the options that may stand before a command: all shared ones of the tree."""
+    from pylogctl.cli.options import EVERY_GROUP
+
+    shared = {option.name for option in EVERY_GROUP}
+    found = {o.name: o for node in walk(tree) for o in node.options if o.name in shared}
+    return tuple(found.values())
+
+
+def _options(node: CommandNode, tree: CommandNode) -> tuple[OptionNode, ...]:
+    return (*node.options, *_leading(tree)) if node.children else node.options
+
+
+_BASH = r"""# bash completion for pylogctl. Made by `python -m pylogctl.cli.docgen`; do not edit.
+
+__pylogctl_tables() {
+    commands='' options='' valued='' words=''
+    case $1 in
+@TABLES@
+    esac
+}
+
+__pylogctl_values() {
+    case "$1 $2" in
+@VALUES@
+    *) words='' ;;
+    esac
+}
+
+__pylogctl_lookup() {
+    local line
+    while IFS= read -r line; do
+        COMPREPLY+=("$(printf %q "${line%%$'\t'*}")")
+    done < <("${COMP_WORDS[0]}" __complete "$1" "$2" "${connection[@]}" 2>/dev/null)
+}
+
+_pylogctl() {
+    local path=pylogctl current previous commands options valued words word i skip=''
+    local -a connection=()
+    COMPREPLY=()
+    current=${COMP_WORDS[COMP_CWORD]}
+    previous=${COMP_WORDS[COMP_CWORD-1]}
+    # Bash makes a word of its own of each '='.
+    if [[ $current == '=' ]]; then
+        current=''
+    elif [[ $previous == '=' ]]; then
+        previous=${COMP_WORDS[COMP_CWORD-2]}
+    fi
+    __pylogctl_tables "$path"
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if [[ $word == '=' ]]; then
+            skip=1
+        elif [[ $skip ]]; then
+            skip=''
+        elif [[ $word == -* ]]; then
+            [[ " $valued " == *" $word "* ]] && skip=1
+            case $word in
+            -Z | --zookeeper | -b | --broker)
+                [[ ${COMP_WORDS[i+1]} == '=' ]] && connection+=("$word" "${COMP_WORDS[i+2]}") ||
+                    connection+=("$word" "${COMP_WORDS[i+1]}")
+                ;;
+            esac
+        elif [[ " $commands " == *" $word "* ]]; then
+            path+=" $word"
+            __pylogctl_tables "$path"
+        fi
+    done
+    if [[ $previous == -* && " $valued " == *" $previous "* ]]; then
+        __pylogctl_values "$path" "$previous"
+    elif [[ $current == -* ]]; then
+        words=$options
+    elif [[ $commands ]]; then
+        words=$commands
+    fi
+    case $words in
+    @file) mapfile -t COMPREPLY < <(compgen -f -- "$current"); compopt -o filenames ;;
+    @dir) mapfile -t COMPREPLY < <(compgen -d -- "$current"); compopt -o filenames ;;
+    @*) __pylogctl_lookup "${words#@}" "$current" ;;
+    *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
+    esac
+}
+
+complete -F _pylogctl pylogctl
+"""
+
+
+def bash(tree: CommandNode) -> str:
+    """Return the completion script for bash."""
+    tables = []
+    values = []
+    for node in walk(tree):
+        options = _options(node, tree)
+        flags = " ".join(flag for option in options for flag in option.flags)
+        valued = " ".join(flag for o in options if o.takes_value for flag in o.flags)
+        commands = " ".join(child.path[-1] for child in node.children)
+        words = " ".join(_positional(node))
+        tables.append(
+            f"    {_quoted(node.name)})\n"
+            f"        commands={_quoted(commands)} words={_quoted(words)}\n"
+            f"        options={_quoted(flags)}\n"
+            f"        valued={_quoted(valued)} ;;"
+        )
+        for option in options:
+            if option.takes_value and (found := values_of(option)):
+                cases = " | ".join(_quoted(f"{node.name} {flag}") for flag in option.flags)
+                values.append(f"    {cases}) words={_quoted(' '.join(found))} ;;")
+    return _BASH.replace("@TABLES@", "\n".join(tables)).replace("@VALUES@", "\n".join(values))
+
+
+def _positional(node: CommandNode) -> tuple[str, ...]:
+    """Return what the first positional argument can be."""
+    return values_of(node.arguments[0]) if node.arguments else ()
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+_ZSH = r"""#compdef pylogctl
+# zsh completion for pylogctl. Made by `python -m pylogctl.cli.docgen`; do not edit.
+
+__pylogctl_tables() {
+    subcommands_=() flags_=() valued_=() choices_=()
+    case $1 in
+@TABLES@
+    esac
+}
+
+__pylogctl_values() {
+    choices_=()
+    case "$1 $2" in
+@VALUES@
+    esac
+}
+
+__pylogctl_lookup() {
+    local line
+    local -a found
+    while IFS= read -r line; do
+        found+=("${line%%$'\t'*}")
+    done < <("${words[1]}" __complete "$1" "$PREFIX" "${connection[@]}" 2>/dev/null)
+    compadd -a found
+}
+
+_pylogctl() {
+    local path_=pylogctl word previous skip='' i
+    local -a subcommands_ flags_ valued_ choices_ connection names
+    __pylogctl_tables "$path_"
+    for ((i = 2; i < CURRENT; i++)); do
+        word=${words[i]}
+        if [[ -n $skip ]]; then
+            skip=''
+        elif [[ $word == -* ]]; then
+            (( ${valued_[(Ie)$word]} )) && skip=1
+            case $word in
+            -Z|--zookeeper|-b|--broker) connection+=("$word" "${words[i+1]}") ;;
+            esac
+        else
+            names=("${(@)subcommands_%%:*}")
+            if (( ${names[(Ie)$word]} )); then
+                path_+=" $word"
+                __pylogctl_tables "$path_"
+            fi
+        fi
+    done
+    previous=${words[CURRENT-1]}
+    if [[ $PREFIX == --*=* ]]; then
+        previous=${PREFIX%%=*}
+        compset -P '*='
+        __pylogctl_values "$path_" "$previous"
+    elif [[ $previous == -* ]] && (( ${valued_[(Ie)$previous]} )); then
+        __pylogctl_values "$path_" "$previous"
+    elif [[ $PREFIX == -* ]]; then
+        _describe -o option flags_
+        return
+    elif (( $#subcommands_ )); then
+        _describe command subcommands_
+        return
+    fi
+    case ${choices_[1]} in
+    @file) _files ;;
+    @dir) _files -/ ;;
+    @*) __pylogctl_lookup "${choices_[1]#@}" ;;
+    *) compadd -a choices_ ;;
+    esac
+}
+
+if [[ $funcstack[1] == _pylogctl ]]; then
+    _pylogctl "$@"
+else
+    compdef _pylogctl pylogctl
+fi
+"""
+
+
+def zsh(tree: CommandNode) -> str:
+    """Return the completion script for zsh."""
+    tables = []
+    values = []
+    for node in walk(tree):
+        options = _options(node, tree)
+        described = [
+            _quoted(f"{flag}:{_one_line(option.help)}")
+            for option in options
+            for flag in option.flags
+        ]
+        valued = [_quoted(flag) for o in options if o.takes_value for flag in o.flags]
+        commands = [_quoted(f"{c.path[-1]}:{_one_line(c.summary)}") for c in node.children]
+        tables.append(
+            f"    {_quoted(node.name)})\n"
+            f"        subcommands_=({' '.join(commands)})\n"
+            f"        flags_=({' '.join(described)})\n"
+            f"        valued_=({' '.join(valued)})\n"
+            f"        choices_=({' '.join(map(_quoted, _positional(node)))}) ;;"
+        )
+        for option in options:
+            if option.takes_value and (found := values_of(option)):
+                cases = "|".join(_quoted(f"{node.name} {flag}") for flag in option.flags)
+                values.append(f"    {cases}) choices_=({' '.join(map(_quoted, found))}) ;;")
+    return _ZSH.replace("@TABLES@", "\n".join(tables)).replace("@VALUES@", "\n".join(values))
+
+
+def _one_line(text: str) -> str:
+    """Return a description for zsh, where a colon ends the name."""
+    return text.partition(". ")[0].rstrip(".").replace(":", "\\:")
+
+
+_FISH = r"""# fish completion for pylogctl. Made by `python -m pylogctl.cli.docgen`; do not edit.
+
+function __pylogctl_at
+    set -l words (commandline -opc)
+    set -l valued @VALUED@
+    set -l path
+    set -l skip 0
+    for word in $words[2..-1]
+        if test $skip = 1
+            set skip 0
+        else if string match -q -- '-*' $word
+            contains -- $word $valued; and set skip 1
+        else if contains -- "$path $word" @PATHS@
+            set path "$path $word"
+        end
+    end
+    test "$path" = "$argv[1]"
+end
+
+function __pylogctl_lookup
+    set -l words (commandline -opc)
+    set -l connection
+    for i in (seq 2 (count $words))
+        if contains -- $words[$i] -Z --zookeeper -b --broker
+            set -a connection $words[$i] $words[(math $i + 1)]
+        end
+    end
+    pylogctl __complete $argv[1] (commandline -ct) $connection 2>/dev/null
+end
+
+complete -c pylogctl -f
+@LINES@
+"""
+
+
+def fish(tree: CommandNode) -> str:
+    """Return the completion script for fish."""
+    lines = []
+    valued: dict[str, None] = {}
+    paths = []
+    for node in walk(tree):
+        at = "".join(f" {word}" for word in node.path[1:])
+        if at:
+            paths.append(_quoted(at))
+        condition = f"complete -c pylogctl -n {_quoted(f'__pylogctl_at {shlex.quote(at)}')}"
+        for child in node.children:
+            lines.append(f"{condition} -a {child.path[-1]} -d {_quoted(child.summary)}")
+        if not node.children and (found := _positional(node)):
+            lines.append(f"{condition} {_fish_values(found)}")
+        for option in _options(node, tree):
+            lines.append(f"{condition} {_fish_option(option)}")
+            valued.update(dict.fromkeys(option.flags if option.takes_value else ()))
+    return (
+        _FISH.replace("@VALUED@", " ".join(valued))
+        .replace("@PATHS@", " ".join(paths))
+        .replace("@LINES@", "\n".join(lines))
+    )
+
+
+def _fish_option(option: OptionNode) -> str:
+    words = [
+        f"-l {flag[2:]}" if flag.startswith("--") else f"-s {flag[1:]}" for flag in option.flags
+    ]
+    words.append(f"-d {_quoted(option.help.partition('. ')[0].rstrip('.'))}")
+    if option.takes_value:
+        words.append("-r")
+        words.append(_fish_values(values_of(option)))
+    return " ".join(filter(None, words))
+
+
+def _fish_values(values: tuple[str, ...]) -> str:
+    if not values:
+        return ""
+    if values == (FILES,):
+        return "-F"
+    if values == (DIRECTORIES,):
+        return "-a '(__fish_complete_directories)'"
+    if values[0].startswith("@") and len(values) == 1:
+        return f"-a {_quoted(f'(__pylogctl_lookup {values[0][1:]})')}"
+    return f"-a {_quoted(' '.join(values))}"
+
+
+SHELLS: dict[str, Callable[[CommandNode], str]] = {"bash": bash, "zsh": zsh, "fish": fish}
+FILE_NAMES = {"bash": "pylogctl.bash", "zsh": "_pylogctl", "fish": "pylogctl.fish"}

@@ -1,0 +1,311 @@
+"""Generates man pages and completion scripts from the command tree and `man/src`.
+
+`python -m pylogctl.cli.docgen` writes them, `--check` fails when the committed files are stale.
+Options and one-line help come from the tree, prose and examples from the Markdown fragments. The
+date is that of the release, so that a build gives the same bytes on any day.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from pylogctl import __released__, __version__
+from pylogctl.cli.app import Pylogctl, root
+from pylogctl.cli.completion import FILE_NAMES, SHELLS
+from pylogctl.cli.errors import MEANINGS, ExitStatus
+from pylogctl.cli.options import EVERY_GROUP
+from pylogctl.cli.roff import (
+    definition,
+    escape_literal,
+    escape_text,
+    from_markdown,
+    inline,
+    parse_sections,
+    quote,
+    title,
+)
+from pylogctl.cli.tree import PANELS, CommandNode, OptionNode, describe
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+_SHARED = {option.name for option in EVERY_GROUP}
+_ALWAYS = (ExitStatus.OK, ExitStatus.USAGE)
+_AT_ANY_TIME = (ExitStatus.BUG, ExitStatus.SIGINT, ExitStatus.SIGPIPE, ExitStatus.SIGTERM)
+_VARIABLES = {
+    "NO_COLOR": "If set and not empty: no colour.",
+    "FORCE_COLOR": "If set: colour in pipes too. `NO_COLOR` and `--color` go first.",
+    "COLUMNS": "Width of tables on a terminal.",
+}
+_SECTIONS_BEHIND = ("FILES", "NOTES", "SEE ALSO")
+
+
+class Generated(NamedTuple):
+    """A file to be written, relative to the repository."""
+
+    path: Path
+    text: str
+
+
+def generate(repository: Path = REPOSITORY) -> list[Generated]:
+    """Return every generated file.
+
+    Args:
+        repository: where `man/src` is.
+
+    Raises:
+        OSError: a fragment of a command is missing.
+    """
+    tree = describe(root())
+    source = repository / "man" / "src"
+    files = [
+        Generated(Path("completions", FILE_NAMES[shell]), script(tree))
+        for shell, script in SHELLS.items()
+    ]
+    files.append(_page("pylogctl", 1, _root_page(tree, source)))
+    for node in tree.children:
+        name = "-".join(node.path)
+        files.append(_page(name, 1, _command_page(node, source)))
+    for alias, target in _alias_pages():
+        files.append(_page(alias, 1, [f".so man1/{target}.1"]))
+    for fragment in sorted(source.glob("*.[57].md")):
+        name, _, section = fragment.name.removesuffix(".md").rpartition(".")
+        files.append(_page(name, int(section), _topic_page(name, int(section), fragment)))
+    return files
+
+
+def _page(name: str, section: int, lines: Iterable[str]) -> Generated:
+    return Generated(Path("man", f"man{section}", f"{name}.{section}"), "\n".join(lines) + "\n")
+
+
+def _alias_pages() -> Iterator[tuple[str, str]]:
+    for alias, words in Pylogctl.shortcuts.items():
+        yield f"pylogctl-{alias}", f"pylogctl-{words[0]}"
+
+
+def _root_page(tree: CommandNode, source: Path) -> Iterator[str]:
+    sections = _fragment(source / "pylogctl.1.md")
+    yield from title("pylogctl", 1, date=__released__, version=__version__)
+    yield from [".SH NAME", f"pylogctl \\- {escape_text(_lower(tree.summary))}", ".SH SYNOPSIS"]
+    yield r"\fBpylogctl\fR [\fIOPTIONS\fR] \fICOMMAND\fR [\fIARGS\fR]..."
+    yield from _sections(sections, ("DESCRIPTION", "EXAMPLES"))
+    yield ".SH COMMANDS"
+    for node in tree.children:
+        yield from definition(f"\\fB{escape_literal('-'.join(node.path))}\\fR(1)", node.summary)
+    yield from _aliases()
+    yield from _option_sections("OPTIONS", [o for node in tree.children for o in _all_options(node)
+                                            if o.name in _SHARED])  # fmt: skip
+    yield from _exit_status(tuple(MEANINGS))
+    yield from _environment([o for node in tree.children for o in _all_options(node)])
+    yield from _sections(sections, _SECTIONS_BEHIND)
+
+
+def _aliases() -> Iterator[str]:
+    yield ".SS Aliases"
+    for alias, words in Pylogctl.shortcuts.items():
+        yield from definition(
+            f"\\fBpylogctl {escape_literal(alias)}\\fR",
+            f"The same as `pylogctl {' '.join(words)}`.",
+        )
+    yield from definition(r"\fBls\fR, \fBdesc\fR", "Inside groups: `list` and `describe`.")
+
+
+def _command_page(node: CommandNode, source: Path) -> Iterator[str]:
+    name = "-".join(node.path)
+    sections = _fragment(source / f"{name}.1.md")
+    leaves = list(_leaves(node))
+    yield from title(name, 1, date=__released__, version=__version__)
+    yield from [".SH NAME", f"{escape_literal(name)} \\- {escape_text(_lower(node.summary))}"]
+    yield ".SH SYNOPSIS"
+    for number, leaf in enumerate(leaves):
+        yield from [".br"] if number else []
+        yield _synopsis(leaf)
+    yield from _sections(sections, ("DESCRIPTION",))
+    yield from _examples(sections, leaves)
+    if node.children:
+        yield from _commands(leaves)
+    options = list(_all_options(node))
+    yield from _option_sections(
+        "COMMON OPTIONS" if node.children else "OPTIONS",
+        [o for o in options if o.name in _SHARED or not node.children],
+    )
+    yield from _sections(sections, ("OFFSETS", "FORMAT"))
+    codes = sorted({code for leaf in leaves for code in leaf.facts.exits})
+    yield from _exit_status((*_ALWAYS, *codes, *_AT_ANY_TIME))
+    yield from _environment(options)
+    yield from _sections(sections, _SECTIONS_BEHIND)
+
+
+def _synopsis(leaf: CommandNode) -> str:
+    words = [f"\\fB{escape_literal(leaf.name)}\\fR", r"[\fIOPTIONS\fR]"]
+    for argument in leaf.arguments:
+        shown = f"\\fI{escape_literal(argument.metavar)}\\fR"
+        words.append(
+            shown if argument.required or argument.metavar.startswith("[") else f"[{shown}]"
+        )
+    return " ".join(words)
+
+
+def _examples(sections: dict[str, str], leaves: list[CommandNode]) -> Iterator[str]:
+    """Give the fragment's examples, which show output, then those of the help not in them."""
+    text = sections.get("EXAMPLES", "")
+    yield ".SH EXAMPLES"
+    yield from from_markdown(text)
+    lines = [line for leaf in leaves for line in leaf.facts.examples if line not in text]
+    if lines:
+        yield from [".PP", ".RS 4", ".nf", *map(escape_literal, lines), ".fi", ".RE"]
+
+
+def _commands(leaves: list[CommandNode]) -> Iterator[str]:
+    yield ".SH COMMANDS"
+    for leaf in leaves:
+        yield f".SS {quote(escape_literal(' '.join(leaf.path[2:])))}"
+        for number, paragraph in enumerate(leaf.help.split("\n\n")):
+            yield from [".PP"] if number else []
+            yield inline(" ".join(paragraph.split()))
+        for argument in leaf.arguments:
+            yield from definition(f"\\fI{escape_literal(argument.metavar)}\\fR", argument.help)
+        own = [option for option in leaf.options if option.name not in _SHARED]
+        for option in own:
+            if "--help" not in option.flags:
+                yield from _option(option)
+        # The general ones apply everywhere and need no mention.
+        common = [o for o in leaf.options if o.name in _SHARED and o.panel != "General"]
+        shared = sorted({max(option.flags, key=len) for option in common})
+        if shared:
+            yield ".PP"
+            yield inline(f"Common options: {', '.join(f'`{flag}`' for flag in shared)}.")
+
+
+def _option_sections(heading: str, options: list[OptionNode]) -> Iterator[str]:
+    """Give options once each, by panel; the first of a name stands for all."""
+    yield f".SH {heading}"
+    unique = {option.name: option for option in reversed(options)}
+    for panel in PANELS:
+        members = [option for option in reversed(unique.values()) if option.panel == panel]
+        if members:
+            yield from [f".SS {panel}"] if panel != "Options" else []
+            for option in members:
+                yield from _option(option)
+
+
+def _option(option: OptionNode) -> list[str]:
+    flags = ", ".join(f"\\fB{escape_literal(flag)}\\fR" for flag in sorted(option.flags, key=len))
+    value = f" \\fI{escape_literal(option.metavar)}\\fR" if option.metavar else ""
+    variable = f" Environment: `{option.envvar}`." if option.envvar else ""
+    return definition(flags + value, option.full_help + variable)
+
+
+def _exit_status(codes: tuple[ExitStatus, ...]) -> Iterator[str]:
+    yield ".SH EXIT STATUS"
+    for code in sorted(set(codes)):
+        yield from definition(f"\\fB{int(code)}\\fR", f"{MEANINGS[code]}.")
+
+
+def _environment(options: list[OptionNode]) -> Iterator[str]:
+    yield ".SH ENVIRONMENT"
+    variables = {option.envvar: option for option in options if option.envvar}
+    for variable, option in sorted(variables.items()):
+        flag = max(option.flags, key=len)
+        yield from definition(f"\\fB{variable}\\fR", f"The same as `{flag}`.")
+    for variable, text in _VARIABLES.items():
+        yield from definition(f"\\fB{variable}\\fR", text)
+
+
+def _topic_page(name: str, section: int, fragment: Path) -> Iterator[str]:
+    sections = _fragment(fragment)
+    yield from title(name, section, date=__released__, version=__version__)
+    yield ".SH NAME"
+    yield f"{escape_literal(name)} \\- {inline(sections['NAME'])}"
+    for heading, text in sections.items():
+        if heading != "NAME":
+            yield f".SH {quote(escape_literal(heading))}"
+            yield from from_markdown(_filled(text))
+
+
+def _filled(text: str) -> str:
+    """Put lists that live in the code where a fragment asks for them."""
+    if "@EXIT-STATUS@" in text:
+        rows = [f"`{int(code)}` *{code.name}*\n:   {MEANINGS[code]}" for code in MEANINGS]
+        text = text.replace("@EXIT-STATUS@", "\n\n".join(rows))
+    if "@BROKER-PROPERTIES@" in text:
+        from broker.config import BrokerConfig
+
+        defaults = BrokerConfig()
+        rows = []
+        for prop in BrokerConfig.PROPERTIES:
+            # It differs from machine to machine.
+            is_fixed = prop.field != "num_threads"
+            default = (
+                defaults.value_text(prop) if is_fixed else "half the number of cores, at least 1"
+            )
+            shown = f" Default: {default}." if default else ""
+            rows.append(f"`{prop.name}`\n:   {prop.doc}.{shown}")
+        text = text.replace("@BROKER-PROPERTIES@", "\n\n".join(rows))
+    return text
+
+
+def _sections(sections: dict[str, str], names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        if name in sections:
+            yield f".SH {name}"
+            yield from from_markdown(sections[name])
+
+
+def _fragment(path: Path) -> dict[str, str]:
+    return parse_sections(path.read_text(encoding="utf-8"))
+
+
+def _leaves(node: CommandNode) -> Iterator[CommandNode]:
+    if not node.children:
+        yield node
+    for child in node.children:
+        yield from _leaves(child)
+
+
+def _all_options(node: CommandNode) -> Iterator[OptionNode]:
+    for leaf in _leaves(node):
+        yield from leaf.options
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def stale_files(repository: Path = REPOSITORY) -> list[Path]:
+    """Return the generated files that differ from what is committed, or should not be there."""
+    files = generate(repository)
+    wanted = {file.path for file in files}
+    found = {path.relative_to(repository) for path in repository.glob("man/man?/*")}
+    found |= {path.relative_to(repository) for path in repository.glob("completions/*")}
+    changed = {
+        file.path
+        for file in files
+        if not (repository / file.path).exists()
+        or (repository / file.path).read_text(encoding="utf-8") != file.text
+    }
+    return sorted(changed | (found - wanted))
+
+
+def main(args: list[str]) -> int:
+    """Write the files, or check them with `--check`; return the exit status."""
+    if args == ["--check"]:
+        stale = stale_files()
+        for path in stale:
+            sys.stderr.write(f"stale: {path} (run python -m pylogctl.cli.docgen)\n")
+        return 1 if stale else 0
+    wanted = set()
+    for file in generate():
+        path = REPOSITORY / file.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(file.text, encoding="utf-8")
+        wanted.add(path)
+    for leftover in {*REPOSITORY.glob("man/man?/*"), *REPOSITORY.glob("completions/*")} - wanted:
+        leftover.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,109 @@
+"""What a command raises when it cannot do what was asked.
+
+Owns the exceptions of the command line itself. What the library raises stands in
+`broker.errors`; `pylogctl.cli.errors` maps both to an exit status and a sentence.
+
+Every exit status and what it means.
+
+`pylogctl.cli.report` says which exception ends in which of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from enum import IntEnum
+
+
+class ExitStatus(IntEnum):
+    """How a command ends."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    CONFLICT = 4
+    DECLINED = 5
+    PARTIAL = 6
+    TIMEOUT = 7
+    CORRUPT = 8
+    CONFIG = 9
+    UNREACHABLE = 10
+    REMOTE = 11
+    THRESHOLD = 12
+    UNSUPPORTED = 13
+    BUG = 70
+    SIGINT = 130
+    SIGPIPE = 141
+    SIGTERM = 143
+
+
+MEANINGS: dict[ExitStatus, str] = {
+    ExitStatus.OK: "the request was fulfilled; a plan was shown; the result is empty",
+    ExitStatus.FAILED: "failure with no better code; `doctor` found a fail",
+    ExitStatus.USAGE: "bad option, value, combination or expression",
+    ExitStatus.NOT_FOUND: "topic, group, broker, path, file or segment not found",
+    ExitStatus.CONFLICT: "exists already, group active, changed meanwhile, id or directory in use",
+    ExitStatus.DECLINED: "answered no, or a prompt was needed with --no-input or no terminal",
+    ExitStatus.PARTIAL: "some targets done, some failed; the list is on stderr",
+    ExitStatus.TIMEOUT: "a time limit passed before completion",
+    ExitStatus.CORRUPT: "crc, framing, truncation, decoding or verification mismatch",
+    ExitStatus.CONFIG: "configuration or environment wrong, optional part missing",
+    ExitStatus.UNREACHABLE: "connection to broker or registry refused or lost",
+    ExitStatus.REMOTE: "broker or registry answered with an error",
+    ExitStatus.THRESHOLD: "a limit given on the command line was exceeded",
+    ExitStatus.UNSUPPORTED: "not possible with this log format or this peer",
+    ExitStatus.BUG: "unexpected error; the traceback is in the crash file",
+    ExitStatus.SIGINT: "interrupted (SIGINT)",
+    ExitStatus.SIGPIPE: "the reader of the output went away (SIGPIPE)",
+    ExitStatus.SIGTERM: "terminated (SIGTERM)",
+}
+
+
+class CliError(Exception):
+    """A failure that ends the command, told in one sentence and at most three more lines.
+
+    Args:
+        status: how the process ends.
+        message: one sentence with the offending value in quotes, no full stop.
+        hints: what was expected, the likely cause, the next command.
+        code: word for programs, such as `TOPIC_NOT_FOUND`; empty for the name of the status.
+        details: values for programs.
+    """
+
+    def __init__(
+        self,
+        status: ExitStatus,
+        message: str,
+        *,
+        hints: Iterable[str] = (),
+        code: str = "",
+        details: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.hints = tuple(hints)
+        self.code = code or status.name
+        self.details = dict(details or {})
+
+
+class UsageError(CliError):
+    """An option, value, combination or expression is not understood: exit status 2."""
+
+    def __init__(self, message: str, *, hints: Iterable[str] = ()) -> None:
+        super().__init__(ExitStatus.USAGE, message, hints=hints)
+
+
+class MissingCommandError(UsageError):
+    """A command group was named without a command; the short help is shown instead."""
+
+    def __init__(self, path: str, help_text: str) -> None:
+        super().__init__(f"missing command after '{path}'", hints=[f"try: {path} --help"])
+        self.help_text = help_text
+
+
+def did_you_mean(value: str, candidates: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` for the nearest candidate, or nothing."""
+    matches = get_close_matches(value, list(candidates), n=1, cutoff=0.6)
+    return f"; did you mean '{matches[0]}'?" if matches else ""

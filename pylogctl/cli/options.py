@@ -1,0 +1,478 @@
+"""The options that several commands share, declared once, and the decorator that adds them.
+
+A command names the groups that apply to it with `@accepts(...)` and gets one `Environment`; an
+option of a group it did not name is unknown to it, so nothing is accepted and then ignored.
+`pylogctl.cli.tree` moves options written before the command behind it, with the help of
+`takes_value`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import re
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NamedTuple, cast, get_args, get_origin
+
+import typer
+
+from pylogctl.cli.context import (
+    ASKS_FOR_PROPERTIES,
+    Environment,
+    LogFormat,
+    OutputFormat,
+    Settings,
+    Streams,
+    When,
+    parse_properties,
+)
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.units import parse_duration_s
+
+CommandFunction = Callable[..., None]
+
+
+class SharedOption(NamedTuple):
+    """One option: the parameter it becomes, and the annotation Typer reads."""
+
+    name: str
+    annotation: Any
+    default: object
+
+
+class OptionalValue(NamedTuple):
+    """What an option may be followed by, as a pattern, and what stands for nothing there."""
+
+    pattern: str
+    default: str
+
+
+class OptionGroup(NamedTuple):
+    """Options that a command gets as one value: `parameter: Annotated[Kind, group]`.
+
+    `make` is called with the values of the options by their names; `optional` is that of `Facts`.
+    """
+
+    options: tuple[SharedOption, ...]
+    make: Callable[..., Any]
+    optional: Mapping[str, OptionalValue] = MappingProxyType({})
+
+
+class Facts(NamedTuple):
+    """What the man pages, completions and tests know of a command beyond its parameters.
+
+    `optional` names, by spelling, the options whose value may be left out.
+    """
+
+    exits: tuple[ExitStatus, ...] = ()
+    examples: tuple[str, ...] = ()
+    choices: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    optional: Mapping[str, OptionalValue] = MappingProxyType({})
+
+
+def fill_optional(args: list[str], optional: Mapping[str, OptionalValue]) -> list[str]:
+    """Return the words with a value behind each option whose value was left out."""
+    filled: list[str] = []
+    for place, word in enumerate(args):
+        if word == "--":
+            return [*filled, *args[place:]]
+        filled.append(word)
+        if word in optional:
+            following = args[place + 1] if place + 1 < len(args) else ""
+            if not re.fullmatch(optional[word].pattern, following):
+                filled.append(optional[word].default)
+    return filled
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from pylogctl import __version__
+
+        typer.echo(f"pylogctl {__version__}")
+        raise typer.Exit
+
+
+def shared_option(name: str, kind: Any, default: object, *flags: str, **texts: Any) -> SharedOption:
+    """Return an option.
+
+    Args:
+        name: of its parameter.
+        kind: type of its value.
+        default: value when it is not given.
+        flags: its spellings.
+        texts: `panel` and `help`, and whatever else Typer is to know.
+    """
+    panel = texts.pop("panel")
+    option = typer.Option(*flags, rich_help_panel=panel, show_default=False, **texts)
+    return SharedOption(name, Annotated[kind, option], default)
+
+
+GENERAL = (
+    shared_option(
+        "quiet",
+        bool,
+        False,
+        "-q",
+        "--quiet",
+        panel="General",
+        help="No notes or summaries on stderr; errors stay.",
+    ),
+    shared_option(
+        "verbosity",
+        int,
+        0,
+        "-v",
+        "--verbose",
+        panel="General",
+        count=True,
+        envvar="PYLOGCTL_VERBOSE",
+        help="Say more: -v resolved values, -vv requests, -vvv bytes on the wire.",
+    ),
+    shared_option(
+        "log_format",
+        LogFormat,
+        "text",
+        "--log-format",
+        panel="General",
+        help="Form of what is said on stderr.",
+    ),
+    shared_option(
+        "color",
+        When,
+        "auto",
+        "--color",
+        panel="General",
+        envvar="PYLOGCTL_COLOR",
+        help="Colour and bold text. Auto: on terminals only.",
+    ),
+    shared_option(
+        "no_color", bool, False, "--no-color", panel="General", help="Same as --color never."
+    ),
+    shared_option(
+        "debug",
+        bool,
+        False,
+        "--debug",
+        panel="General",
+        envvar="PYLOGCTL_DEBUG",
+        help="Show the traceback of an error.",
+    ),
+    shared_option(
+        "version",
+        bool,
+        False,
+        "--version",
+        panel="General",
+        is_eager=True,
+        hidden=True,
+        callback=_print_version,
+        help="Show the version and exit.",
+    ),
+)
+OUTPUT = (
+    shared_option(
+        "output",
+        OutputFormat | None,
+        None,
+        "--output",
+        panel="Output",
+        metavar="FMT",
+        envvar="PYLOGCTL_OUTPUT",
+        help="Document format. Default: table on a terminal, plain in a pipe.",
+    ),
+    shared_option(
+        "columns",
+        str,
+        "",
+        "--columns",
+        metavar="A,B",
+        panel="Output",
+        help="Choose and order columns; `help` lists them.",
+    ),
+    shared_option(
+        "sort",
+        str,
+        "",
+        "--sort",
+        metavar="[-]COL",
+        panel="Output",
+        help="Sort by a column; - reverses.",
+    ),
+    shared_option(
+        "no_header",
+        bool,
+        False,
+        "--no-header",
+        panel="Output",
+        help="Leave out the header line of table, plain, csv and tsv.",
+    ),
+    shared_option(
+        "raw_numbers",
+        bool,
+        False,
+        "--raw-numbers",
+        panel="Output",
+        help="No unit scaling in tables.",
+    ),
+)
+SUMMARY = (
+    shared_option(
+        "output",
+        OutputFormat | None,
+        None,
+        "--output",
+        panel="Output",
+        metavar="FMT",
+        envvar="PYLOGCTL_OUTPUT",
+        help="Write the result to stdout in this format, instead of a line on stderr.",
+    ),
+)
+REGISTRY = (
+    shared_option(
+        "zookeeper",
+        str | None,
+        None,
+        "-Z",
+        "--zookeeper",
+        metavar="HOST:PORT[,..][/CHROOT]",
+        panel="Connection",
+        envvar="PYLOGCTL_ZOOKEEPER",
+        help="Registry. Default: localhost:2181.",
+    ),
+)
+BROKERS = (
+    shared_option(
+        "brokers",
+        str | None,
+        None,
+        "-b",
+        "--broker",
+        metavar="HOST:PORT[,..]",
+        panel="Connection",
+        envvar="PYLOGCTL_BROKER",
+        help="Brokers; no registry is needed then. Default: from the registry.",
+    ),
+)
+PROPERTIES = (
+    shared_option(
+        "properties",
+        list[str] | None,
+        None,
+        "-X",
+        metavar="KEY=VALUE",
+        panel="Connection",
+        help="Any client property (repeatable); `-X list` shows all, `-X dump` those in "
+        "effect. Environment: PYLOGCTL_X, one a line.",
+    ),
+)
+TIMEOUT = (
+    shared_option(
+        "timeout",
+        str | None,
+        None,
+        "--timeout",
+        metavar="DUR",
+        panel="Connection",
+        envvar="PYLOGCTL_TIMEOUT",
+        help="Limit of the whole request. Default: 10s for requests, none for streams.",
+    ),
+)
+PROGRESS = (
+    shared_option(
+        "progress",
+        When,
+        "auto",
+        "--progress",
+        panel="General",
+        envvar="PYLOGCTL_PROGRESS",
+        help="Progress on stderr. Auto: on terminals only.",
+    ),
+)
+CONFIRM = (
+    shared_option(
+        "assume_yes", bool, False, "-y", "--yes", panel="Safety", help="Answer yes to questions."
+    ),
+    shared_option(
+        "no_input",
+        bool,
+        False,
+        "--no-input",
+        panel="Safety",
+        envvar="PYLOGCTL_NO_INPUT",
+        help="Never ask; a needed question becomes exit status 5.",
+    ),
+)
+DRY_RUN = (
+    shared_option(
+        "dry_run",
+        bool,
+        False,
+        "--dry-run",
+        panel="Safety",
+        help="Check everything, change nothing, show what would be done.",
+    ),
+)
+PAGER = (
+    shared_option(
+        "no_pager", bool, False, "--no-pager", panel="Output", help="Never start a pager."
+    ),
+)
+CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
+
+EVERY_GROUP = (
+    *GENERAL, *OUTPUT, *CONNECTION, *PROPERTIES, *PROGRESS, *CONFIRM, *DRY_RUN, *PAGER,
+)  # fmt: skip
+
+
+def takes_value() -> dict[str, bool]:
+    """Return every spelling of every shared option, and whether a value follows it."""
+    spellings: dict[str, bool] = {}
+    for option in EVERY_GROUP:
+        kind, info = get_args(option.annotation)
+        is_flag = kind is bool or info.count
+        flags = [text for text in (info.default, *info.param_decls) if isinstance(text, str)]
+        spellings.update(dict.fromkeys(flags, not is_flag))
+    return spellings
+
+
+def accepts(
+    *options: SharedOption,
+    exits: tuple[ExitStatus, ...] = (),
+    examples: tuple[str, ...] = (),
+    optional: Mapping[str, OptionalValue] | None = None,
+    dumps_properties: bool = False,
+) -> Callable[[CommandFunction], CommandFunction]:
+    """Give a command the shared options it names, handed to it as one `Environment`.
+
+    The command's first parameter is `env`; its own options follow and keep their annotations, but
+    for those that are groups. Typer sees one signature with all of them.
+
+    Args:
+        options: shared options; the `GENERAL` ones are always there.
+        exits: statuses the command can end with beside OK, USAGE, BUG and signals.
+        examples: command lines for help and man page.
+        optional: the options whose value may be left out, by each of their spellings.
+        dumps_properties: the command answers `-X dump` itself, as it has more sources of settings.
+    """
+    asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
+    shared = (*options, *GENERAL)
+
+    def decorate(function: CommandFunction) -> CommandFunction:
+        named = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+        groups = {one.name: group for one in named if (group := _group_of(one)) is not None}
+        own = [option for one in named for option in _expanded(one, groups)]
+
+        # Keyword arguments come from the signature built below, never from a caller.
+        @functools.wraps(function)
+        def run(ctx: typer.Context, **values: Any) -> None:
+            chosen = {option.name: values.pop(option.name) for option in shared}
+            streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
+            env = Environment(streams, os.environ, settings_of(chosen))
+            for name, group in groups.items():
+                values[name] = group.make(
+                    **{one.name: values.pop(one.name) for one in group.options}
+                )
+            if env.settings.properties:
+                from pylogctl.cli.properties import check_given  # late: few runs set any
+
+                check_given(env, ctx.command_path)
+            if asks.isdisjoint(env.settings.properties):
+                function(env, **values)
+                if env.left_out:
+                    raise typer.Exit(ExitStatus.PARTIAL)
+            else:
+                from pylogctl.cli.properties import show_properties
+
+                show_properties(env, ctx.command_path)
+
+        choices = _choices_of([*own, *map(_parameter, shared)])
+        skippable = dict(optional or {})
+        for group in groups.values():
+            skippable.update(group.optional)
+        facts = Facts(exits, examples, choices, skippable)
+        run.facts = facts  # type: ignore[attr-defined]  # functions take attributes
+        run.__signature__ = _signature(own, shared)  # type: ignore[attr-defined]  # as above
+        return cast(CommandFunction, run)
+
+    return decorate
+
+
+def _signature(own: list[inspect.Parameter], shared: tuple[SharedOption, ...]) -> inspect.Signature:
+    context = inspect.Parameter(
+        "ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context
+    )
+    keywords = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+    return inspect.Signature([context, *keywords, *map(_parameter, shared)])
+
+
+def _group_of(parameter: inspect.Parameter) -> OptionGroup | None:
+    """Return the group of options that a parameter stands for, if it does."""
+    found = [one for one in get_args(parameter.annotation)[1:] if isinstance(one, OptionGroup)]
+    return found[0] if found else None
+
+
+def _expanded(
+    parameter: inspect.Parameter, groups: Mapping[str, OptionGroup]
+) -> list[inspect.Parameter]:
+    """Return the options that a parameter stands for: those of its group, or itself."""
+    group = groups.get(parameter.name)
+    return [parameter] if group is None else [_parameter(one) for one in group.options]
+
+
+def _parameter(option: SharedOption) -> inspect.Parameter:
+    return inspect.Parameter(
+        option.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=option.default,
+        annotation=option.annotation,
+    )
+
+
+def _choices_of(parameters: list[inspect.Parameter]) -> dict[str, tuple[str, ...]]:
+    """Return the allowed words of each `Literal` parameter."""
+    choices = {}
+    for parameter in parameters:
+        kind = parameter.annotation
+        for part in (
+            kind,
+            *get_args(kind),
+            *(get_args(get_args(kind)[0]) if get_args(kind) else ()),
+        ):
+            if get_origin(part) is Literal:
+                choices[parameter.name] = tuple(str(word) for word in get_args(part))
+    return choices
+
+
+def settings_of(values: Mapping[str, Any]) -> Settings:
+    """Return the shared options as one value.
+
+    Args:
+        values: what Typer parsed, by parameter name; absent for groups a command does not take.
+
+    Raises:
+        UsageError: a duration or property is malformed.
+    """
+    timeout = values.get("timeout")
+    return Settings(
+        zookeeper=values.get("zookeeper"),
+        brokers=tuple(filter(None, (values.get("brokers") or "").split(","))),
+        properties=parse_properties(values["properties"]) if "properties" in values else {},
+        output=values.get("output"),
+        columns=tuple(filter(None, (values.get("columns") or "").split(","))),
+        sort=values.get("sort") or "",
+        header=not values.get("no_header"),
+        raw_numbers=bool(values.get("raw_numbers")),
+        timeout_s=None if timeout is None else parse_duration_s(timeout),
+        color="never" if values.get("no_color") else values.get("color", "auto"),
+        progress=values.get("progress", "auto"),
+        quiet=bool(values.get("quiet")),
+        verbosity=values.get("verbosity", 0),
+        log_format=values.get("log_format", "text"),
+        assume_yes=bool(values.get("assume_yes")),
+        no_input=bool(values.get("no_input")),
+        dry_run=bool(values.get("dry_run")),
+        debug=bool(values.get("debug")),
+        pager=not values.get("no_pager"),
+    )

@@ -1,0 +1,162 @@
+"""Progress of long work on standard error, and a word about waits.
+
+Shown only when standard error is a terminal and the work lasts over half a second; in a pipe with
+`-v`, one line every five seconds. Never touches standard output. SIGUSR1 asks for a line at once.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from pylogctl.cli.context import Environment
+from pylogctl.cli.units import format_count, format_size
+
+_SHOW_AFTER_S = 0.5
+_REFRESH_S = 0.1
+_LINE_EVERY_S = 5.0
+_TELL_WAIT_AFTER_S = 2.0
+
+
+class Progress:
+    """How far some work has come, in bytes or in messages.
+
+    Args:
+        env: where it is shown.
+        label: what is done, such as `verify`.
+        total: how much there is; None if nobody knows.
+        in_bytes: count bytes, not messages.
+    """
+
+    def __init__(self, env: Environment, label: str, total: int | None, *, in_bytes: bool) -> None:
+        self._env = env
+        self._label = label
+        self._total = total
+        self._in_bytes = in_bytes
+        self._done = 0
+        self._bar: Any = None
+        self._task: Any = None
+        self._started_s = env.clock.monotonic_s()
+        self._next_s = self._started_s
+        self._wants_bar = wants_progress(env)
+        self._wants_lines = not self._wants_bar and env.settings.verbosity > 0
+        self._line_now = False
+        if self._wants_bar:
+            self._next_s += _SHOW_AFTER_S
+        elif self._wants_lines:
+            self._next_s += _LINE_EVERY_S
+
+    def advance(self, amount: int) -> None:
+        """Note that more is done, and show it if it is time."""
+        self._done += amount
+        if self._line_now:
+            self._line_now = False
+            self._env.tell(self.line())
+        if not (self._wants_bar or self._wants_lines):
+            return
+        now_s = self._env.clock.monotonic_s()
+        if now_s < self._next_s:
+            return
+        if self._wants_lines:
+            self._next_s = now_s + _LINE_EVERY_S
+            self._env.trace(1, self.line())
+        else:
+            self._next_s = now_s + _REFRESH_S
+            self._draw()
+
+    def line(self) -> str:
+        """Return the state as one line."""
+        elapsed_s = max(self._env.clock.monotonic_s() - self._started_s, 1e-9)
+        show = format_size if self._in_bytes else format_count
+        unit = "" if self._in_bytes else " messages"
+        of_total = f" of {show(self._total)}" if self._total else ""
+        return (
+            f"{self._label}: {show(self._done)}{of_total}{unit}, {show(self._done / elapsed_s)}/s"
+        )
+
+    def ask_for_line(self, *_: object) -> None:
+        """Have the state written as a line with the next step; runs as a signal handler."""
+        self._line_now = True
+
+    def close(self) -> None:
+        """Take the display away."""
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _draw(self) -> None:
+        if self._bar is None:
+            self._bar = _make_bar(self._env, in_bytes=self._in_bytes)
+            self._task = self._bar.add_task(self._label, total=self._total)
+            self._bar.start()
+        self._bar.update(self._task, completed=self._done, refresh=True)
+
+
+def wants_progress(env: Environment) -> bool:
+    """Say whether progress may be drawn on standard error."""
+    if env.settings.progress != "auto":
+        return env.settings.progress == "always"
+    return env.streams.stderr_is_tty and not env.settings.quiet
+
+
+@contextmanager
+def progress(
+    env: Environment, label: str, total: int | None, *, in_bytes: bool = True
+) -> Iterator[Progress]:
+    """Show the progress of a block; see `Progress`."""
+    meter = Progress(env, label, total, in_bytes=in_bytes)
+    before = signal.signal(signal.SIGUSR1, meter.ask_for_line)
+    try:
+        yield meter
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        meter.close()
+
+
+def _make_bar(env: Environment, *, in_bytes: bool) -> Any:
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+    from rich.progress import Progress as RichProgress
+
+    color = env.use_color(stderr=True)
+    console = Console(file=env.streams.stderr, force_terminal=True, no_color=not color)
+    amount = (
+        [DownloadColumn(binary_units=True), TransferSpeedColumn()]
+        if in_bytes
+        else [MofNCompleteColumn()]
+    )
+    return RichProgress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        *amount,
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        auto_refresh=False,
+    )
+
+
+@contextmanager
+def announced_wait(env: Environment, what: str) -> Iterator[None]:
+    """Say on standard error what is awaited if a block takes longer than two seconds.
+
+    Args:
+        env: where it is said.
+        what: for example `ZooKeeper at localhost:2181`.
+    """
+    timer = threading.Timer(_TELL_WAIT_AFTER_S, env.note, [f"waiting for {what}"])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

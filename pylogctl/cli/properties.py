@@ -1,0 +1,322 @@
+"""What `-X list` and `-X dump` show: all properties, or the values in effect.
+
+What commands make of properties: which mean nothing to them, and where the others come from.
+
+Knows the commands by name, as help on properties is asked for with nothing but that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeVar
+
+import typer
+
+from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig, Property, Settings
+from broker.errors import ConfigError
+from pylogctl.cli.context import (
+    ASKS_FOR_PROPERTIES,
+    DEFAULT_ZOOKEEPER,
+    Environment,
+    parse_properties,
+)
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.render import Column, Document, render
+
+_S = TypeVar("_S", bound=Settings)
+_NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class Use(NamedTuple):
+    """What a command makes of the properties of producer, consumer or broker.
+
+    `refused` says by name why a property would have no effect; `defaults` are the command's own.
+    """
+
+    scope: str
+    refused: Mapping[str, str] = _NOTHING
+    defaults: Mapping[str, str] = _NOTHING
+
+
+class Layer(NamedTuple):
+    """Properties from one source."""
+
+    origin: str
+    properties: Mapping[str, str]
+
+
+_NO_QUEUE = "nothing is queued, messages are sent as they come"
+_NO_GROUP = "no group is joined"
+_CLIENT_DEFAULTS = {"zk.connectiontimeout.ms": "10000"}
+
+
+def _without_queues(batch: str, linger: str) -> dict[str, str]:
+    """Return what is refused by a command that sends by itself."""
+    return {
+        "producer.type": _NO_QUEUE,
+        "queue.size": _NO_QUEUE,
+        "queue.time": linger,
+        "batch.size": batch,
+        "queue.enqueueTimeout.ms": _NO_QUEUE,
+    }
+
+
+PRODUCE = Use(
+    "producer",
+    _without_queues(
+        "--batch-messages says how many messages go together",
+        "--linger says how long a message waits for others",
+    ),
+    _CLIENT_DEFAULTS | {"request.required.acks": "1"},
+)
+PERF_PRODUCE = Use(
+    "producer",
+    _without_queues("--batch says how many messages go together", _NO_QUEUE),
+    _CLIENT_DEFAULTS,
+)
+PERF_E2E = Use("producer", _without_queues(_NO_QUEUE, _NO_QUEUE), _CLIENT_DEFAULTS)
+CONSUME = Use(
+    "consumer",
+    {
+        "groupid": "--group names the group",
+        "autocommit.enable": "--commit says when offsets are stored",
+        "autocommit.interval.ms": "--commit-interval says how often offsets are stored",
+        "autooffset.reset": "--default-offset says where a group starts",
+        "autooffset.outofrange.reset": "--strict-offset refuses offsets out of range",
+        "consumer.timeout.ms": "--idle-timeout says when to end",
+    },
+    _CLIENT_DEFAULTS,
+)
+PERF_CONSUME = Use(
+    "consumer",
+    {
+        "groupid": _NO_GROUP,
+        "consumerid": _NO_GROUP,
+        "autocommit.enable": _NO_GROUP,
+        "autocommit.interval.ms": _NO_GROUP,
+        "autooffset.reset": _NO_GROUP,
+        "autooffset.outofrange.reset": _NO_GROUP,
+        "queuedchunks.max": _NO_GROUP,
+        "fetcher.backoff.ms": _NO_GROUP,
+        "rebalance.retries.max": _NO_GROUP,
+        "rebalance.backoff.ms": _NO_GROUP,
+        "consumer.timeout.ms": "--idle-timeout says when to end",
+    },
+    _CLIENT_DEFAULTS,
+)
+MIRROR = Use(
+    "consumer",
+    {
+        "groupid": "--group names the group",
+        "zk.connect": "--from-zookeeper names the source's registry",
+        "broker.list": "--from-zookeeper names the source's registry",
+        "autocommit.enable": "what the target has acknowledged is committed",
+        "consumer.timeout.ms": "only a signal ends a mirror",
+    },
+    {"autocommit.interval.ms": "1000"},
+)
+BROKER = Use("broker")
+_USES = {
+    "produce": PRODUCE,
+    "consume": CONSUME,
+    "perf produce": PERF_PRODUCE,
+    "perf e2e": PERF_E2E,
+    "perf consume": PERF_CONSUME,
+    "perf simple": PERF_CONSUME,
+    "mirror run": MIRROR,
+    "broker start": BROKER,
+}
+
+
+def use_of(command_path: str) -> Use | None:
+    """Return what a command makes of properties; None for the program itself.
+
+    Args:
+        command_path: such as `pylogctl perf produce`.
+    """
+    return _USES.get(command_path.partition(" ")[2])
+
+
+def check_given(env: Environment, command_path: str) -> None:
+    """Check that every property that is given means something to a command.
+
+    Raises:
+        UsageError: one would have no effect.
+    """
+    use = use_of(command_path)
+    if use is None:
+        return
+    for name, text in env.settings.properties.items():
+        reason = use.refused.get(name)
+        if reason is not None and (name, text) != ("producer.type", "sync"):
+            raise UsageError(f"-X {name} has no effect here: {reason}")
+
+
+def given_layers(env: Environment) -> list[Layer]:
+    """Return what the environment variable and `-X` set, the one that goes first last."""
+    given = {
+        name: text
+        for name, text in env.settings.properties.items()
+        if name not in ASKS_FOR_PROPERTIES
+    }
+    below = parse_properties(None)
+    above = {name: text for name, text in given.items() if below.get(name) != text}
+    return [Layer("PYLOGCTL_X", below), Layer("-X", above)]
+
+
+def client_layers(env: Environment, use: Use, options: Mapping[str, str | None]) -> list[Layer]:
+    """Return where the settings of a client come from, what goes first last.
+
+    Args:
+        env: `-X`, and the options for connections that all clients share.
+        use: has the command's own defaults.
+        options: what the command's own options set; None for those that are not given.
+    """
+    settings = env.settings
+    given = given_layers(env)
+    shared = {
+        "broker.list": ",".join(settings.brokers) or None,
+        "zk.connect": settings.zookeeper,
+        "socket.timeout.ms": None
+        if settings.timeout_s is None
+        else str(max(1, round(settings.timeout_s * 1000))),
+    }
+    defaults = dict(use.defaults)
+    if not settings.brokers and not any("broker.list" in layer.properties for layer in given):
+        defaults["zk.connect"] = DEFAULT_ZOOKEEPER
+    on_top = {name: text for name, text in (shared | dict(options)).items() if text is not None}
+    return [Layer("default", defaults), *given, Layer("option", on_top)]
+
+
+def client_settings(
+    env: Environment, use: Use, kind: type[_S], options: Mapping[str, str | None]
+) -> _S:
+    """Return the settings of a command's client; with `-X dump` show them and end the command.
+
+    Args:
+        env: as for `client_layers`, and so are `use` and `options`.
+        use: what the command makes of properties.
+        kind: of settings, those of the use's scope.
+        options: what the command's own options set.
+
+    Raises:
+        UsageError: a property is unknown or malformed.
+        typer.Exit: the settings are shown.
+    """
+    layers = client_layers(env, use, options)
+    try:
+        found = kind.from_properties(*(layer.properties for layer in layers))
+    except ConfigError as error:
+        raise UsageError(f"-X: {error}", hints=["try: -X list"]) from error
+    if "dump" in env.settings.properties:
+        dump_properties(env, use, layers)
+        raise typer.Exit
+    return found
+
+
+LIST = Document(
+    "properties.list/1",
+    (
+        Column("property", "name for -X and configuration files"),
+        Column("scope", "producer, consumer or broker"),
+        Column("type", "how its text is read"),
+        Column("default", "value when nothing else is said"),
+        Column("doc", "meaning"),
+    ),
+    empty="no properties",
+)
+DUMP = Document(
+    "properties.dump/1",
+    (
+        Column("property", "name for -X and configuration files"),
+        Column("scope", "producer, consumer or broker"),
+        Column("value", "value in effect"),
+        Column("origin", "option, -X, PYLOGCTL_X, a file, or default"),
+    ),
+    empty="no properties",
+)
+
+_SCOPES: dict[str, type[Settings]] = {
+    "producer": ProducerConfig,
+    "consumer": ConsumerConfig,
+    "broker": BrokerConfig,
+}
+
+
+def show_properties(env: Environment, command_path: str) -> None:
+    """Write the properties that a command takes, or all for the program itself.
+
+    Args:
+        env: its properties hold `list` or `dump`.
+        command_path: such as `pylogctl perf produce`.
+
+    Raises:
+        ConfigError: a property given beside `dump` is unknown or malformed.
+    """
+    use = use_of(command_path)
+    uses = [Use(scope) for scope in _SCOPES] if use is None else [use]
+    if "list" in env.settings.properties:
+        render(env, LIST, [record for one in uses for record in _listed(one)])
+        return
+    if use is not None:
+        dump_properties(env, use, [Layer("default", use.defaults), *given_layers(env)])
+        return
+    # A property is then another scope's business; alone, an unknown one is wrong.
+    layers = {
+        one.scope: [_only_known(layer, _SCOPES[one.scope]) for layer in given_layers(env)]
+        for one in uses
+    }
+    render(env, DUMP, [record for one in uses for record in _in_effect(one, layers[one.scope])])
+
+
+def dump_properties(env: Environment, use: Use, layers: Sequence[Layer]) -> None:
+    """Write the properties in effect, with where each comes from.
+
+    Args:
+        env: where they are written.
+        use: what the command makes of them.
+        layers: later ones go before earlier ones.
+
+    Raises:
+        ConfigError: a property is unknown or malformed.
+    """
+    render(env, DUMP, list(_in_effect(use, layers)))
+
+
+def _only_known(layer: Layer, kind: type[Settings]) -> Layer:
+    known = {prop.name for prop in kind.PROPERTIES}
+    chosen = {name: text for name, text in layer.properties.items() if name in known}
+    return layer._replace(properties=chosen)
+
+
+def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[dict[str, Any]]:
+    kind = _SCOPES[use.scope]
+    origins = {name: layer.origin for layer in layers for name in layer.properties}
+    effective = kind.from_properties(*(layer.properties for layer in layers))
+    for prop in _properties_of(use):
+        yield {
+            "property": prop.name,
+            "scope": use.scope,
+            "value": effective.value_text(prop),
+            "origin": origins.get(prop.name, "default"),
+        }
+
+
+def _listed(use: Use) -> Iterator[dict[str, Any]]:
+    kind = _SCOPES[use.scope]
+    defaults = kind.from_properties(use.defaults)
+    for prop in _properties_of(use):
+        yield {
+            "property": prop.name,
+            "scope": use.scope,
+            "type": "|".join(prop.choices) or prop.kind.value,
+            "default": defaults.value_text(prop),
+            "doc": prop.doc,
+        }
+
+
+def _properties_of(use: Use) -> Iterator[Property]:
+    for prop in _SCOPES[use.scope].PROPERTIES:
+        if prop.name not in use.refused:
+            yield prop

@@ -1,0 +1,327 @@
+"""Documents: a list of columns and records, written in any of the output formats.
+
+Owns the formats, the choice and order of columns, sorting and headers. Knows no command: each
+command declares its columns once as a `Document`, and this module writes them for people and for
+programs from the same records.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import chain
+from typing import Any, NamedTuple
+
+from broker.errors import BrokerError
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, UsageError, did_you_mean
+from pylogctl.cli.units import format_duration, format_size, format_time
+
+Record = Mapping[str, Any]
+BLOCK_RECORDS = 1000
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
+_CONTROLS.update({9: "\\t", 10: "\\n", 13: "\\r"})
+
+
+class Kind(Enum):
+    """What a column holds, and so how people see it; programs always get the plain value."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    BYTES = "bytes"
+    SECONDS = "seconds"
+    NUMBER = "number"
+    TIME = "time"
+    BOOLEAN = "boolean"
+
+
+class Column(NamedTuple):
+    """One field of a record.
+
+    `name` is the field's name in JSON and CSV; the heading is the same word in capitals. A column
+    with `shown` off appears when asked for with `--columns`, and always in JSON.
+    """
+
+    name: str
+    doc: str
+    kind: Kind = Kind.TEXT
+    shown: bool = True
+
+    @property
+    def heading(self) -> str:
+        """Return the heading in tables: `lag_bytes` becomes `LAG-BYTES`."""
+        return self.name.upper().replace("_", "-")
+
+
+class Document(NamedTuple):
+    """What a listing command writes: name and number of the schema, and its columns.
+
+    `empty` is said on standard error instead of an empty table.
+    """
+
+    schema: str
+    columns: tuple[Column, ...]
+    empty: str
+
+
+def render(
+    env: Environment,
+    document: Document,
+    records: Iterable[Record],
+    *,
+    total: Record | None = None,
+) -> None:
+    """Write records to standard output in the format asked for.
+
+    Records are written as they come, in blocks, unless they must be sorted; a record's missing
+    field counts as unknown.
+
+    Args:
+        env: says where and how.
+        document: the columns.
+        records: the rows.
+        total: a last row for people; programs add up for themselves, so they do not get it.
+
+    Raises:
+        UsageError: `--columns` or `--sort` names a column the document lacks.
+    """
+    if env.settings.columns == ("help",):
+        document, records = _column_list(document), _describe_columns(document)
+        total = None
+    columns = chosen_columns(document, env.settings.columns)
+    if env.settings.sort and env.settings.columns != ("help",):
+        records = _sorted(records, document, env.settings.sort)
+    if env.output in ("json", "jsonl"):
+        _write_json(env, document, records)
+    elif env.output in ("csv", "tsv"):
+        _write_separated(env, columns, records)
+    else:
+        if total is not None and env.output != "name":
+            records = chain(records, (total,))
+        if not _write_for_people(env, columns, records) and document.empty:
+            env.note(document.empty)
+
+
+def chosen_columns(document: Document, names: Sequence[str]) -> list[Column]:
+    """Return the columns to show: the named ones in that order, or the document's own choice.
+
+    Raises:
+        UsageError: a name is not a column.
+    """
+    if not names or names == ("help",):
+        return [column for column in document.columns if column.shown]
+    return [_column(document, name) for name in names]
+
+
+def _column(document: Document, name: str) -> Column:
+    known = {column.name: column for column in document.columns}
+    wanted = name.strip().lower().replace("-", "_")
+    if wanted not in known:
+        raise UsageError(
+            f"no column '{name}'{did_you_mean(wanted, known)}",
+            hints=[f"columns: {', '.join(known)}"],
+        )
+    return known[wanted]
+
+
+def _column_list(document: Document) -> Document:
+    columns = (Column("column", "name"), Column("kind", "what it holds"), Column("doc", "meaning"))
+    return Document(f"columns/{document.schema}", columns, "no columns")
+
+
+def _describe_columns(document: Document) -> list[Record]:
+    return [{"column": c.name, "kind": c.kind.value, "doc": c.doc} for c in document.columns]
+
+
+def _sorted(records: Iterable[Record], document: Document, order: str) -> list[Record]:
+    column = _column(document, order.removeprefix("-")).name
+    everything = list(records)
+    known = [record for record in everything if record.get(column) is not None]
+    unknown = [record for record in everything if record.get(column) is None]
+    known.sort(key=lambda record: record[column], reverse=order.startswith("-"))
+    return known + unknown
+
+
+def _write_json(env: Environment, document: Document, records: Iterable[Record]) -> None:
+    indent = 2 if env.streams.stdout_is_tty and env.output == "json" else None
+    encode = json.JSONEncoder(indent=indent, separators=None if indent else (",", ":")).encode
+    objects = (
+        encode({c.name: _json_value(record.get(c.name), c) for c in document.columns})
+        for record in records
+    )
+    if env.output == "jsonl":
+        for text in objects:
+            env.write(f"{text}\n".encode())
+        return
+    env.write(f'{{"schema":"pylogctl.{document.schema}","data":['.encode())
+    try:
+        for position, text in enumerate(objects):
+            env.write(f"{',' if position else ''}{text}".encode())
+    finally:
+        # A failure half way leaves a valid document with the records that were complete.
+        env.write(b"]}\n")
+
+
+def _json_value(value: Any, column: Column) -> Any:
+    if value is not None and column.kind is Kind.TIME:
+        return format_time(value)
+    return value
+
+
+def _write_separated(
+    env: Environment, columns: Sequence[Column], records: Iterable[Record]
+) -> None:
+    if env.settings.header:
+        env.write(_separated_line(env, [column.name for column in columns]))
+    for record in records:
+        env.write(_separated_line(env, [_plain_value(record.get(c.name), c) for c in columns]))
+
+
+def _separated_line(env: Environment, values: Sequence[str]) -> bytes:
+    if env.output == "tsv":
+        cells = [v.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n") for v in values]
+        return ("\t".join(cells) + "\n").encode("utf-8", "surrogateescape")
+    line = io.StringIO(newline="")
+    # Only what is part of the line end gets quoted, and a lone carriage return must be, too.
+    csv.writer(line, lineterminator="\r\n").writerow(values)
+    return (line.getvalue().removesuffix("\r\n") + "\n").encode("utf-8", "surrogateescape")
+
+
+def _plain_value(value: Any, column: Column) -> str:
+    """Return a value for csv and tsv: raw numbers, empty when unknown."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if column.kind is Kind.TIME:
+        return format_time(value)
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    if isinstance(value, dict):
+        return ",".join(f"{key}:{count}" for key, count in value.items())
+    return str(value)
+
+
+def _text(value: Any, column: Column, *, scaled: bool = False) -> str:
+    """Return a value for people: one line without control characters, `-` when unknown."""
+    if value is None or value in ([], {}):
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if scaled and column.kind is Kind.BYTES:
+        return format_size(value)
+    if scaled and column.kind is Kind.SECONDS:
+        return format_duration(value)
+    return _plain_value(value, column).translate(_CONTROLS)
+
+
+def _write_for_people(
+    env: Environment, columns: Sequence[Column], records: Iterable[Record]
+) -> bool:
+    """Write rows in blocks, so that memory stays bounded; return whether there were any."""
+    header = env.settings.header
+    scaled = env.output == "table" and not env.settings.raw_numbers
+    has_rows = False
+    for block in _blocks(records):
+        has_rows = True
+        rows = [[_text(record.get(c.name), c, scaled=scaled) for c in columns] for record in block]
+        if env.output == "name":
+            env.write_line("\n".join(row[0] for row in rows))
+        elif env.output == "table" and env.streams.stdout_is_tty:
+            env.write_line(_rich_table(env, columns, rows, header=header))
+        else:
+            env.write_line(_tabulated(env, columns, rows, header=header))
+        header = False
+    return has_rows
+
+
+def _blocks(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """Yield records in lists; a failure half way comes after the records before it."""
+    block: list[Record] = []
+    failure: Exception | None = None
+    try:
+        for record in records:
+            block.append(record)
+            if len(block) == BLOCK_RECORDS:
+                yield block
+                block = []
+    except (CliError, BrokerError, OSError) as error:
+        failure = error
+    if block:
+        yield block
+    if failure is not None:
+        raise failure
+
+
+def _tabulated(
+    env: Environment, columns: Sequence[Column], rows: list[list[str]], *, header: bool
+) -> str:
+    import tabulate
+
+    # Its default gives every number two columns more than it needs.
+    tabulate.MIN_PADDING = 0
+    formats = {"table": "simple" if header else "plain", "markdown": "github"}
+    text = tabulate.tabulate(
+        rows,
+        headers=[column.heading for column in columns] if header else (),
+        tablefmt=formats.get(env.output, "plain"),
+        # Numbers are text here: tabulate would rewrite '1e5' and '007'.
+        disable_numparse=True,
+        missingval="-",
+        colalign=["right" if _is_number(column) else "left" for column in columns],
+        preserve_whitespace=True,
+        maxcolwidths=None,
+    )
+    lines = [line.rstrip() for line in text.split("\n")]
+    # Without a header the rule below it stays, at the top.
+    return "\n".join(lines[1:] if env.output == "markdown" and not header else lines)
+
+
+def _rich_table(
+    env: Environment, columns: Sequence[Column], rows: list[list[str]], *, header: bool
+) -> str:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    style = box.SIMPLE_HEAD if env.unicode_output else box.ASCII2
+    table = Table(box=style, show_header=header, pad_edge=False, show_edge=False)
+    for column in columns:
+        table.add_column(
+            Text(column.heading),
+            justify="right" if _is_number(column) else "left",
+            overflow="fold",
+        )
+    for row in rows:
+        table.add_row(*map(Text, row))
+    text = io.StringIO()
+    color = env.use_color()
+    console = Console(
+        file=text,
+        width=terminal_width(env),
+        force_terminal=color,
+        no_color=not color,
+        color_system="standard" if color else None,
+        markup=False,
+        highlight=False,
+        emoji=False,
+    )
+    console.print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().rstrip("\n").split("\n"))
+
+
+def terminal_width(env: Environment) -> int:
+    """Return the width of the terminal in columns; COLUMNS overrides it, at least 20."""
+    import shutil
+
+    columns = env.environ.get("COLUMNS", "")
+    wanted = int(columns) if columns.isdecimal() else shutil.get_terminal_size().columns
+    return max(wanted, 20)
+
+
+def _is_number(column: Column) -> bool:
+    return column.kind in (Kind.INTEGER, Kind.BYTES, Kind.SECONDS, Kind.NUMBER)

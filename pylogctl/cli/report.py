@@ -1,0 +1,206 @@
+"""How an error reaches the user: one shape as text, one object for programs, a crash file for bugs.
+
+Loaded only when something failed. Works on the words of the command line, as the error may be that
+they do not parse.
+
+The one mapping from an exception to exit status, code word and sentence.
+
+Knows the exceptions of the library, of the command line and of the operating system; knows no
+command and prints nothing. Loaded only when something failed.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import sys
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from broker import errors as library
+from pylogctl.cli.context import write_diagnostic, xdg_dir
+from pylogctl.cli.errors import CliError, ExitStatus, MissingCommandError
+
+
+class Failure(NamedTuple):
+    """A failure as it is told: to people as text, to programs as one object."""
+
+    status: ExitStatus
+    code: str
+    message: str
+    hints: tuple[str, ...] = ()
+    details: Mapping[str, object] = MappingProxyType({})
+
+
+class _Rule(NamedTuple):
+    status: ExitStatus
+    code: str
+    hint: str = ""
+
+
+_LIBRARY: dict[type[library.BrokerError], _Rule] = {
+    library.BrokerError: _Rule(ExitStatus.FAILED, "FAILED"),
+    library.ConfigError: _Rule(ExitStatus.CONFIG, "CONFIG"),
+    library.QueryError: _Rule(ExitStatus.USAGE, "QUERY"),
+    library.ProtocolError: _Rule(ExitStatus.REMOTE, "PROTOCOL"),
+    library.LogCorruptError: _Rule(
+        ExitStatus.CORRUPT, "LOG_CORRUPT", "try: pylogctl log verify FILE"
+    ),
+    library.LogLockedError: _Rule(ExitStatus.CONFLICT, "LOG_LOCKED"),
+    library.RetryStoreBusyError: _Rule(ExitStatus.CONFLICT, "RETRY_STORE_BUSY"),
+    library.OutputConflictError: _Rule(ExitStatus.CONFLICT, "OUTPUT_CONFLICT"),
+    library.CoordinationError: _Rule(ExitStatus.REMOTE, "REGISTRY"),
+    library.RegistryUnreachableError: _Rule(
+        ExitStatus.UNREACHABLE,
+        "REGISTRY_UNREACHABLE",
+        "try: pylogctl doctor; where a command takes --broker HOST:PORT it needs no registry",
+    ),
+    library.RegistryConflictError: _Rule(ExitStatus.CONFLICT, "REGISTRY_CONFLICT"),
+    library.RegistryNodeNotFoundError: _Rule(ExitStatus.NOT_FOUND, "NODE_NOT_FOUND"),
+    library.BrokerUnreachableError: _Rule(ExitStatus.UNREACHABLE, "BROKER_UNREACHABLE"),
+    library.RequestTimeoutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),
+    library.TopicNotFoundError: _Rule(
+        ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "try: pylogctl topic list"
+    ),
+    library.ServerError: _Rule(ExitStatus.REMOTE, "BROKER_ERROR"),
+    library.OffsetOutOfRangeError: _Rule(ExitStatus.NOT_FOUND, "OFFSET_OUT_OF_RANGE"),
+    library.InvalidMessageError: _Rule(ExitStatus.CORRUPT, "INVALID_MESSAGE"),
+    library.WrongPartitionError: _Rule(ExitStatus.NOT_FOUND, "PARTITION_NOT_FOUND"),
+    library.RequestTimedOutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),
+    library.MessageSizeTooLargeError: _Rule(ExitStatus.USAGE, "MESSAGE_TOO_LARGE"),
+    library.InvalidTopicError: _Rule(ExitStatus.USAGE, "INVALID_TOPIC"),
+    library.UnsupportedVersionError: _Rule(ExitStatus.UNSUPPORTED, "UNSUPPORTED_VERSION"),
+    library.InvalidPatternError: _Rule(ExitStatus.USAGE, "INVALID_PATTERN"),
+    library.PatternTooSlowError: _Rule(
+        ExitStatus.REMOTE, "PATTERN_TOO_SLOW", "--grep-at consumer has no limit of time"
+    ),
+    library.TopicExistsError: _Rule(ExitStatus.CONFLICT, "TOPIC_EXISTS"),
+    library.UnknownTopicError: _Rule(
+        ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "try: pylogctl topic list"
+    ),
+}
+
+_SYSTEM: dict[int, ExitStatus] = {
+    errno.ENOENT: ExitStatus.NOT_FOUND,
+    errno.EEXIST: ExitStatus.CONFLICT,
+    errno.EADDRINUSE: ExitStatus.CONFLICT,
+    errno.ECONNREFUSED: ExitStatus.UNREACHABLE,
+    errno.ETIMEDOUT: ExitStatus.TIMEOUT,
+}
+
+# Errors of a write that carry no file name: only standard output is written that way.
+_OUTPUT_ERRORS = {errno.ENOSPC, errno.EBADF, errno.EIO, errno.EFBIG, errno.EDQUOT}
+
+
+def failure_of(error: BaseException) -> Failure | None:
+    """Return how an exception is told, or None if it is a bug in this program.
+
+    Args:
+        error: what ended the command.
+    """
+    if isinstance(error, CliError):
+        return Failure(error.status, error.code, error.message, error.hints[:3], error.details)
+    if isinstance(error, library.BrokerError):
+        rule = next(_LIBRARY[kind] for kind in type(error).__mro__ if kind in _LIBRARY)
+        return Failure(rule.status, rule.code, str(error), (rule.hint,) if rule.hint else ())
+    if isinstance(error, OSError):
+        return _failure_of_system(error)
+    return None
+
+
+def _failure_of_system(error: OSError) -> Failure:
+    number = error.errno or 0
+    reason = os.strerror(number).lower() if number else str(error)
+    code = errno.errorcode.get(number, "FAILED")
+    if error.filename is None and number in _OUTPUT_ERRORS:
+        return Failure(ExitStatus.FAILED, code, f"cannot write output: {reason}")
+    status = _SYSTEM.get(number, ExitStatus.FAILED)
+    if error.filename is None:
+        return Failure(status, code, reason)
+    return Failure(status, code, f"'{os.fspath(error.filename)}': {reason}")
+
+
+def report(error: Exception, args: list[str]) -> int:
+    """Tell an error on standard error.
+
+    Args:
+        error: what ended the command.
+        args: the words after the program's name.
+
+    Returns:
+        The exit status.
+    """
+    failure = failure_of(error) or _bug(error, args)
+    if "--debug" in args or os.environ.get("PYLOGCTL_DEBUG") not in (None, "", "0"):
+        write_diagnostic(sys.stderr, "".join(traceback.format_exception(error)).rstrip())
+    as_json = _value_of(args, "--log-format", "") == "json"
+    if not as_json:
+        text = error.help_text if isinstance(error, MissingCommandError) else as_text(failure)
+        write_diagnostic(sys.stderr, text)
+    if as_json or _value_of(args, "--output", "PYLOGCTL_OUTPUT") in ("json", "jsonl"):
+        write_diagnostic(sys.stderr, as_object(failure))
+    return failure.status
+
+
+def as_text(failure: Failure) -> str:
+    """Return a failure for people: `error:` and a sentence, then at most three indented lines."""
+    first, *rest = failure.message.split("\n")
+    lines = [f"error: {_printable(first)}", *rest]
+    return "\n".join([*lines, *(f"  {_printable(hint)}" for hint in failure.hints)])
+
+
+def as_object(failure: Failure) -> str:
+    """Return a failure for programs: one JSON object on one line."""
+    body = {
+        "code": failure.code,
+        "exit": int(failure.status),
+        "message": failure.message,
+        "hint": "\n".join(failure.hints),
+        "details": dict(failure.details),
+    }
+    return json.dumps({"error": body}, default=str)
+
+
+def _printable(text: str) -> str:
+    """Escape control characters, which a name from outside may hold."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _value_of(args: list[str], flag: str, variable: str) -> str:
+    """Return the last value of a long option without parsing, as parsing may be what failed."""
+    value = os.environ.get(variable, "") if variable else ""
+    for position, word in enumerate(args):
+        if word == "--":
+            break
+        if word.startswith(f"{flag}="):
+            value = word.partition("=")[2]
+        elif word == flag and position + 1 < len(args):
+            value = args[position + 1]
+    return value
+
+
+def _bug(error: Exception, args: list[str]) -> Failure:
+    """Return the failure of an unexpected exception, its traceback saved in the crash file."""
+    text = "".join(traceback.format_exception(error))
+    path = _write_crash_file(text, args, os.environ)
+    what = str(error) or type(error).__name__
+    where = f"the traceback is in {path}" if path else "run again with --debug for the traceback"
+    return Failure(
+        ExitStatus.BUG, "BUG", f"unexpected failure, a bug in pylogctl: '{what}'", (where,)
+    )
+
+
+def _write_crash_file(text: str, args: list[str], environ: Mapping[str, str]) -> Path | None:
+    directory = xdg_dir(environ, "XDG_STATE_HOME", ".local/state")
+    path = directory / f"crash-{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}.txt"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{[*args]}\n{text}", encoding="utf-8", errors="backslashreplace")
+    except OSError:
+        return None
+    return path

@@ -1,0 +1,223 @@
+"""Which partitions of which topics a command works on.
+
+Knows names and patterns; asks a cluster what exists. Reads and writes nothing.
+
+The partitions a user selects: `0`, `2-0`, `*-0`, `0,1`, `0..3`.
+
+Pure text to values; what exists is for the caller to match.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.errors import ConfigError
+from broker.topic import TopicPartition, check_topic_name
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+
+if TYPE_CHECKING:
+    from broker.client.cluster import Cluster
+
+
+_ITEM = re.compile(r"(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?")
+_HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3"
+
+
+class PartitionPattern(NamedTuple):
+    """Partitions of one home broker (None: of any) with an index from `first` to `last`."""
+
+    home: int | None
+    first: int
+    last: int
+
+    def matches(self, partition: TopicPartition) -> bool:
+        """Say whether a partition is meant."""
+        home_matches = self.home is None or self.home == partition.home
+        return home_matches and self.first <= partition.index <= self.last
+
+
+class PartitionList(NamedTuple):
+    """What `--partition` selects: any of several patterns."""
+
+    text: str
+    patterns: tuple[PartitionPattern, ...]
+
+    def matches(self, partition: TopicPartition) -> bool:
+        """Say whether a partition is selected."""
+        return any(pattern.matches(partition) for pattern in self.patterns)
+
+
+def parse_partition_list(text: str) -> PartitionList:
+    """Return the patterns of a `--partition` value.
+
+    Raises:
+        UsageError: an item is malformed, or a range runs backwards.
+    """
+    return PartitionList(text, tuple(parse_partition(item) for item in text.split(",")))
+
+
+def parse_partition(text: str) -> PartitionPattern:
+    """Return the pattern of one item.
+
+    Raises:
+        UsageError: the item is malformed, or its range runs backwards.
+    """
+    match = _ITEM.fullmatch(text.strip())
+    if match is None:
+        raise UsageError(f"not a partition: '{text}'", hints=[_HINT])
+    home, first, last = match.groups()
+    pattern = PartitionPattern(
+        None if home in (None, "*") else int(home), int(first), int(last or first)
+    )
+    if pattern.last < pattern.first:
+        raise UsageError(f"not a partition: '{text}' runs backwards", hints=[_HINT])
+    return pattern
+
+
+_TOPIC_POLL_S = 0.1
+
+
+def compile_patterns(texts: Iterable[str], option: str) -> list[re.Pattern[str]]:
+    """Return the regular expressions of an option.
+
+    Raises:
+        UsageError: one is malformed; the text names the option and the place.
+    """
+    patterns = []
+    for text in texts:
+        try:
+            patterns.append(re.compile(text))
+        except re.error as error:
+            raise UsageError(f"{option} '{text}' is no regular expression: {error}") from error
+    return patterns
+
+
+def select_topics(
+    cluster: Cluster,
+    names: Sequence[str],
+    *,
+    include: Sequence[re.Pattern[str]] = (),
+    exclude: Sequence[re.Pattern[str]] = (),
+) -> list[str]:
+    """Return the topics that were named or match, each once, those named first.
+
+    Args:
+        cluster: what exists.
+        names: topics that must exist; whether they do is for `select_partitions` to find.
+        include: a topic whose whole name matches one is taken.
+        exclude: unless its whole name matches one of these.
+
+    Raises:
+        InvalidTopicError: no topic can have a name that was given.
+        CliError: no topic matches.
+    """
+    for name in names:
+        check_topic_name(name)
+    chosen = dict.fromkeys(names)
+    if include:
+        matching = [t for t in cluster.topics() if any(p.fullmatch(t) for p in include)]
+        chosen |= dict.fromkeys(t for t in matching if not any(p.fullmatch(t) for p in exclude))
+        if not chosen:
+            shown = ", ".join(pattern.pattern for pattern in include)
+            raise CliError(
+                ExitStatus.NOT_FOUND,
+                f"no topic matches '{shown}'",
+                hints=["try: pylogctl topic list"],
+                code="TOPIC_NOT_FOUND",
+            )
+    return list(chosen)
+
+
+def select_partitions(
+    cluster: Cluster, topics: Sequence[str], wanted: PartitionList | None = None
+) -> list[TopicPartition]:
+    """Return the partitions of topics, by name.
+
+    Args:
+        cluster: what exists.
+        topics: each must exist.
+        wanted: only those; each topic must have at least one of them.
+
+    Raises:
+        CliError: a topic, or every partition wanted of it, does not exist.
+    """
+    selected: list[TopicPartition] = []
+    for topic in topics:
+        there = cluster.partitions(topic)
+        if not there:
+            raise topic_not_found(topic, cluster.topics())
+        matching = [one for one in there if wanted is None or wanted.matches(one)]
+        if wanted is not None and not matching:
+            raise CliError(
+                ExitStatus.NOT_FOUND,
+                f"topic '{topic}' has no partition '{wanted.text}'",
+                hints=[f"its partitions: {', '.join(one.name for one in there)}"],
+                code="PARTITION_NOT_FOUND",
+            )
+        selected += matching
+    return selected
+
+
+def topic_not_found(topic: str, known: Sequence[str]) -> CliError:
+    """Return the error for an unknown topic, with the names that come near."""
+    near = get_close_matches(topic, known, n=3)
+    hints = [f"known topics with a similar name: {', '.join(near)}"] if near else []
+    return CliError(
+        ExitStatus.NOT_FOUND,
+        f"topic '{topic}' not found",
+        hints=[*hints, "try: pylogctl topic list"],
+        code="TOPIC_NOT_FOUND",
+        details={"topic": topic, "similar": near},
+    )
+
+
+def wait_for_topics(
+    cluster: Cluster,
+    topics: Sequence[str],
+    *,
+    timeout_s: float,
+    should_stop: Callable[[], bool],
+) -> None:
+    """Wait until every topic has a partition on a live broker.
+
+    Args:
+        cluster: asked again and again.
+        topics: what is awaited.
+        timeout_s: how long at most; infinity for ever.
+        should_stop: ends the wait early.
+
+    Raises:
+        CliError: a topic did not appear in time.
+    """
+    give_up_s = time.monotonic() + timeout_s
+    for topic in topics:
+        while not cluster.partitions(topic) and not should_stop():
+            if time.monotonic() >= give_up_s:
+                raise CliError(
+                    ExitStatus.TIMEOUT, f"topic '{topic}' did not appear within {timeout_s:g}s"
+                )
+            time.sleep(_TOPIC_POLL_S)
+
+
+def check_name(group: str) -> None:
+    """Check that there can be a group of this name.
+
+    Raises:
+        UsageError: there cannot.
+    """
+    from broker.consumer.membership import check_group_name  # late: the registry's client
+
+    try:
+        check_group_name(group)
+    except ConfigError as error:
+        raise UsageError(f"invalid group name '{group}': {_why_no_group(group)}") from error
+
+
+def _why_no_group(group: str) -> str:
+    if not group:
+        return "it is empty"
+    return "'/' is not allowed" if "/" in group else "it cannot be a step of a registry path"

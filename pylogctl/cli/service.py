@@ -1,0 +1,227 @@
+"""How a service says that it is ready: a line on standard output, a file, a descriptor.
+
+It is the only start-up synchronisation that scripts need, so it is written once, whole, and
+flushed. Also the way of a service into the background, which ends when it is ready.
+
+The log of a long-running command: the library's log records as lines on standard error.
+
+Only services set this up; for other commands the library's records would be noise.
+
+What the library has to say while a command runs, told as the command tells its own warnings.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pylogctl.cli.context import Environment
+from pylogctl.cli.render import Document, render
+from pylogctl.cli.units import format_time
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyTargets:
+    """Where readiness is told besides standard output."""
+
+    file: Path | None = None
+    fd: int | None = None
+
+
+def announce_ready(
+    env: Environment,
+    document: Document,
+    record: Mapping[str, Any],
+    targets: ReadyTargets = ReadyTargets(),
+) -> None:
+    """Say that a service is ready.
+
+    Args:
+        env: where its line goes; `--output json` makes it one object.
+        document: the fields, for the other formats.
+        record: their values; None for what there is not.
+        targets: where else to say it.
+
+    Raises:
+        OSError: a target cannot be written.
+    """
+    line = _ready_line(env, record)
+    if targets.file is not None:
+        temporary = targets.file.with_name(f"{targets.file.name}.{os.getpid()}")
+        temporary.write_text(line + "\n", encoding="utf-8")
+        temporary.replace(targets.file)
+    if targets.fd is not None:
+        os.write(targets.fd, f"{line}\n".encode())
+        os.close(targets.fd)
+    if env.settings.output in (None, "json", "jsonl"):
+        env.write_line(line)
+    else:
+        render(env, document, [record])
+    env.flush()
+
+
+def _ready_line(env: Environment, record: Mapping[str, Any]) -> str:
+    if env.settings.output in ("json", "jsonl"):
+        return json.dumps(dict(record))
+    fields = (f"{key}={'-' if value is None else value}" for key, value in record.items())
+    return f"READY {' '.join(fields)}"
+
+
+@contextmanager
+def pid_file(path: Path | None) -> Iterator[None]:
+    """Keep this process's id in a file for the duration of a block."""
+    if path is None:
+        yield
+        return
+    path.write_text(f"{os.getpid()}\n", encoding="ascii")
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def go_to_background(log_file: Path | None) -> int | None:
+    """Continue in a child process of its own session.
+
+    The child keeps the standard streams until `leave_terminal`, so that its line and its errors
+    still reach whoever started it.
+
+    Args:
+        log_file: checked here, as an error could not be told later.
+
+    Returns:
+        None in the child; in the parent, once the child is ready or has ended, the exit status.
+    """
+    if log_file is not None:
+        log_file.open("ab").close()
+    reader, writer = os.pipe()
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        os.setsid()
+        os.environ[_READY_FD] = str(writer)
+        return None
+    os.close(writer)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with os.fdopen(reader, "rb") as pipe:
+        is_ready = pipe.read(1) == b"+"
+    if is_ready:
+        return 0
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+_READY_FD = "PYLOGCTL_BACKGROUND_FD"
+
+
+def leave_terminal(log_file: Path | None) -> None:
+    """In the child, once it is ready: let the parent end, and drop its streams.
+
+    Args:
+        log_file: gets standard error from now on; None drops it.
+    """
+    writer = int(os.environ.pop(_READY_FD))
+    null = os.open(os.devnull, os.O_RDWR)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    errors = null if log_file is None else os.open(log_file, flags, 0o644)
+    for source, target in ((null, 0), (null, 1), (errors, 2)):
+        os.dup2(source, target)
+    os.write(writer, b"+")
+    os.close(writer)
+
+
+_LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
+
+
+def set_up_logging(env: Environment, log_file: Path | None) -> None:
+    """Send log records to a file, or to standard error.
+
+    Args:
+        env: `-v` and `--quiet` choose the level, `--log-format` the form.
+        log_file: appended to; a file gets INFO too without `-v`.
+
+    Raises:
+        OSError: the file cannot be opened.
+    """
+    handler: logging.Handler
+    if log_file is None:
+        handler = logging.StreamHandler(sys.stderr)
+    else:
+        handler = logging.FileHandler(log_file, encoding="utf-8")
+    is_json = env.settings.log_format == "json"
+    handler.setFormatter(_JsonFormatter() if is_json else _TextFormatter())
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(_level(env, has_file=log_file is not None))
+
+
+def _level(env: Environment, *, has_file: bool) -> int:
+    if env.settings.quiet:
+        return logging.ERROR
+    return _LEVELS[min(env.settings.verbosity + has_file, len(_LEVELS) - 1)]
+
+
+class _TextFormatter(logging.Formatter):
+    """`2026-11-20T08:00:00.250Z WARNING broker.log.recovery: ...`."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatTime(  # noqa: N802 - the name is logging's
+        self, record: logging.LogRecord, datefmt: str | None = None
+    ) -> str:
+        """Return the record's time in UTC."""
+        return format_time(int(record.created * 1000))
+
+
+class _JsonFormatter(logging.Formatter):
+    """One object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the record as JSON."""
+        fields = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info:
+            fields["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(fields)
+
+
+@contextmanager
+def library_warnings(env: Environment) -> Iterator[None]:
+    """Tell warnings of the library on standard error, unless `--quiet`; its news with `-v`."""
+    handler = _Teller(env)
+    library = logging.getLogger("broker")
+    former_level = library.level
+    library.addHandler(handler)
+    library.setLevel(logging.INFO if env.settings.verbosity else logging.WARNING)
+    try:
+        yield
+    finally:
+        library.setLevel(former_level)
+        library.removeHandler(handler)
+
+
+class _Teller(logging.Handler):
+    def __init__(self, env: Environment) -> None:
+        super().__init__()
+        self._env = env
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.levelno >= logging.WARNING:
+            self._env.warn(record.getMessage())
+        else:
+            self._env.trace(1, record.getMessage())

@@ -1,0 +1,439 @@
+"""The command tree: lazy groups, help layout, and running a command line.
+
+With `tree_view` and `parse_errors` the only modules that rely on how Typer works inside (its own
+copy of Click is private and has changed between releases), so that an upgrade breaks them alone.
+Knows no command by name.
+
+The command tree as plain values: what help, man pages, completions and tests are made from.
+
+Reads Typer's parameters, whose names have changed between releases, in this one place.
+
+Parse errors of Typer in the words of this program.
+
+Typer keeps the classes of its errors private, so they are told apart by name, in this one place.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, ClassVar, NamedTuple, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from pylogctl.cli.context import ASKS_FOR_PROPERTIES, Streams
+from pylogctl.cli.errors import CliError, MissingCommandError, UsageError, did_you_mean
+from pylogctl.cli.options import Facts, fill_optional, takes_value
+
+PANELS = ("Options", "Input", "Selection", "Limits", "Output", "Connection", "Safety", "General")
+HELP_FLAGS = frozenset({"-h", "--help"})
+
+
+class OptionNode(NamedTuple):
+    """An option as generators see it."""
+
+    name: str
+    flags: tuple[str, ...]
+    metavar: str
+    help: str
+    panel: str
+    envvar: str
+    choices: tuple[str, ...]
+    takes_value: bool
+    repeatable: bool
+    default: object
+
+    @property
+    def synopsis(self) -> str:
+        """Return the option as help shows it, such as `-o, --offset SPEC`."""
+        flags = ", ".join(sorted(self.flags, key=len))
+        return f"{flags} {self.metavar}" if self.metavar else flags
+
+    @property
+    def full_help(self) -> str:
+        """Return the help with choices and default, where the texts before do not show them."""
+        text = self.help
+        if self.choices and self.metavar != "|".join(self.choices):
+            text += f" One of: {', '.join(self.choices)}."
+        if self.takes_value and self.default not in (None, "", ()) and not self.repeatable:
+            text += f" Default: {self.default}."
+        return text
+
+
+class ArgumentNode(NamedTuple):
+    """A positional argument as generators see it."""
+
+    name: str
+    metavar: str
+    help: str
+    required: bool
+    repeatable: bool
+    choices: tuple[str, ...]
+
+
+class CommandNode(NamedTuple):
+    """A command or group with everything below it."""
+
+    path: tuple[str, ...]
+    help: str
+    facts: Facts
+    options: tuple[OptionNode, ...]
+    arguments: tuple[ArgumentNode, ...]
+    children: tuple[CommandNode, ...]
+
+    @property
+    def name(self) -> str:
+        """Return the full command, such as `pylogctl log verify`."""
+        return " ".join(self.path)
+
+    @property
+    def summary(self) -> str:
+        """Return the first sentence of the help."""
+        return self.help.partition("\n")[0].rstrip(".")
+
+
+def facts_of(command: Any) -> Facts:
+    """Return what `accepts` recorded about a command."""
+    return cast(Facts, getattr(command.callback, "facts", Facts()))
+
+
+def describe(root: TyperGroup) -> CommandNode:
+    """Return the whole tree as plain values, hidden commands and options left out."""
+    return describe_command(root, typer.Context(root, info_name="pylogctl"), ("pylogctl",))
+
+
+def describe_command(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNode:
+    """Return one command and everything below it.
+
+    Args:
+        command: a command or group of Typer's.
+        ctx: its context.
+        path: the words of its full name.
+    """
+    children = []
+    if isinstance(command, TyperGroup):
+        for name in command.list_commands(ctx):
+            child = command.get_command(ctx, name)
+            if child is not None and not child.hidden:
+                child_ctx = typer.Context(child, info_name=name, parent=ctx)
+                children.append(describe_command(child, child_ctx, (*path, name)))
+    facts = facts_of(command)
+    params = [p for p in command.get_params(ctx) if not p.hidden]
+    return CommandNode(
+        path,
+        command.help or "",
+        facts,
+        tuple(_option(p, facts) for p in params if p.param_type_name == "option"),
+        tuple(_argument(p, facts) for p in params if p.param_type_name == "argument"),
+        tuple(children),
+    )
+
+
+def _option(param: Any, facts: Facts) -> OptionNode:
+    choices = facts.choices.get(param.name, ())
+    has_value = not (param.is_flag or param.count)
+    metavar = param.metavar or ("|".join(choices) if choices else param.name.upper())
+    default = getattr(param.default, "value", param.default)
+    return OptionNode(
+        param.name,
+        (*param.opts, *param.secondary_opts),
+        metavar if has_value else "",
+        param.help or "",
+        _panel_of(param),
+        param.envvar or "",
+        choices,
+        has_value,
+        bool(param.multiple or param.count),
+        default,
+    )
+
+
+def _argument(param: Any, facts: Facts) -> ArgumentNode:
+    return ArgumentNode(
+        param.name,
+        param.metavar or param.name.upper(),
+        param.help or "",
+        bool(param.required),
+        param.nargs == -1,
+        facts.choices.get(param.name, ()),
+    )
+
+
+def _panel_of(param: Any) -> str:
+    if param.param_type_name == "argument":
+        return "Arguments"
+    if set(param.opts) & HELP_FLAGS:
+        return "General"
+    return param.rich_help_panel or "Options"
+
+
+def usage_error(error: typer.TyperException) -> CliError:
+    """Return a parse error of Typer in the words of this program."""
+    ctx = getattr(error, "ctx", None)
+    path = ctx.command_path if ctx is not None else "pylogctl"
+    hints = [f"try: {path} --help"]
+    kind = type(error).__name__
+    option = str(getattr(error, "option_name", ""))
+    param = getattr(error, "param", None)
+    if kind == "NoSuchOption":
+        return UsageError(_no_option(option, ctx, path), hints=hints)
+    if kind == "BadOptionUsage":
+        return UsageError(f"option '{option}' {_value_problem(error.message)}", hints=hints)
+    if kind == "MissingParameter" and param is not None:
+        return UsageError(f"missing {_label(param)}", hints=hints)
+    if param is not None:
+        message = error.message.rstrip(".").replace("valid int range", "valid int")
+        return UsageError(f"{_label(param)}: {message}", hints=hints)
+    extra = error.message.partition("extra argument(s) (")[2].rstrip(")")
+    message = f"unexpected argument '{extra}'" if extra else error.message.rstrip(".")
+    return UsageError(message, hints=hints)
+
+
+def _no_option(option: str, ctx: Any, path: str) -> str:
+    if option in takes_value():
+        return f"option '{option}' does not apply to '{path}'"
+    known = [flag for param in ctx.command.params for flag in param.opts] if ctx else []
+    return f"no option '{option}'{did_you_mean(option, known)}"
+
+
+def _value_problem(message: str) -> str:
+    return "takes no value" if "not take" in message else "needs a value"
+
+
+def _label(param: Any) -> str:
+    if param.param_type_name == "argument":
+        return cast(str, param.human_readable_name).strip("[].")
+    return cast(str, max(param.opts, key=len))
+
+
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"]}
+_HELP_ALL = "--help-all"
+_ALIASES = {"ls": "list", "desc": "describe", "rm": "delete"}
+
+
+class Entry(NamedTuple):
+    """A command of the root, known before its module is loaded."""
+
+    module: str
+    help: str
+
+
+class Command(TyperCommand):
+    """A command whose help groups the options by panel and shows examples."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words, some of whose options may have been given without their value."""
+        if any(flag == "-X" and word in ASKS_FOR_PROPERTIES for flag, word in pairwise(args)):
+            # The question stands in for the command, which then needs no topic or file.
+            for param in self.params:
+                param.required = False
+        return super().parse_args(ctx, fill_optional(args, facts_of(self).optional))
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments, then options in the order of the panels."""
+        node = describe_command(self, ctx, tuple(ctx.command_path.split()))
+        rows: dict[str, list[tuple[str, str]]] = {}
+        for argument in node.arguments:
+            rows.setdefault("Arguments", []).append((argument.metavar, argument.help))
+        for option in node.options:
+            rows.setdefault(option.panel, []).append((option.synopsis, option.full_help))
+        for panel in ("Arguments", *PANELS):
+            if panel in rows:
+                with formatter.section(panel):
+                    formatter.write_dl(rows[panel])
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+        """Write the examples."""
+        examples = facts_of(self).examples
+        if examples:
+            with formatter.section("Examples"):
+                for line in examples:
+                    formatter.write(f"  {line}\n")
+
+
+class Group(TyperGroup):
+    """A group that takes shared options before the command and passes them on to it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Split leading shared options from the command, and put them behind it."""
+        own, moved, rest = split_leading(args)
+        if _HELP_ALL in own:
+            typer.echo("\n\n".join(self._help_of_all(ctx)))
+            raise typer.Exit
+        if own:
+            return super().parse_args(ctx, own)
+        rest = self.expand_alias(rest) if rest else self.command_of_options(moved)
+        if not rest:
+            raise MissingCommandError(ctx.command_path, ctx.get_help())
+        return super().parse_args(ctx, [rest[0], *moved, *rest[1:]])
+
+    def command_of_options(self, moved: list[str]) -> list[str]:
+        """Return the words of the command that options alone stand for, if they do."""
+        return []
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands and what may stand before them."""
+        self.format_commands(ctx, formatter)
+        rows = [("-h, --help", "Show this message and exit."), (_HELP_ALL, "Show all of it.")]
+        with formatter.section("Options"):
+            formatter.write_dl(rows)
+        formatter.write_paragraph()
+        formatter.write_text(
+            "Options that several commands share may stand before or after the command."
+        )
+
+    def expand_alias(self, words: list[str]) -> list[str]:
+        """Replace a hidden alias at the front of the words."""
+        target = _ALIASES.get(words[0], "")
+        if words[0] not in self.commands and target in self.commands:
+            return [target, *words[1:]]
+        return words
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command, or say which one was probably meant."""
+        command = self.get_command(ctx, args[0])
+        if command is None:
+            guess = did_you_mean(args[0], self.list_commands(ctx))
+            raise UsageError(
+                f"no command '{args[0]}'{guess}", hints=[f"try: {ctx.command_path} --help"]
+            )
+        return args[0], command, args[1:]
+
+    def _help_of_all(self, ctx: Any) -> Iterator[str]:
+        yield ctx.get_help()
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is None or command.hidden:
+                continue
+            child = typer.Context(command, info_name=name, parent=ctx)
+            if isinstance(command, Group):
+                yield from command._help_of_all(child)
+            else:
+                yield command.get_help(child)
+
+
+class RootGroup(Group):
+    """The root: imports a command's module when the command is named, not before."""
+
+    entries: ClassVar[dict[str, Entry]] = {}
+    hidden_entries: ClassVar[dict[str, Entry]] = {}
+    shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands without loading any."""
+        return list(self.entries)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Load the command's module and return the command, None if there is none."""
+        entry = self.entries.get(cmd_name) or self.hidden_entries.get(cmd_name)
+        if entry is None:
+            return None
+        command = typer.main.get_command(importlib.import_module(entry.module).app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands from the static help."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
+
+    def command_of_options(self, moved: list[str]) -> list[str]:
+        """Return the command for `--version` and `-X list` without any command."""
+        if "--version" in moved:
+            moved.remove("--version")
+            return ["version"]
+        return ["properties"] if "-X" in moved else []
+
+    def expand_alias(self, words: list[str]) -> list[str]:
+        """Replace a hidden alias of the root, which may stand for two words."""
+        return [*self.shortcuts.get(words[0], words[:1]), *words[1:]]
+
+
+def new_app(text: str = "") -> typer.Typer:
+    """Return an empty Typer application with this program's settings.
+
+    Args:
+        text: help of a group; empty for an application with a single command.
+    """
+    return typer.Typer(
+        cls=Group,
+        help=text or None,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings=CONTEXT_SETTINGS,
+    )
+
+
+def split_leading(args: list[str]) -> tuple[list[str], list[str], list[str]]:
+    """Split a group's arguments at the command's name.
+
+    Args:
+        args: words after the group's own name.
+
+    Returns:
+        Help flags that concern the group itself, shared options to pass on, and the words from
+        the command's name on.
+
+    Raises:
+        UsageError: an option before the command is not a shared one.
+    """
+    valued = takes_value()
+    own: list[str] = []
+    moved: list[str] = []
+    rest = list(args)
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        word = rest.pop(0)
+        if word in HELP_FLAGS or word == _HELP_ALL:
+            own.append(word)
+            continue
+        moved.append(word)
+        if _needs_next(word, valued) and rest:
+            moved.append(rest.pop(0))
+    return own, moved, rest
+
+
+def _needs_next(word: str, valued: Mapping[str, bool]) -> bool:
+    """Say whether an option's value is the next word; check that it is a shared option."""
+    if word.startswith("--"):
+        flag, equals, _ = word.partition("=")
+        if flag not in valued:
+            raise UsageError(f"no option '{flag}' before a command{did_you_mean(flag, valued)}")
+        return valued[flag] and not equals
+    for position, letter in enumerate(word[1:], start=1):
+        flag = f"-{letter}"
+        if flag not in valued:
+            raise UsageError(f"no option '{flag}' before a command")
+        if valued[flag]:
+            return position == len(word) - 1
+    return False
+
+
+def run(root: TyperGroup, args: list[str], streams: Streams) -> int:
+    """Parse a command line and run the command.
+
+    Typer's own `main` is not used: it turns a broken pipe into exit status 1.
+
+    Args:
+        root: the root of the tree.
+        args: words after the program's name.
+        streams: where the command reads and writes.
+
+    Returns:
+        The exit status the command asked for, 0 if it just returned.
+
+    Raises:
+        CliError: the command line is not understood, or the command failed.
+    """
+    try:
+        with root.make_context("pylogctl", args, obj=streams) as ctx:
+            root.invoke(ctx)
+    except typer.Exit as end:
+        return end.exit_code
+    except typer.Abort as error:
+        raise KeyboardInterrupt from error
+    except typer.TyperException as error:
+        raise usage_error(error) from error
+    return 0

@@ -1,0 +1,150 @@
+"""Durations, sizes and rates: their spelling on the command line and in tables.
+
+Pure text in, numbers out, and back.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from pylogctl.cli.errors import UsageError
+
+_DURATION_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s?([A-Za-z]*)")
+_SIZE_UNITS = {
+    "": 1,
+    "b": 1,
+    "kib": 1 << 10,
+    "mib": 1 << 20,
+    "gib": 1 << 30,
+    "tib": 1 << 40,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+}
+
+
+class Rate(NamedTuple):
+    """A limit per second: of messages, or of bytes."""
+
+    per_second: float
+    in_bytes: bool
+
+
+def parse_duration_ms(text: str) -> int:
+    """Return a duration in milliseconds.
+
+    Args:
+        text: `250ms`, `10s`, `5m`, `2h`, `7d`, several in a row such as `1h30m`, or a bare
+            number of seconds.
+
+    Raises:
+        UsageError: the text is anything else.
+    """
+    if _NUMBER.fullmatch(text):
+        return round(float(text) * 1000)
+    parts = _DURATION_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise UsageError(
+            f"not a duration: '{text}'",
+            hints=["valid: 250ms, 10s, 1h30m (a bare number is seconds)"],
+        )
+    return round(sum(float(number) * _DURATION_UNITS_MS[unit] for number, unit in parts))
+
+
+def parse_duration_s(text: str) -> float:
+    """Return a duration in seconds; see `parse_duration_ms`."""
+    return parse_duration_ms(text) / 1000
+
+
+def parse_size(text: str) -> int:
+    """Return a size in bytes.
+
+    Args:
+        text: `512`, `64KiB` (1024), `2kB` (1000), and so on to `TiB` and `TB`.
+
+    Raises:
+        UsageError: the text is anything else.
+    """
+    match = _SIZE.fullmatch(text)
+    factor = _SIZE_UNITS.get(match[2].lower()) if match else None
+    if match is None or factor is None:
+        raise UsageError(
+            f"not a size: '{text}'",
+            hints=["valid: 512, 64KiB, 2GB (a bare number is bytes)"],
+        )
+    return round(float(match[1]) * factor)
+
+
+def parse_rate(text: str) -> Rate:
+    """Return a rate of messages or bytes per second.
+
+    Args:
+        text: `1000/s`, `5MiB/s`, or a bare number of messages per second.
+
+    Raises:
+        UsageError: the text is anything else, or the rate is zero.
+    """
+    amount = text.removesuffix("/s")
+    hints = ["valid: 1000/s, 5MiB/s, 250 (a bare number is messages per second)"]
+    if _NUMBER.fullmatch(amount):
+        rate = Rate(float(amount), in_bytes=False)
+    elif amount != text and _SIZE.fullmatch(amount):
+        rate = Rate(float(parse_size(amount)), in_bytes=True)
+    else:
+        raise UsageError(f"not a rate: '{text}'", hints=hints)
+    if not rate.per_second:
+        raise UsageError(f"a rate must be above zero: '{text}'", hints=hints)
+    return rate
+
+
+def format_size(size: float) -> str:
+    """Return a size for people, such as `1.2 GiB`; whole bytes below 1 KiB."""
+    if abs(size) < 1024:
+        return f"{size:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        size /= 1024
+        if abs(size) < 1023.95 or unit == "TiB":
+            break
+    return f"{size:.1f} {unit}"
+
+
+def format_duration(seconds: float) -> str:
+    """Return a duration for people: `0.021s`, `12.3s`, `5m07s`, `2h05m`, `3d04h`."""
+    if seconds < 10:
+        return f"{seconds:.3f}s"
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}m{rest:02d}s"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours}h{minutes:02d}m"
+    return f"{hours // 24}d{hours % 24:02d}h"
+
+
+def format_count(count: float) -> str:
+    """Return a number for people with a decimal prefix, such as `47.1k`."""
+    if abs(count) < 1000:
+        return f"{count:.0f}"
+    for unit in ("k", "M", "G"):
+        count /= 1000
+        if abs(count) < 999.95 or unit == "G":
+            break
+    return f"{count:.1f}{unit}"
+
+
+def format_time(time_ms: int) -> str:
+    """Return a time as RFC 3339 in UTC with milliseconds.
+
+    Args:
+        time_ms: milliseconds since 1970, UTC.
+    """
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"

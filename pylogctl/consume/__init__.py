@@ -1,0 +1,1 @@
+"""`pylogctl consume`: messages of topics to standard output."""

@@ -1,0 +1,79 @@
+"""The options of `consume --exec`: a command for each message, and what if it fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pylogctl.cli.options import OptionGroup, shared_option
+
+
+@dataclass(frozen=True, slots=True)
+class ExecChoice:
+    """What the options say; None for what is not given."""
+
+    exec_command: str | None = None
+    retry_dir: Path | None = None
+    retries: int | None = None
+    retry_backoff: str | None = None
+    max_attempts: int | None = None
+
+
+NO_COMMAND = ExecChoice()
+EXECUTION = OptionGroup(
+    (
+        shared_option(
+            "exec_command",
+            str | None,
+            None,
+            "--exec",
+            metavar="CMD",
+            panel="Output",
+            help="Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, "
+            "{next_offset}, {size} and {number} are filled in. No shell is involved: pipes and "
+            "redirections need sh -c '...'. Status 6 if it fails.",
+        ),
+        shared_option(
+            "retry_dir",
+            Path | None,
+            None,
+            "--retry-dir",
+            metavar="DIR",
+            panel="Output",
+            help="With --exec and --group: keep messages for which CMD fails in DIR, go on with "
+            "the others, and run CMD for those again from time to time.",
+        ),
+        shared_option(
+            "retries",
+            int | None,
+            None,
+            "--retries",
+            metavar="N",
+            min=0,
+            panel="Limits",
+            help="Run CMD again so often at once, before a message is kept. Default: 3.",
+        ),
+        shared_option(
+            "retry_backoff",
+            str | None,
+            None,
+            "--retry-backoff",
+            metavar="DUR",
+            panel="Limits",
+            help="Wait before CMD runs again for a kept message, doubled each time up to 5m. "
+            "Default: 1s.",
+        ),
+        shared_option(
+            "max_attempts",
+            int | None,
+            None,
+            "--max-attempts",
+            metavar="N",
+            min=0,
+            panel="Limits",
+            help="Give a message up after N runs of CMD in all; it stays in DIR. Default: 0, "
+            "never.",
+        ),
+    ),
+    ExecChoice,
+)

@@ -1,0 +1,128 @@
+"""A run of `pylogctl consume` once its options make sense: alone, or as a member of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from broker.client.cluster import Cluster, Connect
+from broker.topic import TopicPartition
+from pylogctl.cli.connections import Side, connector, open_cluster
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.memory import keep_freed_memory
+from pylogctl.cli.offset_resolution import resolve_ranges
+from pylogctl.cli.offsets import Mark
+from pylogctl.cli.progress import announced_wait
+from pylogctl.cli.selection import (
+    compile_patterns,
+    select_partitions,
+    select_topics,
+    wait_for_topics,
+)
+from pylogctl.cli.signals import StopRequest, graceful_stop
+from pylogctl.consume.output import Consumption, summary
+from pylogctl.consume.plan import Request
+from pylogctl.consume.reading import Reading
+
+if TYPE_CHECKING:
+    pass
+
+
+def run(env: Environment, request: Request) -> ExitStatus:
+    """Consume until told to stop, or the end is reached.
+
+    Raises:
+        CliError: a topic does not exist, a message is corrupt, or an offset is not valid.
+        BrokerError: a broker or the registry fails.
+    """
+    keep_freed_memory()
+    config = request.config
+    connect = connector(
+        env,
+        timeout_s=config.socket_timeout_ms / 1000,
+        connect_timeout_s=config.connect_timeout_ms / 1000,
+        receive_bytes=config.socket_receive_bytes,
+    )
+    with ExitStack() as stack:
+        stop = stack.enter_context(graceful_stop())
+        plan = request.plan
+        if request.execution is not None:
+            from pylogctl.consume.exec import open_executor  # late: the retry store's database
+
+            executor = stack.enter_context(open_executor(env, request.execution, stop))
+            plan = replace(plan, executor=executor)
+        consumption = Consumption(env, plan, stop)
+        status = _run(env, request, connect, consumption, stop)
+        env.note(summary(consumption))
+    return status
+
+
+def _run(
+    env: Environment,
+    request: Request,
+    connect: Connect,
+    consumption: Consumption,
+    stop: StopRequest,
+) -> ExitStatus:
+    """Find out what there is to read, and read it."""
+    include = compile_patterns(request.include, "--include")
+    exclude = compile_patterns(request.exclude, "--exclude")
+    waits = request.wait_s is not None
+    with open_cluster(env, connect, config=request.config, may_be_new=waits) as cluster:
+        if request.wait_s is not None:
+            names = ", ".join(request.topics)
+            with announced_wait(env, f"topic {names} to appear"):
+                wait_for_topics(
+                    cluster,
+                    request.topics,
+                    timeout_s=request.wait_s,
+                    should_stop=lambda: stop.is_set,
+                )
+            if stop.is_set:
+                consumption.end_reason = "interrupted"
+                return stop.status
+        if request.group is None:
+            topics = select_topics(cluster, request.topics, include=include, exclude=exclude)
+            partitions = select_partitions(cluster, topics, request.partitions)
+            return _run_alone(env, request, cluster, connect, partitions, consumption)
+        select_partitions(cluster, request.topics)
+    from pylogctl.consume.group_run import run_in_group  # late: the registry's client
+
+    return run_in_group(env, request, request.group, connect, consumption)
+
+
+def _run_alone(
+    env: Environment,
+    request: Request,
+    cluster: Cluster,
+    connect: Connect,
+    partitions: Sequence[TopicPartition],
+    consumption: Consumption,
+) -> ExitStatus:
+    """Read partitions, all at once or one after another, and write their messages."""
+    ranges = resolve_ranges(
+        env,
+        Side(cluster, connect),
+        partitions,
+        request.span,
+        default_start=Mark.LATEST,
+        strict=request.strict_offset,
+    )
+    groups = [{one: wanted} for one, wanted in ranges.items()] if request.one_by_one else [ranges]
+    status = ExitStatus.OK
+    for group in groups:
+        with Reading(
+            cluster,
+            connect,
+            group,
+            fetch_bytes=request.config.fetch_bytes,
+            max_wait_ms=request.config.max_wait_ms,
+            payload_filter=request.plan.payload_filter,
+        ) as reading:
+            status = consumption.run(reading)
+        if status or consumption.has_enough():
+            break
+    return status

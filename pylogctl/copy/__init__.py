@@ -1,0 +1,1 @@
+"""`pylogctl copy`: messages from topic to topic."""

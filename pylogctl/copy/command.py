@@ -1,0 +1,141 @@
+"""`pylogctl copy`: the messages of a topic to another one, byte for byte."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pylogctl.cli.connections import (
+    FromBroker,
+    FromZookeeper,
+    OnCorruptChoice,
+    ToBroker,
+    ToZookeeper,
+    at_cluster,
+)
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.options import BROKERS, DRY_RUN, PROGRESS, REGISTRY, SUMMARY, TIMEOUT, accepts
+from pylogctl.cli.tree import Command, new_app
+
+app = new_app()
+
+
+@app.command("copy", cls=Command)
+@accepts(
+    *SUMMARY,
+    *REGISTRY,
+    *BROKERS,
+    *TIMEOUT,
+    *PROGRESS,
+    *DRY_RUN,
+    exits=(
+        ExitStatus.NOT_FOUND,
+        ExitStatus.PARTIAL,
+        ExitStatus.TIMEOUT,
+        ExitStatus.CORRUPT,
+        ExitStatus.UNREACHABLE,
+        ExitStatus.REMOTE,
+        ExitStatus.UNSUPPORTED,
+    ),
+    examples=(
+        "pylogctl copy orders orders-backup --verify",
+        "pylogctl copy orders orders -o @-1h --from-zookeeper zk1:2181 --to-zookeeper zk2:2181",
+        "pylogctl copy orders test -n 1000 --to-broker localhost:9092",
+    ),
+)
+def copy(
+    env: Environment,
+    source: Annotated[str, typer.Argument(metavar="SRC", help="Topic to read.")],
+    target: Annotated[str, typer.Argument(metavar="DST", help="Topic to write to.")],
+    offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--offset",
+            metavar="SPEC",
+            help="What to copy, START or START:END; see pylogctl help offsets. Default: start:end.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    max_messages: Annotated[
+        int | None,
+        typer.Option(
+            "-n",
+            "--max-messages",
+            metavar="N",
+            min=0,
+            help="Stop after exactly so many.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    keep_partition: Annotated[
+        bool,
+        typer.Option(
+            "--keep-partition",
+            help="To partitions of the same name (broker-partition), or not at all. Default: to "
+            "those in the same place.",
+            rich_help_panel="Selection",
+        ),
+    ] = False,
+    rate: Annotated[
+        str | None,
+        typer.Option(
+            "--rate",
+            metavar="R",
+            help="No faster than this: 1000/s, 5MiB/s.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify",
+            help="Read everything back and compare CRCs; status 8 on a difference.",
+            rich_help_panel="Output",
+        ),
+    ] = False,
+    on_corrupt: OnCorruptChoice = "stop",
+    strict_offset: Annotated[
+        bool,
+        typer.Option(
+            "--strict-offset",
+            help="An offset out of range is an error, not moved.",
+            rich_help_panel="Selection",
+        ),
+    ] = False,
+    from_zookeeper: FromZookeeper = None,
+    from_broker: FromBroker = None,
+    to_zookeeper: ToZookeeper = None,
+    to_broker: ToBroker = None,
+) -> None:
+    """Copy messages from topic to topic.
+
+    The target may be in another cluster. Payloads are copied byte for byte, compressed sets as
+    they are, and the messages of a partition keep their order. What arrives while the copy runs is
+    left alone. Status 0 means that consumers can read all of it.
+    """
+    from pylogctl.cli.corruption import OnCorrupt
+    from pylogctl.cli.offsets import make_span
+    from pylogctl.cli.units import parse_rate
+    from pylogctl.copy.run import CopyPlan, run
+
+    status = run(
+        env,
+        at_cluster(env, from_zookeeper, from_broker),
+        at_cluster(env, to_zookeeper, to_broker),
+        CopyPlan(
+            source,
+            target,
+            make_span(env, offset or [], from_beginning=False, exit_at_end=True),
+            max_messages=max_messages,
+            keeps_names=keep_partition,
+            on_corrupt=OnCorrupt(on_corrupt),
+            rate=None if rate is None else parse_rate(rate),
+            is_verified=verify,
+            is_strict=strict_offset,
+        ),
+    )
+    if status:
+        raise typer.Exit(status)

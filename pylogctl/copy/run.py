@@ -1,0 +1,247 @@
+"""One run of `pylogctl copy`: from two clusters to a summary.
+
+Straight-line code: find out what to copy and where to, copy it, wait until it can be read, verify.
+
+What `pylogctl copy` did, or would do: the record of a partition, and a line for people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.producer.producer import Producer
+from broker.tools.placement import (
+    counts_by_name,
+    counts_like,
+    create_topic,
+    place_by_name,
+    place_by_order,
+)
+from broker.tools.relay import Relay
+from broker.topic import TopicPartition, check_topic_name
+from pylogctl.cli.connections import Absence, Side, are_same, open_side
+from pylogctl.cli.context import Environment
+from pylogctl.cli.corruption import CorruptMessages, OnCorrupt
+from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.offset_resolution import ResolvedRange, resolve_ranges, total_bytes
+from pylogctl.cli.offsets import Span
+from pylogctl.cli.pacing import Pacer
+from pylogctl.cli.progress import progress
+from pylogctl.cli.render import Column, Document, Kind, Record, render
+from pylogctl.cli.selection import select_partitions
+from pylogctl.cli.signals import StopRequest, graceful_stop
+from pylogctl.cli.units import Rate, format_count, format_duration, format_size
+from pylogctl.consume.reading import Reading
+from pylogctl.copy.copying import Copied, Copy, Limits
+from pylogctl.produce.readback import SentSets
+from pylogctl.produce.sender import count_text
+
+DOCUMENT = Document(
+    "copy/1",
+    (
+        Column("source", "topic and partition read from"),
+        Column("target", "topic and partition written to"),
+        Column("start", "offset in the source where the copy starts", Kind.INTEGER),
+        Column("end", "offset in the source where it ends", Kind.INTEGER),
+        Column("next_offset", "offset in the source after what is copied", Kind.INTEGER),
+        Column("messages", "messages confirmed in the target", Kind.INTEGER),
+        Column("bytes", "what they take in its log", Kind.BYTES),
+        Column("verified", "all was read back and compared", Kind.BOOLEAN),
+    ),
+    empty="no partitions",
+)
+
+
+def copy_records(
+    ranges: Mapping[TopicPartition, ResolvedRange],
+    copied: Mapping[TopicPartition, Copied],
+    *,
+    is_verified: bool,
+) -> list[Record]:
+    """Return a row for each source partition."""
+    return [
+        {
+            "source": str(source),
+            "target": str(done.target),
+            "start": ranges[source].start.offset,
+            "end": None if (end := ranges[source].end) is None else end.offset,
+            "next_offset": done.next_offset,
+            "messages": done.message_count,
+            "bytes": done.size_bytes,
+            "verified": is_verified,
+        }
+        for source, done in copied.items()
+    ]
+
+
+def summary_text(copy: Copy, source: str, target: str, *, is_verified: bool) -> str:
+    """Return what is said on standard error at the end of a copy."""
+    rate = format_count(copy.message_count / max(copy.seconds, 1e-9))
+    return (
+        f"{count_text(copy.message_count)}, {format_size(copy.size_bytes)} from {source} to "
+        f"{target} in {format_duration(copy.seconds)} ({rate} msg/s)"
+        + (f", {copy.corrupt.count} corrupt" if copy.corrupt.count else "")
+        + ("; all read back and compared" if is_verified else "")
+    )
+
+
+_TIMEOUT_S = 30.0
+_FETCH_BYTES = 1 << 20
+_MAX_WAIT_MS = 500
+_MAX_IN_FLIGHT = 8
+"""Sets of up to a fetch each: enough to keep a broker busy, and few to be unsure of at an error."""
+
+Ranges = Mapping[TopicPartition, ResolvedRange]
+Placement = Mapping[TopicPartition, TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class CopyPlan:
+    """What to copy, and how.
+
+    Attributes:
+        source: topic to read.
+        target: topic to write to.
+        span: from where to where.
+        max_messages: how many; None for all.
+        keeps_names: partitions go to those of the same name, not of the same place.
+        rate: no faster than this.
+        on_corrupt: what to do about a corrupt message.
+        is_verified: read everything back.
+        is_strict: an offset out of range is an error.
+    """
+
+    source: str
+    target: str
+    span: Span
+    max_messages: int | None
+    keeps_names: bool
+    rate: Rate | None
+    on_corrupt: OnCorrupt
+    is_verified: bool
+    is_strict: bool
+
+
+class _Done(NamedTuple):
+    """How a copy went: all was read back, and how many corrupt messages were left out."""
+
+    is_verified: bool
+    corrupt_count: int
+
+
+def run(
+    env: Environment, source_env: Environment, target_env: Environment, plan: CopyPlan
+) -> ExitStatus:
+    """Do what the plan says.
+
+    Args:
+        env: where the result goes.
+        source_env: names the cluster to read from.
+        target_env: names the cluster to write to.
+        plan: what to do.
+
+    Returns:
+        The status of a signal that ended it; PARTIAL if corrupt messages were left out; else OK.
+
+    Raises:
+        CliError: a topic or partition is missing, a message is corrupt, or not all of it arrived;
+            the text says what.
+        BrokerError: a source broker is gone.
+    """
+    check_topic_name(plan.target)
+    with ExitStack() as stack:
+        stop = stack.enter_context(graceful_stop())
+        source = stack.enter_context(open_side(source_env))
+        target = stack.enter_context(open_side(target_env, absence=Absence.TOLD))
+        partitions = select_partitions(source.cluster, [plan.source])
+        if plan.source == plan.target and are_same(source, target):
+            raise UsageError(f"cannot copy topic '{plan.source}' to itself")
+        ranges = resolve_ranges(env, source, partitions, plan.span, strict=plan.is_strict)
+        placement = _place(env, partitions, target, plan)
+        copied = {one: Copied(placement[one], ranges[one].start.offset) for one in partitions}
+        if env.settings.dry_run:
+            render(env, DOCUMENT, copy_records(ranges, copied, is_verified=False))
+            env.note("nothing was copied")
+            return ExitStatus.OK
+        done = _copy(env, source, target, plan, ranges, copied, stop)
+    if env.settings.output is not None:
+        render(env, DOCUMENT, copy_records(ranges, copied, is_verified=done.is_verified))
+    if done.corrupt_count and not stop.is_set:
+        return ExitStatus.PARTIAL
+    return stop.status
+
+
+def _place(
+    env: Environment, sources: list[TopicPartition], target: Side, plan: CopyPlan
+) -> Placement:
+    """Return where each partition goes; a target topic that is missing is created."""
+    targets = target.cluster.partitions(plan.target)
+    if not targets:
+        broker_ids = [broker.id for broker in target.cluster.brokers()]
+        counts = counts_by_name(sources) if plan.keeps_names else counts_like(sources, broker_ids)
+        if env.settings.dry_run:
+            targets = [
+                TopicPartition(plan.target, h, i) for h, n in counts.items() for i in range(n)
+            ]
+        else:
+            targets = create_topic(
+                target.cluster,
+                target.connect,
+                plan.target,
+                counts,
+                timeout_s=env.timeout_s(_TIMEOUT_S),
+            )
+    return (place_by_name if plan.keeps_names else place_by_order)(sources, targets)
+
+
+def _copy(
+    env: Environment,
+    source: Side,
+    target: Side,
+    plan: CopyPlan,
+    ranges: Ranges,
+    copied: dict[TopicPartition, Copied],
+    stop: StopRequest,
+) -> _Done:
+    """Copy, and tell what was done."""
+    limit_s = env.timeout_s(_TIMEOUT_S)
+    pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
+    in_bytes = plan.rate is not None and plan.rate.in_bytes
+    relay = Relay(
+        lambda: Producer(
+            target.cluster, target.connect, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
+        )
+    )
+    with ExitStack() as stack:
+        stack.callback(relay.close)
+        meter = stack.enter_context(progress(env, "copy", total_bytes(ranges)))
+        reading = stack.enter_context(
+            Reading(
+                source.cluster,
+                source.connect,
+                ranges,
+                fetch_bytes=_FETCH_BYTES,
+                max_wait_ms=_MAX_WAIT_MS,
+            )
+        )
+        copy = Copy(
+            relay,
+            {one: done.target for one, done in copied.items()},
+            copied,
+            Limits(plan.max_messages, pacer, in_bytes),
+            lambda: stop.is_set,
+            meter.advance,
+            CorruptMessages(env, plan.on_corrupt),
+            SentSets() if plan.is_verified else None,
+        )
+        copy.run(reading)
+    is_verified = copy.sent_sets is not None and not stop.is_set
+    if copy.sent_sets is not None and is_verified:
+        copy.sent_sets.verify(target.cluster, target.connect, timeout_s=limit_s)
+    env.note(summary_text(copy, plan.source, plan.target, is_verified=is_verified))
+    if stop.is_set:
+        env.note(f"interrupted; {copy.resume_hint()}")
+    return _Done(is_verified, copy.corrupt.count)

@@ -1,0 +1,1 @@
+"""`pylogctl doctor`: check that everything needed is in place."""

@@ -1,0 +1,230 @@
+"""The checks of `pylogctl doctor`: each looks at one thing and never raises.
+
+Knows what the commands need; prints nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import shutil
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.errors import BrokerError
+from pylogctl.cli.connections import check_chroot, connector, registry_session
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError
+from pylogctl.cli.units import format_size
+
+if TYPE_CHECKING:
+    from broker.protocol.compression import Codec
+    from broker.protocol.responses import BrokerAddress
+
+_LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam")
+_MIN_PYTHON = (3, 11)
+_LOW_DISK_BYTES = 1 << 30
+_LOW_FILE_LIMIT = 4096
+_TIMEOUT_S = 5.0
+_SAMPLE = b"pylogctl" * 100
+
+
+class Verdict(Enum):
+    """How a check ended: all well, something optional is missing, something needed is."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+class Finding(NamedTuple):
+    """What a check found, and what helps."""
+
+    verdict: Verdict
+    check: str
+    detail: str
+    hint: str = ""
+
+    def record(self) -> dict[str, str | None]:
+        """Return it as a record of the document."""
+        return {
+            "status": self.verdict.value,
+            "check": self.check,
+            "detail": self.detail,
+            "hint": self.hint or None,
+        }
+
+
+def run_checks(env: Environment) -> Iterator[Finding]:
+    """Make every check, one after the other.
+
+    Args:
+        env: the registry is looked for at its address; brokers too if any are given.
+    """
+    yield check_python(sys.version_info[:2])
+    yield check_libraries()
+    yield check_codecs()
+    yield check_message_codec()
+    yield check_java()
+    yield check_spark()
+    yield check_disk(Path.cwd())
+    yield check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+    yield from check_cluster(env)
+
+
+def check_python(version: tuple[int, ...]) -> Finding:
+    """Check the interpreter's version."""
+    verdict = Verdict.OK if version >= _MIN_PYTHON else Verdict.FAIL
+    return Finding(verdict, "python", platform.python_version(), "Python 3.11 or later is needed")
+
+
+def check_libraries() -> Finding:
+    """Check that the libraries are installed."""
+    missing = [name for name in _LIBRARIES if not _is_installed(name)]
+    if missing:
+        hint = "install them with pip install pylogctl"
+        return Finding(Verdict.FAIL, "libraries", f"missing: {', '.join(missing)}", hint)
+    return Finding(Verdict.OK, "libraries", ", ".join(_LIBRARIES))
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def check_codecs() -> Finding:
+    """Check that every codec gives back what it was given."""
+    from broker.protocol.compression import Codec, compress, decompress
+
+    def works(codec: Codec) -> bool:
+        try:
+            return not codec or decompress(codec, compress(codec, _SAMPLE)) == _SAMPLE
+        except (BrokerError, ImportError):
+            return False
+
+    broken = [codec.name.lower() for codec in Codec if not works(codec)]
+    if broken:
+        return Finding(Verdict.FAIL, "codecs", f"not working: {', '.join(broken)}")
+    return Finding(Verdict.OK, "codecs", ", ".join(codec.name.lower() for codec in Codec))
+
+
+def check_message_codec() -> Finding:
+    """Check that message sets are read and made by the compiled codec."""
+    from broker.protocol import codec
+
+    verdict = Verdict.OK if codec.IS_COMPILED else Verdict.WARN
+    hint = "install where there is a C compiler, and unset PYLOGCTL_CODEC: it is much faster"
+    return Finding(verdict, "message codec", codec.describe(), hint)
+
+
+def check_java() -> Finding:
+    """Check that an embedded registry could be started."""
+    from broker.zk.embedded import find_jars
+    from broker.zk.java import find_java
+
+    try:
+        java = find_java()
+        find_jars()
+    except BrokerError as error:
+        message, _, hint = str(error).partition("; ")
+        return Finding(Verdict.WARN, "java", message, hint or "needed for `zk start` only")
+    return Finding(Verdict.OK, "java", f"{java.version} at {java.executable} ({java.source})")
+
+
+def check_spark() -> Finding:
+    """Check that pipelines could be run."""
+    from broker.spark.requirements import check_requirements
+
+    try:
+        java = check_requirements()
+    except BrokerError as error:
+        message, _, hint = str(error).partition("; ")
+        return Finding(Verdict.WARN, "spark", message, f"needed for `pipeline` only; {hint}")
+    pyspark = metadata.version("pyspark")
+    return Finding(Verdict.OK, "spark", f"pyspark {pyspark}, java {java.version} ({java.source})")
+
+
+def check_disk(directory: Path) -> Finding:
+    """Check that there is room for logs, and leave to write."""
+    free = shutil.disk_usage(directory).free
+    detail = f"{format_size(free)} free at {directory}"
+    if not os.access(directory, os.W_OK):
+        return Finding(Verdict.WARN, "disk", f"{directory} is not writable")
+    verdict = Verdict.OK if free >= _LOW_DISK_BYTES else Verdict.WARN
+    return Finding(verdict, "disk", detail, "a segment alone can take 1 GiB")
+
+
+def check_file_limit(soft_limit: int) -> Finding:
+    """Check how many files and connections a broker may have open.
+
+    Args:
+        soft_limit: RLIMIT_NOFILE of this process, -1 for none.
+    """
+    if soft_limit in (-1, resource.RLIM_INFINITY):
+        return Finding(Verdict.OK, "open files", "unlimited")
+    verdict = Verdict.OK if soft_limit >= _LOW_FILE_LIMIT else Verdict.WARN
+    return Finding(verdict, "open files", str(soft_limit), f"ulimit -n {_LOW_FILE_LIMIT} or more")
+
+
+def check_cluster(env: Environment) -> Iterator[Finding]:
+    """Check the registry, and the brokers that are given or that it knows."""
+    from broker.client.connection import parse_broker_list
+
+    if env.settings.brokers:
+        try:
+            addresses = list(parse_broker_list(",".join(env.settings.brokers)))
+        except BrokerError as error:
+            yield Finding(Verdict.FAIL, "broker", str(error))
+            return
+    else:
+        try:
+            addresses = _registered_brokers(env)
+        except BrokerError as error:
+            yield Finding(Verdict.FAIL, "registry", str(error), "start one: pylogctl zk start")
+            return
+        except CliError as error:
+            yield Finding(Verdict.FAIL, "registry", str(error), "; ".join(error.hints))
+            return
+        yield Finding(Verdict.OK, "registry", f"{env.zookeeper}, {len(addresses)} brokers")
+    for address in addresses:
+        yield check_broker(env, address)
+
+
+def _registered_brokers(env: Environment) -> list[BrokerAddress]:
+    from broker.errors import RegistryNodeNotFoundError
+    from broker.protocol.responses import BrokerAddress
+    from broker.zk.paths import BROKER_IDS, broker
+    from broker.zk.values import decode_broker
+
+    with registry_session(env) as session:
+        check_chroot(session)
+        try:
+            names = session.children(BROKER_IDS)
+        except RegistryNodeNotFoundError:
+            return []
+        infos = [decode_broker(int(name), session.get(broker(int(name)))[0]) for name in names]
+    return [BrokerAddress(info.id, info.host, info.port) for info in infos]
+
+
+def check_broker(env: Environment, address: BrokerAddress) -> Finding:
+    """Check that a broker can be connected to and speaks the log protocol."""
+    connection = connector(env, timeout_s=_TIMEOUT_S)(address)
+    where = f"{address.host}:{address.port}"
+    try:
+        hello = connection.hello()
+    except BrokerError as error:
+        return Finding(Verdict.FAIL, "broker", str(error))
+    finally:
+        connection.close()
+    if hello is None:
+        return Finding(Verdict.WARN, "broker", f"{where} speaks Kafka 0.7 only",
+                       "no acknowledgements; the barrier of produce polls")  # fmt: skip
+    return Finding(Verdict.OK, "broker", f"{where} answers as broker {hello.broker_id}")

@@ -1,0 +1,49 @@
+"""`pylogctl doctor`: is everything in place that the commands need?"""
+
+from __future__ import annotations
+
+import typer
+
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.options import CONNECTION, OUTPUT, accepts
+from pylogctl.cli.render import Column, Document, render
+from pylogctl.cli.tree import Command, new_app
+
+app = new_app()
+
+DOCTOR = Document(
+    "doctor/1",
+    (
+        Column("status", "ok, warn or fail"),
+        Column("check", "what was looked at"),
+        Column("detail", "what was found"),
+        Column("hint", "what helps", shown=False),
+    ),
+    empty="no checks",
+)
+
+
+@app.command("doctor", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    exits=(ExitStatus.FAILED,),
+    examples=("pylogctl doctor", "pylogctl doctor --output json --broker localhost:9092"),
+)
+def doctor(env: Environment) -> None:
+    """Check that everything needed is in place.
+
+    Looks at interpreter, libraries, codecs, Java, disk, limits, registry and brokers; exit status 1
+    means that something needed is missing.
+    """
+    from pylogctl.doctor.checks import Verdict, run_checks
+
+    findings = list(run_checks(env))
+    render(env, DOCTOR, [finding.record() for finding in findings])
+    env.flush()
+    for finding in findings:
+        if finding.hint and finding.verdict is not Verdict.OK:
+            env.note(f"{finding.check}: {finding.hint}")
+    if any(finding.verdict is Verdict.FAIL for finding in findings):
+        raise typer.Exit(ExitStatus.FAILED)

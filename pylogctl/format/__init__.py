@@ -1,0 +1,1 @@
+"""How messages look in a pipe: framings, envelopes, format strings, filters."""

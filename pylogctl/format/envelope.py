@@ -1,0 +1,173 @@
+"""The JSON object that stands for a message in a pipe, both ways.
+
+Pure: no stream, no connection.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from enum import Enum
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from broker.topic import TopicPartition
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
+from pylogctl.cli.selection import PartitionPattern, parse_partition
+
+if TYPE_CHECKING:
+    from broker.protocol.message_set import Message
+
+_dumps = json.JSONEncoder(separators=(",", ":")).encode
+FIELDS = (
+    "topic", "broker", "partition", "offset", "next_offset", "inner", "size", "crc", "codec",
+    "payload", "payload_b64", "payload_hex",
+)  # fmt: skip
+_PAYLOAD_FIELDS = ("payload", "payload_b64", "payload_hex")
+
+
+class PayloadEncoding(Enum):
+    """How a payload stands in the object; the words of `--payload-encoding`."""
+
+    AUTO = "auto"
+    UTF8 = "utf8"
+    BASE64 = "base64"
+    HEX = "hex"
+
+
+class MessageFacts(NamedTuple):
+    """Everything known of one message that was read.
+
+    `offset` is where its entry starts, `next_offset` where reading can resume after it, `inner` its
+    index in a compressed set.
+    """
+
+    partition: TopicPartition
+    offset: int
+    next_offset: int
+    inner: int
+    crc: int
+    codec: str
+    magic: int
+    payload: bytes
+
+
+def facts_of(partition: TopicPartition, message: Message) -> MessageFacts:
+    """Return what is known of a message of a partition."""
+    return MessageFacts(
+        partition,
+        message.offset,
+        message.next_offset,
+        message.inner,
+        message.crc,
+        message.codec.name.lower(),
+        message.magic,
+        message.payload,
+    )
+
+
+class InputMessage(NamedTuple):
+    """What a JSON line asks to be produced."""
+
+    payload: bytes
+    partition: PartitionPattern | None
+
+
+def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
+    """Return a message as one line of ASCII JSON with a fixed order of keys.
+
+    Args:
+        message: what was read.
+        encoding: `AUTO` writes text where the payload is valid UTF-8, else base64.
+
+    Raises:
+        CliError: `UTF8` was demanded and the payload is not valid UTF-8.
+    """
+    key, text = _encode_payload(message, encoding)
+    fields = {
+        "topic": message.partition.topic,
+        "broker": message.partition.home,
+        "partition": message.partition.index,
+        "offset": message.offset,
+        "next_offset": message.next_offset,
+        "inner": message.inner,
+        "size": len(message.payload),
+        "crc": f"{message.crc:08x}",
+        "codec": message.codec,
+        key: text,
+    }
+    return _dumps(fields).encode() + b"\n"
+
+
+def _encode_payload(message: MessageFacts, encoding: PayloadEncoding) -> tuple[str, str]:
+    payload = message.payload
+    if encoding is PayloadEncoding.HEX:
+        return "payload_hex", payload.hex()
+    if encoding is not PayloadEncoding.BASE64:
+        try:
+            return "payload", payload.decode("utf-8")
+        except UnicodeDecodeError as error:
+            if encoding is PayloadEncoding.UTF8:
+                raise CliError(
+                    ExitStatus.CORRUPT,
+                    f"{message.partition}: the payload at offset {message.offset} is not UTF-8",
+                    hints=["try: --payload-encoding base64"],
+                ) from error
+    return "payload_b64", base64.b64encode(payload).decode()
+
+
+def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMessage:
+    """Return what a JSON line asks to be produced.
+
+    Args:
+        line: one JSON object with one of `payload`, `payload_b64`, `payload_hex`, and maybe
+            `partition` (and `broker`); other fields are ignored.
+        number: the line's number, for errors.
+        strict: refuse fields that are not of the envelope.
+
+    Raises:
+        UsageError: the line is anything else.
+    """
+    try:
+        fields = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"line {number}: not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise UsageError(f"line {number}: not a JSON object")
+    given = [key for key in _PAYLOAD_FIELDS if key in fields]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        raise UsageError(f"line {number}: exactly one payload field is needed, found {found}",
+                         hints=[f"fields: {', '.join(_PAYLOAD_FIELDS)}"])  # fmt: skip
+    if strict and (unknown := [key for key in fields if key not in FIELDS]):
+        raise UsageError(
+            f"line {number}: unknown field '{unknown[0]}'{did_you_mean(unknown[0], FIELDS)}"
+        )
+    payload = _decode_payload(given[0], fields[given[0]], number)
+    return InputMessage(payload, _partition_of(fields, number))
+
+
+def _decode_payload(key: str, text: Any, number: int) -> bytes:
+    if not isinstance(text, str):
+        raise UsageError(f"line {number}: '{key}' is not a string")
+    try:
+        if key == "payload_hex":
+            return binascii.unhexlify(text)
+        if key == "payload_b64":
+            return base64.b64decode(text, validate=True)
+        return text.encode("utf-8")
+    except ValueError as error:
+        raise UsageError(f"line {number}: '{key}' cannot be decoded: {error}") from error
+
+
+def _partition_of(fields: dict[str, Any], number: int) -> PartitionPattern | None:
+    partition = fields.get("partition")
+    if partition is None:
+        return None
+    text = str(partition)
+    if "broker" in fields and "-" not in text:
+        text = f"{fields['broker']}-{text}"
+    try:
+        return parse_partition(text)
+    except UsageError as error:
+        raise UsageError(f"line {number}: {error.message}", hints=error.hints) from error

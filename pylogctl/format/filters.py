@@ -1,0 +1,147 @@
+"""Which messages of those read are shown: patterns, comparisons, samples.
+
+Pure: a message in, yes or no out.
+"""
+
+from __future__ import annotations
+
+import json
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pylogctl.cli.errors import UsageError, did_you_mean
+from pylogctl.format.envelope import MessageFacts
+
+Filter = Callable[[MessageFacts], bool]
+
+_FIELDS: dict[str, Callable[[MessageFacts], Any]] = {
+    "size": lambda m: len(m.payload),
+    "offset": lambda m: m.offset,
+    "next_offset": lambda m: m.next_offset,
+    "inner": lambda m: m.inner,
+    "crc": lambda m: f"{m.crc:08x}",
+    "codec": lambda m: m.codec,
+    "magic": lambda m: m.magic,
+    "topic": lambda m: m.partition.topic,
+    "broker": lambda m: m.partition.home,
+    "partition": lambda m: m.partition.index,
+}
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_EXPRESSION = re.compile(r"\s*(json:[^\s=!<>]+|\w+)\s*(==|!=|<=|>=|<|>)\s*(.*?)\s*", re.DOTALL)
+_HINT = 'valid: size>1000, offset<4096, codec==gzip, json:.level=="ERROR"'
+_MISSING = object()
+
+
+def parse_where(text: str) -> Filter:
+    """Return the filter of a comparison.
+
+    Args:
+        text: `FIELD OPERATOR VALUE`; the value is JSON or a bare word, the field one of the
+            message's or `json:.a.b`, a path into a JSON payload. A path that is not there is
+            unequal to everything and neither smaller nor larger.
+
+    Raises:
+        UsageError: it is no comparison, or the field does not exist.
+    """
+    match = _EXPRESSION.fullmatch(text)
+    if match is None or not match[3]:
+        raise UsageError(f"not a comparison: '{text}'", hints=[_HINT])
+    name, symbol, literal = match.groups()
+    value = _literal(literal)
+    compare = _OPERATORS[symbol]
+    if name.startswith("json:"):
+        path = [key for key in name.removeprefix("json:").split(".") if key]
+        return lambda m: _holds(compare, _dotted(m.payload, path), value)
+    if name not in _FIELDS:
+        raise UsageError(
+            f"no field '{name}' to compare{did_you_mean(name, _FIELDS)}",
+            hints=[f"fields: {', '.join(_FIELDS)}, json:.PATH"],
+        )
+    get = _FIELDS[name]
+    return lambda m: _holds(compare, get(m), value)
+
+
+def _literal(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _holds(compare: Callable[[Any, Any], bool], found: Any, value: Any) -> bool:
+    if found is _MISSING:
+        return compare is operator.ne
+    try:
+        return bool(compare(found, value))
+    except TypeError:
+        return False
+
+
+def _dotted(payload: bytes, path: Sequence[str]) -> Any:
+    try:
+        value = json.loads(payload)
+    except ValueError:
+        return _MISSING
+    for key in path:
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return _MISSING
+    return value
+
+
+def grep(pattern: re.Pattern[bytes], *, invert: bool) -> Filter:
+    """Return a filter for payloads that hold a pattern, or do not."""
+    return lambda m: (pattern.search(m.payload) is None) is invert
+
+
+def compile_grep(text: str, *, ignore_case: bool) -> re.Pattern[bytes]:
+    """Return the pattern of `--grep`.
+
+    Raises:
+        UsageError: it is no regular expression.
+    """
+    try:
+        return re.compile(text.encode("utf-8", "surrogateescape"), re.I if ignore_case else 0)
+    except re.error as error:
+        raise UsageError(f"--grep '{text}' is no regular expression: {error}") from error
+
+
+@dataclass(slots=True)
+class Sample:
+    """Lets the first of every `of` messages through, `take` of them; and first skips `skip`."""
+
+    skip: int = 0
+    take: int = 1
+    of: int = 1
+    _seen: int = 0
+
+    def __call__(self, message: MessageFacts) -> bool:
+        """Say whether this message is one of the sample."""
+        place = self._seen
+        self._seen += 1
+        return place >= self.skip and (place - self.skip) % self.of < self.take
+
+
+def parse_sample(text: str) -> tuple[int, int]:
+    """Return the numbers of a `--sample` value such as `1/100`.
+
+    Raises:
+        UsageError: it is no fraction of whole numbers from 0/1 to 1/1.
+    """
+    take, slash, of = text.partition("/")
+    if not slash or not take.isdecimal() or not of.isdecimal() or not int(take) <= int(of) != 0:
+        raise UsageError(f"not a sample: '{text}'", hints=["valid: 1/100, 3/10"])
+    return int(take), int(of)

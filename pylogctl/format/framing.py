@@ -1,0 +1,197 @@
+"""How messages stand in a pipe: the framings, how one is chosen, and how they are written.
+
+What is written here is read back by `pylogctl.format.framing_reader`; each pair gives back any
+bytes it is safe for (the piping contract). Pure bytes, no stream.
+
+The options that choose a framing, the same ones wherever messages are read or written.
+"""
+
+from __future__ import annotations
+
+import binascii
+import struct
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal
+
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.options import OptionalValue, OptionGroup, shared_option
+from pylogctl.format.escapes import unescape
+
+
+class Shape(Enum):
+    """The kinds of framing."""
+
+    DELIMITED = "delimiter"
+    LENGTH = "length prefix"
+    HEX = "hex"
+    BASE64 = "base64"
+    JSONL = "jsonl"
+    WHOLE = "whole"
+
+
+class LengthCode(Enum):
+    """How a length prefix is written; the words of `--length-prefixed`."""
+
+    U32BE = "u32be"
+    U32LE = "u32le"
+    U64BE = "u64be"
+    VARINT = "varint"
+
+
+@dataclass(frozen=True, slots=True)
+class Framing:
+    """One framing: its shape, the delimiter or the length code where it has one."""
+
+    shape: Shape
+    delimiter: bytes = b"\n"
+    length_code: LengthCode = LengthCode.U32BE
+
+
+FIXED_LENGTHS = {
+    LengthCode.U32BE: struct.Struct(">I"),
+    LengthCode.U32LE: struct.Struct("<I"),
+    LengthCode.U64BE: struct.Struct(">Q"),
+}
+VARINT_BYTES_MAX = 10
+
+
+@dataclass(frozen=True, slots=True)
+class FramingChoice:
+    """What the options say of the framing; at most one of them may be given."""
+
+    delimiter: str | None = None
+    null: bool = False
+    length_prefixed: str | None = None
+    hex_lines: bool = False
+    base64_lines: bool = False
+
+    @property
+    def names(self) -> list[str]:
+        """Return the options that are given."""
+        given = {
+            "--delimiter": self.delimiter is not None,
+            "--null": self.null,
+            "--length-prefixed": self.length_prefixed is not None,
+            "--hex": self.hex_lines,
+            "--base64": self.base64_lines,
+        }
+        return [option for option, is_given in given.items() if is_given]
+
+
+NO_FRAMING = FramingChoice()
+
+
+def choose_framing(choice: FramingChoice, *, jsonl: bool = False, whole: bool = False) -> Framing:
+    """Return the framing the options ask for; newline if none does.
+
+    Args:
+        choice: the options that all commands with a framing have.
+        jsonl: whether JSON lines are asked for.
+        whole: whether nothing is to part messages.
+
+    Raises:
+        UsageError: more than one is asked for, or the delimiter has an unknown escape.
+    """
+    chosen = choice.names + ["--jsonl"] * jsonl + ["--whole or --raw"] * whole
+    if len(chosen) > 1:
+        raise UsageError(f"only one framing is possible: {' and '.join(chosen)}")
+    if choice.length_prefixed is not None:
+        return Framing(Shape.LENGTH, length_code=LengthCode(choice.length_prefixed))
+    if choice.hex_lines or choice.base64_lines:
+        return Framing(Shape.HEX if choice.hex_lines else Shape.BASE64)
+    if jsonl:
+        return Framing(Shape.JSONL)
+    text = "\n" if choice.delimiter is None else choice.delimiter
+    separator = b"\0" if choice.null else unescape(text)
+    if whole or not separator:
+        return Framing(Shape.WHOLE, delimiter=b"")
+    return Framing(Shape.DELIMITED, delimiter=separator)
+
+
+def encode_length(length: int, code: LengthCode) -> bytes:
+    """Return a length prefix.
+
+    Args:
+        length: at least 0; below 2^32 for the 32-bit codes.
+        code: how it is written.
+    """
+    if code is not LengthCode.VARINT:
+        return FIXED_LENGTHS[code].pack(length)
+    out = bytearray()
+    while length > 0x7F:
+        out.append(length & 0x7F | 0x80)
+        length >>= 7
+    out.append(length)
+    return bytes(out)
+
+
+def write_message(payload: bytes, framing: Framing) -> bytes:
+    """Return a message as it stands in the pipe, delimiter included.
+
+    Args:
+        payload: any bytes; a delimiter in it is written as it is.
+        framing: any but JSON lines, which need more than the payload.
+    """
+    if framing.shape is Shape.LENGTH:
+        return encode_length(len(payload), framing.length_code) + payload
+    if framing.shape is Shape.HEX:
+        return binascii.hexlify(payload) + b"\n"
+    if framing.shape is Shape.BASE64:
+        return binascii.b2a_base64(payload)
+    return payload + framing.delimiter
+
+
+_LENGTH_CODES = "u32be|u32le|u64be|varint"
+_LENGTH_CODE = OptionalValue(_LENGTH_CODES, "u32be")
+
+
+def _framing(panel: str, *, delimiter: str, length_prefixed: str) -> OptionGroup:
+    """Return the group for one direction, given the texts in which they differ."""
+    return OptionGroup(
+        (
+            shared_option(
+                "delimiter",
+                str | None,
+                None,
+                "-D",
+                "--delimiter",
+                metavar="STR",
+                panel=panel,
+                help=delimiter,
+            ),
+            shared_option(
+                "null", bool, False, "-0", "--null", panel=panel, help="Same as -D '\\0'."
+            ),
+            shared_option(
+                "length_prefixed",
+                Literal["u32be", "u32le", "u64be", "varint"] | None,
+                None,
+                "-L",
+                "--length-prefixed",
+                metavar=f"[{_LENGTH_CODES}]",
+                panel=panel,
+                help=f"{length_prefixed}; u32be if left out. Safe for any bytes.",
+            ),
+            shared_option(
+                "hex_lines", bool, False, "--hex", panel=panel, help="A hexadecimal line each."
+            ),
+            shared_option(
+                "base64_lines", bool, False, "--base64", panel=panel, help="A base64 line each."
+            ),
+        ),
+        FramingChoice,
+        {"-L": _LENGTH_CODE, "--length-prefixed": _LENGTH_CODE},
+    )
+
+
+READ_FRAMING = _framing(
+    "Input",
+    delimiter="What ends a message, escapes allowed; '' makes one of all. Default: \\n.",
+    length_prefixed="A length stands before each message",
+)
+WRITE_FRAMING = _framing(
+    "Output",
+    delimiter="Write this after each message, escapes allowed. Default: \\n.",
+    length_prefixed="Write the length before each message",
+)

@@ -1,0 +1,352 @@
+"""How the messages of a pipe are read: an incremental reader for every framing.
+
+The counterpart of `pylogctl.format.framing`. Memory is bounded by the largest message allowed,
+whatever comes. Pure bytes: the stream is handed in. Where a plain delimiter is all there is to
+it, `produce` uses only `TextBuffer` of this and hands whole blocks to the codec.
+"""
+
+from __future__ import annotations
+
+import binascii
+from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
+
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.format.framing import FIXED_LENGTHS, VARINT_BYTES_MAX, Framing, LengthCode, Shape
+
+CHUNK_BYTES = 1 << 19
+COUNTED_BYTES_MAX = 64 << 20
+"""How far a message that is too large is read on, to tell its size, before that is given up."""
+
+_BLANKS = b" \t\r\v\f"
+_HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
+_BASE64_DIGITS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
+
+
+class ChunkReader(Protocol):
+    """A binary stream that returns what is there, as `io.BufferedReader.read1` does."""
+
+    def read1(self, size: int, /) -> bytes:
+        """Return at most `size` bytes, at least one unless the stream is at its end."""
+
+
+class Framed(NamedTuple):
+    """One message of an input: which it is, from 1, and where, its bytes there and what they say.
+
+    `payload` is the line itself for JSON lines; `pylogctl.format.envelope` reads them.
+    """
+
+    number: int
+    position: int
+    raw: bytes
+    payload: bytes
+
+
+Refuse = Callable[[int, UsageError], None]
+"""Told of each message that cannot be taken, by its number; raises to end the reading."""
+
+
+def refuse_all(number: int, error: UsageError) -> None:
+    """End the reading at the first message that cannot be taken."""
+    raise error
+
+
+def too_large(number: int, position: int, size: int, limit: int) -> UsageError:
+    """Return the error of a message above the limit.
+
+    Args:
+        number: which message of the input, from 1.
+        position: where it starts in the input, in bytes.
+        size: its size in bytes, as far as it was read.
+        limit: the largest size allowed.
+    """
+    more_than = "more than " if size > limit + COUNTED_BYTES_MAX else ""
+    return UsageError(
+        f"message {number} (input byte {position}) has {more_than}{size} bytes; "
+        f"the limit is {limit} (--max-size)"
+    )
+
+
+def read_messages(
+    stream: ChunkReader,
+    framing: Framing,
+    *,
+    max_message_bytes: int,
+    refuse: Refuse = refuse_all,
+) -> Iterator[Framed]:
+    """Yield the messages of a stream, as soon as each is complete.
+
+    Args:
+        stream: read in large chunks until its end.
+        framing: how messages are told apart.
+        max_message_bytes: limit of a framed message, so that a wrong length prefix or a missing
+            delimiter cannot take all memory.
+        refuse: called for a message above the limit, and for a line that is not hexadecimal or
+            base64; the error names line, or number and position.
+
+    Raises:
+        CliError: the input is cut inside a message.
+    """
+    limit = max_message_bytes
+    if framing.shape is Shape.WHOLE:
+        return _read_whole(stream, limit, refuse)
+    if framing.shape is Shape.LENGTH:
+        return _read_lengths(stream, framing.length_code, limit, refuse)
+    if framing.shape is Shape.HEX:
+        return _decode_lines(read_delimited(stream, b"\n", 2 * limit, refuse), _decode_hex, refuse)
+    if framing.shape is Shape.BASE64:
+        lines = read_delimited(stream, b"\n", 2 * limit, refuse)
+        return _decode_lines(lines, _decode_base64, refuse)
+    if framing.shape is Shape.JSONL:
+        # A byte of payload takes at most six of JSON, and the other fields take little.
+        return read_delimited(stream, b"\n", 6 * limit + 4096, refuse)
+    return read_delimited(stream, framing.delimiter, limit, refuse)
+
+
+class TextBuffer:
+    """Delimited text on its way in, in the pieces it came in, so that long lines cost no copies.
+
+    Args:
+        delimiter: at least one byte.
+    """
+
+    def __init__(self, delimiter: bytes) -> None:
+        self._delimiter = delimiter
+        self._overlap = len(delimiter) - 1
+        self._chunks: list[bytes] = []
+        self._tail = b""
+        self._counted_chunks = self._counted_lines = 0
+        self.size = 0
+        """Bytes in the buffer."""
+        self.has_line = False
+        """Whether a line is whole."""
+
+    def add(self, chunk: bytes) -> None:
+        """Put bytes behind what there is."""
+        self._chunks.append(chunk)
+        self.size += len(chunk)
+        if not self.has_line:
+            seam = self._tail + chunk[: self._overlap]
+            self.has_line = self._delimiter in chunk or self._delimiter in seam
+        if self._overlap:
+            self._tail = (self._tail + chunk[-self._overlap :])[-self._overlap :]
+
+    def count_lines(self) -> int:
+        """Return about how many lines are whole: delimiters over a seam of chunks are left out."""
+        for chunk in self._chunks[self._counted_chunks :]:
+            self._counted_lines += chunk.count(self._delimiter)
+        self._counted_chunks = len(self._chunks)
+        return self._counted_lines
+
+    def take(self) -> bytes:
+        """Return all there is and forget it."""
+        text = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._tail = b""
+        self._counted_chunks = self._counted_lines = self.size = 0
+        self.has_line = False
+        return text
+
+    def skip_line(self, stream: ChunkReader, counted_bytes_max: int | None) -> tuple[int, bool]:
+        """Drop the unfinished line in the buffer and the rest of it that is still to come.
+
+        Args:
+            stream: where the rest comes from; what follows the line stays in the buffer.
+            counted_bytes_max: give up when so much was dropped; None to go on to its end.
+
+        Returns:
+            How many bytes were dropped without the delimiter, and whether its end was reached.
+        """
+        size = self.size
+        tail = self._tail
+        self.take()
+        while counted_bytes_max is None or size <= counted_bytes_max:
+            chunk = stream.read1(CHUNK_BYTES)
+            if not chunk:
+                return size, True
+            text = tail + chunk
+            end = text.find(self._delimiter)
+            if end >= 0:
+                rest = text[end + len(self._delimiter) :]
+                if rest:
+                    self.add(rest)
+                return size + end - len(tail), True
+            size += len(chunk)
+            tail = text[-self._overlap :] if self._overlap else b""
+        self._tail = tail
+        return size, False
+
+
+def drop_oversize_line(
+    buffer: TextBuffer,
+    stream: ChunkReader,
+    limit: int,
+    refuse: Callable[[int], None],
+) -> int:
+    """Drop a line that has outgrown the limit, after saying so.
+
+    Args:
+        buffer: has the start of the line and nothing else.
+        stream: has the rest.
+        limit: the largest size allowed.
+        refuse: called with the size as far as it was counted; raises to end the reading.
+
+    Returns:
+        The size of the line in bytes, without its delimiter.
+    """
+    size, is_complete = buffer.skip_line(stream, limit + COUNTED_BYTES_MAX)
+    refuse(size)
+    if not is_complete:
+        size += buffer.skip_line(stream, None)[0]
+    return size
+
+
+def read_delimited(
+    stream: ChunkReader, delimiter: bytes, limit: int, refuse: Refuse = refuse_all
+) -> Iterator[Framed]:
+    """Yield pieces between delimiters; a last piece without one is yielded unless empty.
+
+    Args:
+        stream: read until its end.
+        delimiter: at least one byte.
+        limit: the largest piece, in bytes; a larger one is never held in memory.
+        refuse: called for a larger piece; see `read_messages`.
+    """
+    buffer = TextBuffer(delimiter)
+    number = position = 0
+    while chunk := stream.read1(CHUNK_BYTES):
+        buffer.add(chunk)
+        if buffer.has_line:
+            *pieces, rest = buffer.take().split(delimiter)
+            for piece in pieces:
+                number += 1
+                if len(piece) <= limit:
+                    yield Framed(number, position, piece + delimiter, piece)
+                else:
+                    refuse(number, too_large(number, position, len(piece), limit))
+                position += len(piece) + len(delimiter)
+            buffer.add(rest)
+        if buffer.size > limit + len(delimiter):
+            number += 1
+
+            def refuse_line(size: int, number: int = number, position: int = position) -> None:
+                refuse(number, too_large(number, position, size, limit))
+
+            position += drop_oversize_line(buffer, stream, limit, refuse_line) + len(delimiter)
+    rest = buffer.take()
+    if len(rest) > limit:
+        refuse(number + 1, too_large(number + 1, position, len(rest), limit))
+    elif rest:
+        yield Framed(number + 1, position, rest, rest)
+
+
+def _read_whole(stream: ChunkReader, limit: int, refuse: Refuse) -> Iterator[Framed]:
+    parts: list[bytes] = []
+    size = 0
+    while (chunk := stream.read1(CHUNK_BYTES)) and size <= limit + COUNTED_BYTES_MAX:
+        size += len(chunk)
+        if size <= limit:
+            parts.append(chunk)
+        else:
+            parts.clear()
+    if size > limit:
+        refuse(1, too_large(1, 0, size, limit))
+        return
+    whole = b"".join(parts)
+    yield Framed(1, 0, whole, whole)
+
+
+def _read_lengths(
+    stream: ChunkReader, code: LengthCode, limit: int, refuse: Refuse
+) -> Iterator[Framed]:
+    buffer = bytearray()
+    position = number = 0
+    while True:
+        header = _read_length(buffer, code)
+        if header is not None and header[0] > limit:
+            refuse(number + 1, too_large(number + 1, position, header[0], limit))
+            _drop(stream, buffer, sum(header), _cut_inside(number + 1, position))
+        elif header is not None and len(buffer) >= sum(header):
+            raw = bytes(memoryview(buffer)[: sum(header)])
+            del buffer[: sum(header)]
+            yield Framed(number + 1, position, raw, raw[header[1] :])
+        else:
+            chunk = stream.read1(CHUNK_BYTES)
+            if not chunk:
+                break
+            buffer += chunk
+            continue
+        position, number = position + sum(header), number + 1
+    if buffer:
+        raise _cut_inside(number + 1, position)
+
+
+def _cut_inside(number: int, position: int) -> CliError:
+    return CliError(
+        ExitStatus.CORRUPT,
+        f"the input ends inside message {number}, which starts at input byte {position}",
+    )
+
+
+def _drop(stream: ChunkReader, buffer: bytearray, size: int, if_cut: CliError) -> None:
+    """Drop bytes from the front of buffer and stream together."""
+    while len(buffer) < size:
+        size -= len(buffer)
+        buffer.clear()
+        chunk = stream.read1(CHUNK_BYTES)
+        if not chunk:
+            raise if_cut
+        buffer += chunk
+    del buffer[:size]
+
+
+def _read_length(buffer: bytearray, code: LengthCode) -> tuple[int, int] | None:
+    """Return a length and the bytes it takes, None if the buffer ends inside it."""
+    if code is not LengthCode.VARINT:
+        fixed = FIXED_LENGTHS[code]
+        return (fixed.unpack_from(buffer)[0], fixed.size) if len(buffer) >= fixed.size else None
+    value = 0
+    for index, byte in enumerate(buffer[:VARINT_BYTES_MAX]):
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, index + 1
+    if len(buffer) >= VARINT_BYTES_MAX:
+        raise CliError(ExitStatus.CORRUPT, "a varint length in the input has more than 10 bytes")
+    return None
+
+
+class _BadDigitError(Exception):
+    """A line holds something that is not a digit of its encoding; the text says what."""
+
+
+def _decode_lines(
+    lines: Iterator[Framed], decode: Callable[[bytes], bytes], refuse: Refuse
+) -> Iterator[Framed]:
+    for line in lines:
+        try:
+            payload = decode(line.payload.translate(None, _BLANKS))
+        except _BadDigitError as error:
+            refuse(line.number, UsageError(f"line {line.number}: {error}"))
+        else:
+            yield line._replace(payload=payload)
+
+
+def _decode_hex(line: bytes) -> bytes:
+    try:
+        return binascii.unhexlify(line)
+    except binascii.Error as error:
+        raise _BadDigitError(_bad_digit(line, _HEX_DIGITS, "a hex digit")) from error
+
+
+def _decode_base64(line: bytes) -> bytes:
+    try:
+        return binascii.a2b_base64(line, strict_mode=True) if line else b""
+    except binascii.Error as error:
+        raise _BadDigitError(_bad_digit(line, _BASE64_DIGITS, "a base64 digit")) from error
+
+
+def _bad_digit(line: bytes, digits: frozenset[int], what: str) -> str:
+    for byte in line:
+        if byte not in digits:
+            return f"{chr(byte)!r} is not {what}"
+    return f"{len(line)} digits do not make whole bytes"

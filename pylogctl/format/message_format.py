@@ -1,0 +1,263 @@
+"""Format strings for messages: `%t[%p] %o %s{hex}` compiled once into a list of functions.
+
+Pure: a message in, bytes out.
+
+Payloads as text in documents: the option `--payload` and what its words mean.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+import struct
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, NamedTuple
+
+import typer
+
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
+from pylogctl.cli.units import format_time
+from pylogctl.format.envelope import MessageFacts
+from pylogctl.format.escapes import escape, unescape
+
+
+class Received(NamedTuple):
+    """A message with what its reader adds: running number from 1, time of receipt, group."""
+
+    facts: MessageFacts
+    number: int
+    time_ms: int
+    group: str
+
+
+Render = Callable[[Received], bytes]
+
+PRESETS = {
+    "@full": "%t[%p] offset %o next %n inner %I size %S codec %z crc %c\\n%s{esc}\\n\\n",
+    "@tsv": "%t\\t%p\\t%o\\t%S\\t%c\\t%s{esc}\\n",
+    "@kcat": "%t [%p] at offset %o: %s\\n",
+}
+_TOKEN = re.compile(r"%(.?)(?:\{((?:[^{}]|\{[^{}]*\})*)\})?", re.DOTALL)
+_NOT_STORED = "this log format stores no keys, headers or timestamps"
+
+_TEXTS: dict[str, Callable[[Received], str]] = {
+    "t": lambda m: m.facts.partition.topic,
+    "p": lambda m: m.facts.partition.name,
+    "c": lambda m: f"{m.facts.crc:08x}",
+    "z": lambda m: m.facts.codec,
+    "g": lambda m: m.group,
+}
+_NUMBERS: dict[str, Callable[[Received], int]] = {
+    "S": lambda m: len(m.facts.payload),
+    "R": lambda m: len(m.facts.payload),
+    "o": lambda m: m.facts.offset,
+    "n": lambda m: m.facts.next_offset,
+    "I": lambda m: m.facts.inner,
+    "i": lambda m: m.number,
+    "b": lambda m: m.facts.partition.home,
+    "m": lambda m: m.facts.magic,
+}
+_PACKED = {
+    "big32": (">i", 32),
+    "little32": ("<i", 32),
+    "big64": (">q", 64),
+    "hex8": ("02x", 8),
+    "hex16": ("04x", 16),
+    "hex32": ("08x", 32),
+    "hex64": ("016x", 64),
+}
+_PAYLOAD_WORDS: dict[str, Callable[[bytes], bytes]] = {
+    "hex": lambda data: data.hex().encode(),
+    "base64": base64.b64encode,
+    "esc": lambda data: escape(data).encode(),
+    "json": lambda data: json.dumps(data.decode("utf-8", "replace")).encode(),
+    "utf8": lambda data: data.decode("utf-8", "replace").encode(),
+    "upper": bytes.upper,
+}
+_PAYLOAD_MODIFIERS = (*_PAYLOAD_WORDS, "trunc:N", "unpack:CODES", "jq:.PATH")
+_NUMBER_MODIFIERS = (*_PACKED, "width:N", "comma")
+
+
+def compile_format(text: str, presets: Mapping[str, str] = PRESETS) -> Render:
+    """Return a function that writes a message in this format; no newline is added.
+
+    Args:
+        text: tokens `%x`, each with modifiers in braces behind it, and escapes; or a preset's name.
+        presets: named formats, each name starting with `@`.
+
+    Raises:
+        UsageError: a token, modifier, preset or escape is unknown; the text marks its position.
+        CliError: a token asks for what this log format does not store.
+    """
+    if text.startswith("@"):
+        if text not in presets:
+            raise UsageError(
+                f"no format '{text}'{did_you_mean(text, presets)}",
+                hints=[f"formats: {', '.join(presets)}"],
+            )
+        text = presets[text]
+    parts: list[Render] = []
+    position = 0
+    for match in _TOKEN.finditer(text):
+        _add_literal(parts, text[position : match.start()])
+        parts.append(_compile_token(match, text))
+        position = match.end()
+    _add_literal(parts, text[position:])
+    return lambda message: b"".join([part(message) for part in parts])
+
+
+def _add_literal(parts: list[Render], text: str) -> None:
+    if text:
+        data = unescape(text)
+        parts.append(lambda message: data)
+
+
+def _compile_token(match: re.Match[str], text: str) -> Render:
+    letter, modifier = match.groups()
+    if letter == "%":
+        return _literal_percent(modifier)
+    if letter and letter in "kKhT":
+        hint = f"'%{letter}' in --format asks for one"
+        raise CliError(ExitStatus.UNSUPPORTED, _NOT_STORED, hints=[hint])
+    try:
+        if letter == "d":
+            return _compile_time(modifier or "iso")
+        if letter in _NUMBERS:
+            return _compile_number(letter, modifier)
+        if letter in _TEXTS:
+            return _compile_payload(_text_getter(letter), modifier)
+        if letter == "s":
+            return _compile_payload(lambda message: message.facts.payload, modifier)
+    except _UnknownModifierError as error:
+        raise _marked(f"unknown modifier '{{{modifier}}}'", match, text, error.known) from error
+    raise _marked(f"unknown token '%{letter}'", match, text, [])
+
+
+class _UnknownModifierError(Exception):
+    """A modifier does not exist, or does not apply to its token."""
+
+    def __init__(self, known: tuple[str, ...]) -> None:
+        super().__init__(known)
+        self.known = list(known)
+
+
+def _marked(problem: str, match: re.Match[str], text: str, known: list[str]) -> UsageError:
+    """Return the error with a line that shows the format and one that points at the place."""
+    hints = [text, " " * match.start() + "^"]
+    if known:
+        hints.append(f"modifiers here: {', '.join(known)}")
+    return UsageError(f"{problem} at column {match.start() + 1} of --format", hints=hints)
+
+
+def _literal_percent(modifier: str | None) -> Render:
+    data = b"%" if modifier is None else b"%" + unescape("{" + modifier + "}")
+    return lambda message: data
+
+
+def _text_getter(letter: str) -> Callable[[Received], bytes]:
+    get = _TEXTS[letter]
+    return lambda message: get(message).encode("utf-8", "surrogateescape")
+
+
+def _compile_number(letter: str, modifier: str | None) -> Render:
+    get = _NUMBERS[letter]
+    if modifier is None and letter == "R":
+        modifier = "big32"
+    if modifier is None:
+        return lambda message: b"%d" % get(message)
+    if modifier == "comma":
+        return lambda message: f"{get(message):,}".encode()
+    if modifier.startswith("width:") and modifier[6:].isdecimal():
+        width = int(modifier[6:])
+        return lambda message: f"{get(message):>{width}}".encode()
+    if modifier not in _PACKED:
+        raise _UnknownModifierError(_NUMBER_MODIFIERS)
+    code, bits = _PACKED[modifier]
+    mask = (1 << bits) - 1
+    if code[0] in "<>":
+        # Unsigned on purpose: the low bits of a number that is too large, as the name says.
+        packer = struct.Struct(code.upper())
+        return lambda message: packer.pack(get(message) & mask)
+    return lambda message: format(get(message) & mask, code).encode()
+
+
+def _compile_time(modifier: str) -> Render:
+    if modifier == "ms":
+        return lambda message: b"%d" % message.time_ms
+    if modifier == "iso":
+        return lambda message: format_time(message.time_ms).encode()
+    if "%" not in modifier:
+        raise _UnknownModifierError(("ms", "iso", "%FT%T%z and other strftime codes"))
+    return lambda message: (
+        datetime.fromtimestamp(message.time_ms / 1000, UTC).astimezone().strftime(modifier).encode()
+    )
+
+
+def _compile_payload(get: Callable[[Received], bytes], modifier: str | None) -> Render:
+    if modifier is None:
+        return get
+    change = _payload_change(modifier)
+    return lambda message: change(get(message))
+
+
+def _payload_change(modifier: str) -> Callable[[bytes], bytes]:
+    if modifier in _PAYLOAD_WORDS:
+        return _PAYLOAD_WORDS[modifier]
+    name, _, argument = modifier.partition(":")
+    if name == "trunc" and argument.isdecimal():
+        limit = int(argument)
+        return lambda data: data[:limit]
+    if name == "unpack" and argument:
+        return _unpacker(argument)
+    if name == "jq" and argument.startswith("."):
+        path = [word for word in argument.split(".") if word]
+        return lambda data: _dotted(data, path)
+    raise _UnknownModifierError(_PAYLOAD_MODIFIERS)
+
+
+def _unpacker(codes: str) -> Callable[[bytes], bytes]:
+    try:
+        layout = struct.Struct(codes)
+    except struct.error as error:
+        raise UsageError(f"not struct codes: '{codes}' ({error})") from error
+
+    def unpack(data: bytes) -> bytes:
+        if len(data) < layout.size:
+            return b"-"
+        return " ".join(map(str, layout.unpack_from(data))).encode()
+
+    return unpack
+
+
+def _dotted(data: bytes, path: list[str]) -> bytes:
+    """Return the value at a dotted path of a JSON payload, `null` where there is none."""
+    try:
+        value: Any = json.loads(data)
+    except (ValueError, RecursionError):
+        return b"null"
+    for word in path:
+        if isinstance(value, dict):
+            value = value.get(word)
+        elif isinstance(value, list) and word.isdecimal() and int(word) < len(value):
+            value = value[int(word)]
+        else:
+            return b"null"
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text.encode("utf-8", "replace")
+
+
+PayloadForm = Literal["utf8", "hex", "base64", "escape"]
+PayloadOption = Annotated[
+    PayloadForm,
+    typer.Option("--payload", help="How payloads are shown.", rich_help_panel="Output"),
+]
+
+PAYLOAD_TEXTS: dict[PayloadForm, Callable[[bytes], str]] = {
+    "utf8": lambda payload: payload.decode("utf-8", "backslashreplace"),
+    "hex": bytes.hex,
+    "base64": lambda payload: binascii.b2a_base64(payload, newline=False).decode(),
+    "escape": escape,
+}

@@ -1,0 +1,1 @@
+"""`pylogctl group`: look at, move and repair consumer groups."""

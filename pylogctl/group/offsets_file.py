@@ -1,0 +1,201 @@
+"""Files of offsets: what they look like, and reading them.
+
+Five forms are read, told apart by how they start: 0.7's export `/consumers/G/offsets/T/B-P:N`
+(written here as well), JSON lines, a JSON document, CSV with a header, and `TOPIC PARTITION OFFSET`
+lines. Pure text to values; a broken line is named by its number.
+
+Source: Kafka 0.7 `ExportZkOffsets`, `ImportZkOffsets`.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.topic import TopicPartition
+from broker.zk import paths
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.selection import PartitionPattern, parse_partition
+
+_ZK07_LINE = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/([0-9]+-[0-9]+):(-?[0-9]+)")
+_OFFSET = re.compile(r"-?[0-9]+")
+_SHOWN_LENGTH = 80
+_SHOWN_NUMBERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One offset of a file.
+
+    `group` is None if the file does not say; `offset` is None if the offset is to be removed.
+    With `checks_current` the offset must still be `current`, None for none, as the plan had it.
+    """
+
+    group: str | None
+    topic: str
+    pattern: PartitionPattern
+    offset: int | None
+    line: int
+    checks_current: bool = False
+    current: int | None = None
+
+    def matches(self, partition: TopicPartition) -> bool:
+        """Say whether this is the offset of a partition."""
+        return self.topic == partition.topic and self.pattern.matches(partition)
+
+    def __str__(self) -> str:
+        home = "*" if self.pattern.home is None else self.pattern.home
+        return f"{self.topic}[{home}-{self.pattern.first}]"
+
+
+def zk07_line(group: str, partition: TopicPartition, text: str) -> str:
+    """Return an offset as 0.7's export tool writes it, without the line end.
+
+    Args:
+        group: its name.
+        partition: which.
+        text: what the node holds, number or not.
+    """
+    return f"{paths.offset(group, partition)}:{text}"
+
+
+def parse_entries(text: str, name: str) -> list[Entry]:
+    """Return the offsets of a file; empty lines and those that start with `#` are skipped.
+
+    Args:
+        text: the file.
+        name: what it is called in errors.
+
+    Raises:
+        UsageError: lines are broken; the error names the number of each.
+    """
+    if (document := _document(text)) is not None:
+        parse: Callable[[str, int], Entry] = _parse_record_text
+        lines = [(number, json.dumps(one)) for number, one in enumerate(document, start=1)]
+        return _parse_lines(lines, parse, f"record {{}} of '{name}'")
+    lines = [
+        (number, line.strip())
+        for number, line in enumerate(text.splitlines(), start=1)
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
+    if lines and _is_csv_header(lines[0][1]):
+        header = [column.strip() for column in lines[0][1].split(",")]
+        return _parse_lines(lines[1:], _csv_parser(header), f"line {{}} of '{name}'")
+    return _parse_lines(lines, _parse_line, f"line {{}} of '{name}'")
+
+
+def _document(text: str) -> list[Any] | None:
+    """Return the records of a JSON document, None if the text is none."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        document = json.loads(text)
+    except ValueError:
+        return None
+    if isinstance(document, dict) and isinstance(document.get("data"), list):
+        return list(document["data"])
+    return document if isinstance(document, list) else None
+
+
+def _is_csv_header(line: str) -> bool:
+    columns = {column.strip() for column in line.split(",")}
+    return {"topic", "partition"} <= columns and bool(columns & {"offset", "new"})
+
+
+def _parse_lines(
+    lines: Iterable[tuple[int, str]], parse: Callable[[str, int], Entry], place: str
+) -> list[Entry]:
+    entries, broken = [], []
+    for number, text in lines:
+        try:
+            entries.append(parse(text, number))
+        except (ValueError, KeyError, TypeError, UsageError):
+            broken.append((number, text))
+    if broken:
+        number, text = broken[0]
+        shown = text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}..."
+        raise UsageError(
+            f"{place.format(number)} is not an offset: '{shown}'",
+            hints=[
+                *_others([number for number, _ in broken[1:]]),
+                "valid: /consumers/G/offsets/T/0-0:123, T 0-0 123, JSON lines, CSV",
+            ],
+        )
+    return entries
+
+
+def _others(numbers: Sequence[int]) -> list[str]:
+    """Return a line that names what else is broken; none if nothing is."""
+    if not numbers:
+        return []
+    more = len(numbers) - _SHOWN_NUMBERS
+    text = ", ".join(map(str, numbers[:_SHOWN_NUMBERS])) + (f" and {more} more" if more > 0 else "")
+    return [f"neither are these: {text}"]
+
+
+def _parse_line(text: str, number: int) -> Entry:
+    if text.startswith("/"):
+        return _parse_zk07(text, number)
+    if text.startswith("{"):
+        return _parse_record_text(text, number)
+    topic, partition, offset = text.split()
+    return Entry(None, topic, parse_partition(partition), _parse_offset(offset), number)
+
+
+def _parse_zk07(text: str, number: int) -> Entry:
+    found = _ZK07_LINE.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    group, topic, partition, offset = found.groups()
+    return Entry(group, topic, parse_partition(partition), int(offset), number)
+
+
+def _parse_record_text(text: str, number: int) -> Entry:
+    record = json.loads(text)
+    if not isinstance(record, dict):
+        raise TypeError(text)
+    return _entry_of(record, number)
+
+
+def _csv_parser(header: list[str]) -> Callable[[str, int], Entry]:
+    def parse(text: str, number: int) -> Entry:
+        cells = _csv_cells(text)
+        if len(cells) != len(header):
+            raise ValueError(text)
+        return _entry_of(dict(zip(header, cells, strict=True)), number)
+
+    return parse
+
+
+def _csv_cells(text: str) -> list[str]:
+    rows: Iterator[list[str]] = csv.reader([text], strict=True)
+    return next(rows)
+
+
+def _entry_of(record: Mapping[str, Any], number: int) -> Entry:
+    """Return what an export, or a saved plan with its `current` and `new`, says."""
+    is_plan = "new" in record
+    partition = str(record["partition"])
+    if "broker" in record:
+        partition = f"{int(record['broker'])}-{partition}"
+    return Entry(
+        str(record["group"]) if record.get("group") else None,
+        str(record["topic"]),
+        parse_partition(partition),
+        _parse_offset(record["new"] if is_plan else record["offset"]),
+        number,
+        checks_current=is_plan and "current" in record,
+        current=_parse_offset(record["current"]) if is_plan and "current" in record else None,
+    )
+
+
+def _parse_offset(value: object) -> int | None:
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not _OFFSET.fullmatch(str(value)):
+        raise ValueError(value)
+    return int(str(value))

@@ -1,1 +1,0 @@
-"""Consumer groups as the command line sees and changes them, importable without any command."""

@@ -1,0 +1,1 @@
+"""`pylogctl help`, `man`, `completion` and `version`."""

@@ -1,0 +1,1 @@
+"""`pylogctl log`: dump, verify and recover segment files."""

@@ -1,0 +1,346 @@
+"""`pylogctl log`: segment files looked at, verified, measured and mended, without a broker."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pylogctl.cli.confirmation import confirm_name
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.options import CONFIRM, DRY_RUN, OUTPUT, PAGER, PROGRESS, accepts
+from pylogctl.cli.pager import paged
+from pylogctl.cli.progress import progress
+from pylogctl.cli.render import render
+from pylogctl.cli.tree import Command, new_app
+from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadOption
+from pylogctl.log.document import (
+    DUMP,
+    RECOVER,
+    STAT,
+    plan_record,
+    stat_record,
+    tell_verification,
+    with_file_column,
+)
+
+if TYPE_CHECKING:
+    from pylogctl.log.dump import Dumped
+
+app = new_app("Dump, verify and recover segment files.")
+
+PARALLEL_FROM_BYTES = 64 << 20
+READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
+
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE|DIR...", help="Segment files, directories of them, or - for stdin."
+    ),
+]
+FilesOnDisk = Annotated[
+    list[Path], typer.Argument(metavar="FILE|DIR...", help="Segment files, directories of them.")
+]
+Offset = Annotated[
+    str | None,
+    typer.Option(
+        "-o",
+        "--offset",
+        metavar="SPEC",
+        help="Part to show. Default: all.",
+        rich_help_panel="Selection",
+    ),
+]
+MaxMessages = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--max-messages",
+        metavar="N",
+        min=0,
+        help="Stop after so many.",
+        rich_help_panel="Limits",
+    ),
+]
+Shallow = Annotated[
+    bool,
+    typer.Option(
+        "--shallow",
+        help="Show compressed entries as one, not what is inside.",
+        rich_help_panel="Selection",
+    ),
+]
+NoPayload = Annotated[
+    bool, typer.Option("--no-payload", help="Leave payloads out.", rich_help_panel="Output")
+]
+MessageFormat = Annotated[
+    str | None,
+    typer.Option(
+        "-F",
+        "--format",
+        metavar="STR",
+        help="Write messages in this format instead.",
+        rich_help_panel="Output",
+    ),
+]
+Deep = Annotated[
+    bool,
+    typer.Option("--deep/--shallow", help="Unfold compressed entries too (--deep, the default)."),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        rich_help_panel="Limits",
+        help="Processes. Default: one for each processor, one for little data.",
+    ),
+]
+MaxErrors = Annotated[
+    int,
+    typer.Option(
+        "--max-errors",
+        metavar="N",
+        min=1,
+        help="Stop in a file after so many.",
+        rich_help_panel="Limits",
+    ),
+]
+EngineChoice = Annotated[
+    Literal["codec", "zlib", "crcmod"],
+    typer.Option(
+        "--engine", help="What computes CRCs; zlib and crcmod are independent, crcmod is slow."
+    ),
+]
+Execute = Annotated[
+    bool,
+    typer.Option(
+        "--execute", help="Do it; without it only the plan is shown.", rich_help_panel="Safety"
+    ),
+]
+NoBackup = Annotated[
+    bool,
+    typer.Option(
+        "--no-backup",
+        help="Do not keep the cut bytes in a side file.",
+        rich_help_panel="Safety",
+    ),
+]
+Confirm = Annotated[
+    str | None,
+    typer.Option(
+        "--confirm",
+        metavar="NAME",
+        rich_help_panel="Safety",
+        help="With --yes: the file's name, or `all` for several files.",
+    ),
+]
+
+
+@app.command("dump", cls=Command)
+@accepts(
+    *OUTPUT,
+    *PAGER,
+    exits=(*READS, ExitStatus.UNSUPPORTED),
+    examples=(
+        "pylogctl log dump data/orders_0 -n 10",
+        "pylogctl log dump segment.kafka --output jsonl",
+        "pylogctl log dump data/orders_0 -o -5 -F '%o %s\\n'",
+    ),
+)
+def dump(
+    env: Environment,
+    files: Files,
+    offset: Offset = None,
+    max_messages: MaxMessages = None,
+    shallow: Shallow = False,
+    no_payload: NoPayload = False,
+    payload: PayloadOption = "utf8",
+    message_format: MessageFormat = None,
+) -> None:
+    """Show the messages of segment files.
+
+    Ends with exit status 8 when a message or the end of a file is damaged.
+    """
+    from pylogctl.log.dump import record_of
+
+    show = None if no_payload else PAYLOAD_TEXTS[payload]
+    invalid = _InvalidCount()
+    with _segment_paths(env, files) as paths, paged(env) as out:
+        found = islice(invalid.watch(_dumped_messages(env, paths, offset, shallow)), max_messages)
+        if message_format is not None:
+            _write_formatted(out, message_format, found)
+        else:
+            document = with_file_column(DUMP) if len(paths) > 1 else DUMP
+            render(out, document, (record_of(path, dumped, show) for path, dumped in found))
+        out.flush()
+    if invalid.count:
+        raise CliError(ExitStatus.CORRUPT, f"{invalid.count} damaged messages were shown")
+
+
+def _dumped_messages(
+    env: Environment, paths: list[Path], offset: str | None, shallow: bool
+) -> Iterator[tuple[Path, Dumped]]:
+    from pylogctl.cli.offsets import NO_RANGE, parse_offset_spec
+    from pylogctl.log.dump import dump_file, partition_of
+
+    texts = [] if offset is None else [offset]
+    spec = parse_offset_spec(texts, now_ms=env.clock.time_ms())
+    for path in paths:
+        offsets = spec.range_for(partition_of(path)) if texts else NO_RANGE
+        for dumped in dump_file(path, offsets, shallow=shallow):
+            yield path, dumped
+
+
+class _InvalidCount:
+    """Counts the damaged messages that pass."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def watch(self, found: Iterator[tuple[Path, Dumped]]) -> Iterator[tuple[Path, Dumped]]:
+        for path, dumped in found:
+            self.count += not dumped.is_valid
+            yield path, dumped
+
+
+def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Dumped]]) -> None:
+    from pylogctl.format.message_format import Received, compile_format
+    from pylogctl.log.dump import facts_of
+
+    write_message = compile_format(text)
+    for number, (path, dumped) in enumerate(found, start=1):
+        facts = facts_of(path, dumped)
+        env.write(write_message(Received(facts, number, env.clock.time_ms(), group="")))
+
+
+@contextmanager
+def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
+    """Give the segment files that paths stand for; standard input becomes a file of its own."""
+    from broker.log.inspect import expand_paths
+
+    if Path("-") not in given:
+        yield expand_paths(given)
+        return
+    if env.streams.stdin is None:
+        raise UsageError("standard input is closed")
+    with tempfile.NamedTemporaryFile(prefix="pylogctl-", suffix=".segment") as copy:
+        while chunk := env.streams.stdin.read(1 << 20):
+            copy.write(chunk)
+        copy.flush()
+        yield expand_paths([Path(copy.name) if path == Path("-") else path for path in given])
+
+
+@app.command("verify", cls=Command)
+@accepts(
+    *OUTPUT,
+    *PROGRESS,
+    exits=READS,
+    examples=(
+        "pylogctl log verify data/orders_0",
+        "pylogctl log verify data --jobs 4 --output jsonl | jq -r .file | sort -u",
+    ),
+)
+def verify(
+    env: Environment,
+    files: Files,
+    deep: Deep = True,
+    jobs: Jobs = None,
+    max_errors: MaxErrors = 100,
+    engine: EngineChoice = "codec",
+) -> None:
+    """Check every byte of segment files, and how files of one log join up.
+
+    One row for each problem. Exit status 8 means damage, 3 a missing file, 6 that some of the
+    files could not be read.
+    """
+    from broker.log.inspect import verify_paths
+
+    started_s = env.clock.monotonic_s()
+    with _segment_paths(env, files) as paths:
+        total = sum(path.stat().st_size for path in paths if path.is_file())
+        job_count = jobs or (os.cpu_count() or 1 if total >= PARALLEL_FROM_BYTES else 1)
+        with progress(env, "verify", total) as meter:
+            summary = verify_paths(
+                paths,
+                jobs=job_count,
+                deep=deep,
+                max_problems=max_errors,
+                engine=engine,
+                progress=meter.advance,
+            )
+    raise typer.Exit(tell_verification(env, summary, env.clock.monotonic_s() - started_s))
+
+
+@app.command("stat", cls=Command)
+@accepts(
+    *OUTPUT,
+    *PROGRESS,
+    exits=READS,
+    examples=("pylogctl log stat data/orders_0", "pylogctl log stat data --columns file,sizes"),
+)
+def stat(env: Environment, files: Files) -> None:
+    """Measure segment files: sizes, codecs and compression."""
+    from broker.log.inspect import segment_stat
+
+    with _segment_paths(env, files) as paths:
+        total = sum(path.stat().st_size for path in paths if path.is_file())
+        stats = []
+        with progress(env, "stat", total) as meter:
+            for path in paths:
+                stats.append(segment_stat(path))
+                meter.advance(stats[-1].size_bytes)
+    render(env, STAT, [stat_record(one) for one in stats])
+    damaged = [str(one.path) for one in stats if one.fault]
+    if damaged:
+        raise CliError(
+            ExitStatus.CORRUPT,
+            f"{len(damaged)} files are damaged; their figures end there",
+            hints=[f"try: pylogctl log verify {damaged[0]}"],
+        )
+
+
+@app.command("recover", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.DECLINED),
+    examples=(
+        "pylogctl log recover data/orders_0",
+        "pylogctl log recover data/orders_0 --execute --yes --confirm 00000000000000000000.pylog",
+    ),
+)
+def recover(
+    env: Environment,
+    files: FilesOnDisk,
+    execute: Execute = False,
+    no_backup: NoBackup = False,
+    confirm: Confirm = None,
+) -> None:
+    """Cut segment files behind their last valid message.
+
+    Shows the plan and changes nothing without --execute. The broker does the same by itself when
+    it starts after a crash.
+    """
+    from broker.log.inspect import expand_paths, plan_recovery
+    from broker.log.inspect import recover as recover_file
+
+    plans = [plan for plan in map(plan_recovery, expand_paths(files)) if plan.cut_bytes]
+    if not execute or env.settings.dry_run or not plans:
+        render(env, RECOVER, [plan_record(plan, done=False) for plan in plans])
+        if plans:
+            env.note("nothing changed; add --execute")
+        return
+    name = plans[0].path.name if len(plans) == 1 else "all"
+    confirm_name(env, "log recover", name, confirm)
+    done = [recover_file(plan.path, backup=not no_backup, clock=env.clock) for plan in plans]
+    render(env, RECOVER, [plan_record(plan, done=True) for plan in done])

@@ -1,0 +1,184 @@
+"""What the log commands write: columns, and records of what the library found.
+
+How the verification of segment files is told: rows, a line, and the exit status.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.render import Column, Document, Kind, render
+from pylogctl.cli.units import format_size
+
+if TYPE_CHECKING:
+    from broker.log.inspect import Problem, RecoveryPlan, SegmentStat, VerifySummary
+
+
+DUMP = Document(
+    "log.dump/1",
+    (
+        Column("file", "segment file", shown=False),
+        Column("pos", "position in the file", Kind.INTEGER),
+        Column("offset", "offset in the log, by the file's name", Kind.INTEGER, shown=False),
+        Column("size", "bytes of payload", Kind.INTEGER),
+        Column("magic", "version of the message format", Kind.INTEGER),
+        Column("codec", "compression of the entry"),
+        Column("crc", "CRC-32 of the payload"),
+        Column("valid", "whether the entry is undamaged", Kind.BOOLEAN),
+        Column("inner", "index inside a compressed entry", Kind.INTEGER),
+        Column("payload", "the payload as text"),
+    ),
+    empty="no messages",
+)
+VERIFY = Document(
+    "log.verify/1",
+    (
+        Column("file", "segment file"),
+        Column("pos", "position of the damage", Kind.INTEGER),
+        Column("kind", "crc, size, magic, codec, compressed, partial, gap or overlap"),
+        Column("expected", "what should be there"),
+        Column("found", "what is there"),
+        Column("bytes_after", "bytes from there to the end of the file", Kind.BYTES),
+        Column("skipped_bytes", "bytes up to the next good entry", Kind.BYTES, shown=False),
+    ),
+    empty="",
+)
+STAT = Document(
+    "log.stat/1",
+    (
+        Column("file", "segment file"),
+        Column("bytes", "size of the file", Kind.BYTES),
+        Column("entries", "outer entries", Kind.INTEGER),
+        Column("messages", "messages, unfolded", Kind.INTEGER),
+        Column("min", "smallest payload", Kind.BYTES),
+        Column("avg", "mean payload", Kind.BYTES),
+        Column("max", "largest payload", Kind.BYTES),
+        Column("codecs", "entries by codec"),
+        Column("ratio", "bytes of payload for a compressed byte", Kind.NUMBER),
+        Column("fault", "what ended the good part"),
+        Column("magics", "entries by version of the format", shown=False),
+        Column("sizes", "messages by payload size, below each power of two", shown=False),
+        Column("payload_bytes", "bytes of all payloads", Kind.BYTES, shown=False),
+        Column("valid_bytes", "how far the file is good", Kind.BYTES, shown=False),
+    ),
+    empty="no files",
+)
+RECOVER = Document(
+    "log.recover/1",
+    (
+        Column("file", "segment file"),
+        Column("bytes", "size of the file before", Kind.BYTES),
+        Column("cut_at", "position to cut at", Kind.INTEGER),
+        Column("cut_bytes", "bytes that go", Kind.BYTES),
+        Column("fault", "what is wrong there"),
+        Column("messages_kept", "good entries before it", Kind.INTEGER),
+        Column("later_segments", "segments behind the cut, to be moved away"),
+        Column("backup", "where the cut bytes went"),
+        Column("done", "whether it was cut", Kind.BOOLEAN),
+    ),
+    empty="nothing to recover",
+)
+
+
+def with_file_column(document: Document) -> Document:
+    """Return a document that names the file of each record as well."""
+    columns = tuple(c._replace(shown=c.shown or c.name == "file") for c in document.columns)
+    return document._replace(columns=columns)
+
+
+def problem_record(problem: Problem) -> dict[str, Any]:
+    """Return the record of a problem."""
+    return {
+        "file": str(problem.file),
+        "pos": problem.position,
+        "kind": problem.kind,
+        "expected": problem.expected,
+        "found": problem.found,
+        "bytes_after": problem.bytes_after,
+        "skipped_bytes": problem.skipped_bytes,
+    }
+
+
+def summary_line(summary: VerifySummary, elapsed_s: float) -> str:
+    """Return the sum of a verification as one line.
+
+    Args:
+        summary: what was found.
+        elapsed_s: how long it took, in seconds.
+    """
+    files, problems = len(summary.reports), len(summary.problems)
+    messages, size = summary.message_count, summary.size_bytes
+    return (
+        f"{files} file{'' if files == 1 else 's'}, {format_size(size)}, "
+        f"{messages:,} message{'' if messages == 1 else 's'}, "
+        f"{problems} problem{'' if problems == 1 else 's'}, "
+        f"{format_size(size / max(elapsed_s, 1e-9))}/s"
+    )
+
+
+def stat_record(one: SegmentStat) -> dict[str, Any]:
+    """Return the record of a file's figures."""
+    ratio = one.compression_ratio
+    return {
+        "file": str(one.path),
+        "bytes": one.size_bytes,
+        "entries": one.entry_count,
+        "messages": one.message_count,
+        "min": one.min_payload_bytes,
+        "avg": round(one.average_payload_bytes, 1),
+        "max": one.max_payload_bytes,
+        "codecs": dict(one.codec_counts),
+        "ratio": None if ratio is None else round(ratio, 3),
+        "fault": one.fault.name.lower() if one.fault else None,
+        "magics": dict(one.magic_counts),
+        "sizes": {str(size): count for size, count in one.payload_size_counts.items()},
+        "payload_bytes": one.payload_bytes,
+        "valid_bytes": one.valid_bytes,
+    }
+
+
+def plan_record(plan: RecoveryPlan, *, done: bool) -> dict[str, Any]:
+    """Return the record of what recovery does, or has done, to a file."""
+    return {
+        "file": str(plan.path),
+        "bytes": plan.size_bytes,
+        "cut_at": plan.valid_end,
+        "cut_bytes": plan.cut_bytes,
+        "fault": plan.fault.name.lower(),
+        "messages_kept": plan.entry_count,
+        "later_segments": [path.name for path in plan.later_segments],
+        "backup": None if plan.side_file is None else str(plan.side_file),
+        "done": done,
+    }
+
+
+def tell_verification(env: Environment, summary: VerifySummary, elapsed_s: float) -> ExitStatus:
+    """Write what was found.
+
+    Args:
+        env: where it is written.
+        summary: what was found.
+        elapsed_s: how long it took, in seconds.
+
+    Returns:
+        The exit status that this means.
+    """
+    render(env, VERIFY, [problem_record(problem) for problem in summary.problems])
+    env.flush()
+    for unreadable in summary.unreadable:
+        env.complain(f"'{unreadable.path}': {unreadable.reason.lower()}")
+    env.note(summary_line(summary, elapsed_s))
+    return _status_of(summary)
+
+
+def _status_of(summary: VerifySummary) -> ExitStatus:
+    if summary.problems:
+        return ExitStatus.CORRUPT
+    if not summary.unreadable:
+        return ExitStatus.OK
+    if summary.reports:
+        return ExitStatus.PARTIAL
+    all_missing = all(unreadable.is_missing for unreadable in summary.unreadable)
+    return ExitStatus.NOT_FOUND if all_missing else ExitStatus.FAILED

@@ -1,0 +1,197 @@
+"""What `log dump` writes of segment files: records, or messages for a format string.
+
+Reads files only; knows neither Typer nor an output format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from broker.errors import InvalidMessageError
+from broker.log.inspect import base_offset_of, first_entry_at_or_after, iter_segment_entries
+from broker.protocol.message_set import Entry, Message, messages_of
+from broker.topic import TopicPartition
+from pylogctl.cli.errors import UsageError
+from pylogctl.cli.offset_resolution import Point, ResolvedRange, resolve
+from pylogctl.cli.offsets import OffsetRange
+from pylogctl.format.envelope import MessageFacts
+
+_DIRECTORY = re.compile(r"(.+)[_-](\d+)")
+
+
+class Dumped(NamedTuple):
+    """A message of a segment file; `inner` is None for a whole entry that was not unfolded."""
+
+    entry: Entry
+    is_valid: bool
+    inner: int | None
+    crc: int
+    payload: bytes
+
+
+class FileSource:
+    """The positions of one segment file, as an `OffsetSource`.
+
+    Offsets count from the base offset in the file's name, from 0 where the name has none.
+
+    Args:
+        path: the segment file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.base = base_offset_of(path) or 0
+
+    def earliest(self, partition: TopicPartition) -> int:
+        """Return the file's first offset."""
+        return self.base
+
+    def latest(self, partition: TopicPartition) -> int:
+        """Return the offset behind the file's last byte."""
+        return self.base + self._path.stat().st_size
+
+    def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
+        """Refuse: a file on its own says nothing about time."""
+        raise UsageError("offsets by time need a broker; a segment file stores no time")
+
+    def boundary_before(self, partition: TopicPartition, position: int) -> int:
+        """Return the entry boundary at or before an offset."""
+        if self.boundary_after(partition, position) == position:
+            return position
+        before = self.base
+        for entry in iter_segment_entries(self._path):
+            if self.base + entry.offset > position:
+                break
+            before = self.base + entry.offset
+        return before
+
+    def boundary_after(self, partition: TopicPartition, position: int) -> int:
+        """Return the entry boundary at or after an offset."""
+        return self.base + first_entry_at_or_after(self._path, position - self.base)
+
+    def message_counts(
+        self, partition: TopicPartition, start: int, end: int
+    ) -> Sequence[tuple[int, int]]:
+        """Return offset and message count of the entries between two offsets."""
+        counts = []
+        for entry in iter_segment_entries(self._path, start - self.base):
+            if self.base + entry.offset >= end:
+                break
+            counts.append((self.base + entry.offset, sum(1 for _ in unfold_entry(entry))))
+        return counts
+
+
+def partition_of(path: Path) -> TopicPartition:
+    """Return the partition a segment file belongs to, by the name of its directory."""
+    match = _DIRECTORY.fullmatch(path.absolute().parent.name)
+    if match is None:
+        return TopicPartition(path.name, 0, 0)
+    return TopicPartition(match[1], 0, int(match[2]))
+
+
+def unfold_entry(entry: Entry) -> Iterator[Dumped]:
+    """Yield the messages of an entry; the entry itself if it is damaged."""
+    try:
+        messages = list(messages_of(entry))
+    except InvalidMessageError:
+        yield Dumped(entry, False, None, entry.crc, bytes(entry.payload))
+        return
+    for message in messages:
+        yield _dumped(entry, message)
+
+
+def _dumped(entry: Entry, message: Message) -> Dumped:
+    return Dumped(entry, True, message.inner, message.crc, message.payload)
+
+
+def whole_entry(entry: Entry) -> Iterator[Dumped]:
+    """Yield an entry as it is stored, compressed or not."""
+    yield Dumped(entry, entry.is_valid, None, entry.crc, bytes(entry.payload))
+
+
+def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Dumped]:
+    """Yield the messages of a segment file.
+
+    Args:
+        path: the file.
+        offsets: the part of it; a start of None means its beginning.
+        shallow: do not unfold compressed entries.
+
+    Raises:
+        LogCorruptError: behind the last entry there are bytes that are none.
+        UsageError: the range names a position inside a message.
+        OSError: the file cannot be read.
+    """
+    source = FileSource(path)
+    found = _resolved(path, offsets, source)
+    end = None if found.end is None else found.end
+    take = whole_entry if shallow else unfold_entry
+    for entry in iter_segment_entries(path, found.start.offset - source.base):
+        offset = source.base + entry.offset
+        if end is not None and offset >= end.offset + (end.inner > 0):
+            return
+        for number, dumped in enumerate(take(entry)):
+            if not shallow and _is_outside(Point(offset, number), found.start, end):
+                continue
+            yield dumped
+
+
+def _resolved(path: Path, offsets: OffsetRange, source: FileSource) -> ResolvedRange:
+    if offsets.start is None and offsets.end is None:
+        return ResolvedRange(Point(source.base), None, ())
+    return resolve(offsets, partition_of(path), source)
+
+
+def _is_outside(point: Point, start: Point, end: Point | None) -> bool:
+    return point < start or (end is not None and point >= end)
+
+
+def record_of(
+    path: Path, dumped: Dumped, show_payload: Callable[[bytes], str] | None
+) -> dict[str, Any]:
+    """Return the record of a message.
+
+    Args:
+        path: the file it is in.
+        dumped: the message.
+        show_payload: how its payload becomes text; None to leave it out.
+    """
+    entry = dumped.entry
+    base = base_offset_of(path)
+    return {
+        "file": str(path),
+        "pos": entry.offset,
+        "offset": None if base is None else base + entry.offset,
+        "size": len(dumped.payload),
+        "magic": entry.magic,
+        "codec": codec_name(entry),
+        "crc": f"{dumped.crc:08x}",
+        "valid": dumped.is_valid,
+        "inner": dumped.inner,
+        "payload": show_payload(dumped.payload) if show_payload else None,
+    }
+
+
+def codec_name(entry: Entry) -> str:
+    """Return the name of an entry's codec, or its attributes where they name none."""
+    return (
+        f"attributes {entry.attributes:#04x}" if entry.codec is None else entry.codec.name.lower()
+    )
+
+
+def facts_of(path: Path, dumped: Dumped) -> MessageFacts:
+    """Return a message of a file as format strings see it."""
+    base = base_offset_of(path) or 0
+    return MessageFacts(
+        partition=partition_of(path),
+        offset=base + dumped.entry.offset,
+        next_offset=base + dumped.entry.next_offset,
+        inner=dumped.inner or 0,
+        crc=dumped.crc,
+        codec=codec_name(dumped.entry),
+        magic=dumped.entry.magic,
+        payload=dumped.payload,
+    )

@@ -1,0 +1,1 @@
+"""`pylogctl mirror`: mirror topics into another cluster."""

@@ -1,0 +1,484 @@
+"""`pylogctl mirror`: keep a copy of topics in another cluster, and check it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from pylogctl.cli.connections import (
+    FromBroker,
+    FromZookeeper,
+    OnCorruptChoice,
+    ToBroker,
+    ToZookeeper,
+    at_cluster,
+    cluster_name,
+)
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.options import (
+    CONFIRM,
+    CONNECTION,
+    DRY_RUN,
+    OUTPUT,
+    PROGRESS,
+    PROPERTIES,
+    REGISTRY,
+    SUMMARY,
+    TIMEOUT,
+    accepts,
+)
+from pylogctl.cli.tree import Command, new_app
+
+if TYPE_CHECKING:
+    from pylogctl.cli.connections import Side
+    from pylogctl.cli.offsets import Span
+    from pylogctl.cli.render import Record
+    from pylogctl.mirror.plan import Selection
+
+app = new_app("Mirror topics into another cluster.")
+
+DEFAULT_GROUP = "mirror"
+READS = (
+    ExitStatus.TIMEOUT,
+    ExitStatus.CONFIG,
+    ExitStatus.UNREACHABLE,
+    ExitStatus.REMOTE,
+)
+
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--include",
+        metavar="RE",
+        help="Topics whose whole name matches (repeatable). Default: all.",
+        rich_help_panel="Selection",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--exclude",
+        metavar="RE",
+        help="Leave out topics whose whole name matches (repeatable).",
+        rich_help_panel="Selection",
+    ),
+]
+Hidden = Annotated[list[str] | None, typer.Option(hidden=True)]
+Map = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic-map",
+        metavar="S/RE/NEW/",
+        help="What topics are called in the target, such as s/^/a./ (repeatable). Default: the "
+        "same.",
+        rich_help_panel="Selection",
+    ),
+]
+MirrorGroup = Annotated[
+    str,
+    typer.Option(
+        "-g",
+        "--group",
+        metavar="G",
+        help="Consumer group in the source that remembers how far the mirror is.",
+        rich_help_panel="Selection",
+    ),
+]
+
+
+@app.command("run", cls=Command)
+@accepts(
+    *SUMMARY,
+    *REGISTRY,
+    *PROPERTIES,
+    *TIMEOUT,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(
+        ExitStatus.PARTIAL,
+        *READS,
+        ExitStatus.CONFLICT,
+        ExitStatus.DECLINED,
+        ExitStatus.CORRUPT,
+    ),
+    examples=(
+        "pylogctl mirror run --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --yes",
+        "pylogctl mirror run --from-zookeeper zk1:2181 --to-broker b2:9092 --include 'app\\..*' "
+        "--topic-map 's/^/dc1./' --yes",
+    ),
+)
+def run(
+    env: Environment,
+    include: Include = None,
+    exclude: Exclude = None,
+    topic_map: Map = None,
+    group: MirrorGroup = DEFAULT_GROUP,
+    streams: Annotated[
+        int,
+        typer.Option(
+            "--streams",
+            metavar="N",
+            min=1,
+            help="Threads that read.",
+            rich_help_panel="Limits",
+        ),
+    ] = 1,
+    producers: Annotated[
+        int,
+        typer.Option(
+            "--producers",
+            metavar="N",
+            min=1,
+            help="Threads that write.",
+            rich_help_panel="Limits",
+        ),
+    ] = 1,
+    queue: Annotated[
+        int,
+        typer.Option(
+            "--queue",
+            metavar="N",
+            min=1,
+            help="Message sets that wait for each producer.",
+            rich_help_panel="Limits",
+        ),
+    ] = 16,
+    metrics: Annotated[
+        int | None,
+        typer.Option(
+            "--metrics",
+            metavar="PORT",
+            min=0,
+            max=65535,
+            help="Serve figures of each route in Prometheus' format on this port of 127.0.0.1; "
+            "0 picks a free one.",
+            rich_help_panel="Output",
+        ),
+    ] = None,
+    on_corrupt: OnCorruptChoice = "stop",
+    from_zookeeper: FromZookeeper = None,
+    to_zookeeper: ToZookeeper = None,
+    to_broker: ToBroker = None,
+    whitelist: Hidden = None,
+    blacklist: Hidden = None,
+) -> None:
+    """Mirror topics until a signal ends it.
+
+    Message sets travel as they are, in order of each partition. Offsets are committed in the
+    source once the target has acknowledged, so that nothing is lost when a mirror is killed;
+    several mirrors of one group share the work.
+    """
+    from pylogctl.cli.confirmation import confirm
+    from pylogctl.mirror.run import MirrorPlan, consumer_config
+    from pylogctl.mirror.run import run as run_mirror
+
+    selection = _selection(include, exclude, whitelist, blacklist, topic_map)
+    source_env = at_cluster(env, from_zookeeper, None)
+    target_env = at_cluster(env, to_zookeeper, to_broker)
+    config = consumer_config(dict(env.settings.properties), group, source_env.zookeeper)
+    if env.settings.dry_run:
+        _show_plan(env, source_env, target_env, selection)
+        return
+
+    def ask(topics: list[str]) -> None:
+        plural = "" if len(topics) == 1 else "s"
+        confirm(
+            env,
+            "mirror run",
+            f"mirror {len(topics)} topic{plural} from {cluster_name(source_env)} to "
+            f"{cluster_name(target_env)}?",
+        )
+
+    status = run_mirror(
+        env,
+        source_env,
+        target_env,
+        MirrorPlan(
+            selection, group, streams, producers, queue, metrics, on_corrupt == "skip", config
+        ),
+        ask,
+    )
+    if status:
+        raise typer.Exit(status)
+
+
+@app.command("plan", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    exits=(ExitStatus.PARTIAL, *READS),
+    examples=(
+        "pylogctl mirror plan --from-zookeeper zk1:2181 --to-zookeeper zk2:2181 --exclude 'tmp.*'",
+    ),
+)
+def plan(
+    env: Environment,
+    include: Include = None,
+    exclude: Exclude = None,
+    topic_map: Map = None,
+    from_zookeeper: FromZookeeper = None,
+    from_broker: FromBroker = None,
+    to_zookeeper: ToZookeeper = None,
+    to_broker: ToBroker = None,
+    whitelist: Hidden = None,
+    blacklist: Hidden = None,
+) -> None:
+    """Show which topics would be mirrored, and what they would be called."""
+    _show_plan(
+        env,
+        at_cluster(env, from_zookeeper, from_broker),
+        at_cluster(env, to_zookeeper, to_broker),
+        _selection(include, exclude, whitelist, blacklist, topic_map),
+    )
+
+
+@app.command("status", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=(*READS, ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
+    examples=(
+        "pylogctl mirror status --from-zookeeper zk1:2181",
+        "pylogctl mirror status --from-zookeeper zk1:2181 --interval 10s --by partition",
+        "pylogctl mirror status --from-zookeeper zk1:2181 --fail-above 64MiB",
+    ),
+)
+def status(
+    env: Environment,
+    include: Include = None,
+    exclude: Exclude = None,
+    group: MirrorGroup = DEFAULT_GROUP,
+    by: Annotated[
+        Literal["topic", "partition"],
+        typer.Option("--by", help="What a row is.", rich_help_panel="Output"),
+    ] = "topic",
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            "--interval",
+            metavar="DUR",
+            help="Look twice, so long apart, and tell the rate.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    fail_above: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-above",
+            metavar="SIZE",
+            help="Status 12 if more than this is not mirrored yet.",
+            rich_help_panel="Limits",
+        ),
+    ] = None,
+    from_zookeeper: FromZookeeper = None,
+    whitelist: Hidden = None,
+    blacklist: Hidden = None,
+) -> None:
+    """Show how far topics are mirrored, by what is committed in the source.
+
+    What went wrong last is told as well, also of a mirror that has ended.
+    """
+    from pylogctl.cli.render import render
+    from pylogctl.cli.units import format_size, parse_duration_s, parse_size
+    from pylogctl.mirror.document import STATUS
+
+    selection = _selection(include, exclude, whitelist, blacklist, None)
+    limit = None if fail_above is None else parse_size(fail_above)
+    interval_s = None if interval is None else parse_duration_s(interval)
+    source_env = at_cluster(env, from_zookeeper, None)
+    records = _status_records(
+        source_env, selection, group, interval_s, by_partition=by == "partition"
+    )
+    render(env, STATUS, records)
+    lag = sum(int(record["lag_bytes"]) for record in records)
+    if limit is not None and lag > limit:
+        raise CliError(
+            ExitStatus.THRESHOLD,
+            f"{format_size(lag)} are not mirrored yet; the limit is {format_size(limit)}",
+            details={"lag_bytes": lag, "limit": limit},
+        )
+
+
+def _status_records(
+    source_env: Environment,
+    selection: Selection,
+    group: str,
+    interval_s: float | None,
+    *,
+    by_partition: bool,
+) -> list[Record]:
+    """Look once, or twice with an interval, and return the rows."""
+    import time
+
+    from broker.client.cluster import RegistryCluster
+    from pylogctl.cli.connections import Side, connector, open_registry
+    from pylogctl.mirror import plan as mirror_plan
+    from pylogctl.mirror.errors import load_errors
+
+    with open_registry(source_env) as registry:
+        source = Side(RegistryCluster(registry), connector(source_env))
+        mirror_plan.check_group_exists(registry, group)
+        topics = selection.topics(source)
+        samples = [mirror_plan.take_sample(registry, group, source, topics)]
+        if interval_s is not None:
+            time.sleep(interval_s)
+            samples.append(mirror_plan.take_sample(registry, group, source, topics))
+        partitions = [one.partition for one in samples[-1].partitions]
+        return mirror_plan.status_records(
+            samples,
+            mirror_plan.count_mirrors(registry, group),
+            load_errors(registry, group, partitions),
+            by_partition=by_partition,
+        )
+
+
+@app.command("verify", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    *PROGRESS,
+    exits=(ExitStatus.PARTIAL, *READS, ExitStatus.NOT_FOUND, ExitStatus.CORRUPT),
+    examples=(
+        "pylogctl mirror verify --from-zookeeper zk1:2181 --to-zookeeper zk2:2181",
+        "pylogctl mirror verify --from-broker b1:9092 --to-broker b2:9092 --include orders -o @-1d",
+    ),
+)
+def verify(
+    env: Environment,
+    include: Include = None,
+    exclude: Exclude = None,
+    topic_map: Map = None,
+    offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-o",
+            "--offset",
+            metavar="SPEC",
+            help="What to compare of the source, START or START:END. Default: start:end.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    target_offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target-offset",
+            metavar="SPEC",
+            help="What to compare of the target. Default: start:end.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact",
+            help="Surplus messages, such as duplicates, make the status 8, too.",
+            rich_help_panel="Limits",
+        ),
+    ] = False,
+    from_zookeeper: FromZookeeper = None,
+    from_broker: FromBroker = None,
+    to_zookeeper: ToZookeeper = None,
+    to_broker: ToBroker = None,
+    whitelist: Hidden = None,
+    blacklist: Hidden = None,
+) -> None:
+    """Compare topics with their mirrors, by CRC and length of every message.
+
+    The order of messages, and which partition they are in, does not matter. Status 8 means that
+    the target lacks messages of the source.
+    """
+    from pylogctl.cli.connections import open_side
+    from pylogctl.cli.offsets import make_span
+    from pylogctl.cli.render import render
+    from pylogctl.mirror.document import VERIFY
+    from pylogctl.produce.sender import count_text
+
+    selection = _selection(include, exclude, whitelist, blacklist, topic_map)
+    spans = [
+        make_span(env, texts or [], from_beginning=False, exit_at_end=True)
+        for texts in (offset, target_offset)
+    ]
+    with (
+        open_side(at_cluster(env, from_zookeeper, from_broker)) as source,
+        open_side(at_cluster(env, to_zookeeper, to_broker)) as target,
+    ):
+        records = [
+            _verify_topic(env, selection, topic, (source, spans[0]), (target, spans[1]))
+            for topic in selection.topics(source)
+        ]
+    render(env, VERIFY, records)
+    missing = sum(int(record["missing"]) for record in records)
+    surplus = sum(int(record["surplus"]) for record in records)
+    if missing or (exact and surplus):
+        raise CliError(
+            ExitStatus.CORRUPT,
+            f"the target lacks {count_text(missing)} and has {surplus} more than the source",
+            code="VERIFY_MISMATCH",
+            details={"missing": missing, "surplus": surplus},
+        )
+
+
+def _verify_topic(
+    env: Environment,
+    selection: Selection,
+    topic: str,
+    source: tuple[Side, Span],
+    target: tuple[Side, Span],
+) -> Record:
+    from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
+    from pylogctl.cli.progress import progress
+    from pylogctl.mirror.verify import compare_topics, verify_record
+
+    renamed = selection.rename(topic)
+    ranges = [
+        resolve_ranges(env, side, side.cluster.partitions(name), span)
+        for (side, span), name in ((source, topic), (target, renamed))
+    ]
+    for found in ranges:
+        for one in found.values():
+            if one.start.inner or (one.end is not None and one.end.inner):
+                raise UsageError("an offset lies inside a compressed set; use ~N, a time or a size")
+    with progress(env, f"verify {topic}", sum(map(total_bytes, ranges))) as meter:
+        difference = compare_topics(source[0], ranges[0], target[0], ranges[1], meter.advance)
+    return verify_record(topic, renamed, difference)
+
+
+def _selection(
+    include: list[str] | None,
+    exclude: list[str] | None,
+    whitelist: list[str] | None,
+    blacklist: list[str] | None,
+    topic_map: list[str] | None,
+) -> Selection:
+    """Return what is mirrored under which name.
+
+    Raises:
+        UsageError: an expression or a substitution is malformed.
+    """
+    from broker.errors import ConfigError
+    from pylogctl.mirror.plan import make_selection
+
+    try:
+        return make_selection(
+            [*(include or []), *(whitelist or [])],
+            [*(exclude or []), *(blacklist or [])],
+            topic_map or [],
+        )
+    except ConfigError as error:
+        raise UsageError(str(error)) from error
+
+
+def _show_plan(
+    env: Environment, source_env: Environment, target_env: Environment, selection: Selection
+) -> None:
+    from pylogctl.cli.connections import open_side
+    from pylogctl.cli.render import render
+    from pylogctl.mirror.document import PLAN
+    from pylogctl.mirror.plan import check_no_loop, plan_records
+
+    with open_side(source_env) as source, open_side(target_env) as target:
+        check_no_loop(selection, source, target)
+        render(env, PLAN, plan_records(selection, source, target))

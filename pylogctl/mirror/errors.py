@@ -1,0 +1,174 @@
+"""What went wrong last on the routes of mirrors, kept in the source's registry.
+
+`mirror status` is another process than the mirrors are, perhaps on another machine, and tells why
+one has ended, too: so the errors outlive them. A route is of one mirror at a time, the owner of the
+source partition, so nobody writes over a node that another one needs.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.errors import CoordinationError
+from broker.topic import TopicPartition
+from broker.zk import paths
+from broker.zk.session import Session
+
+if TYPE_CHECKING:
+    from broker.tools.mirror import RouteStatus
+
+logger = logging.getLogger(__name__)
+
+_MAX_ERROR_CHARS = 500
+_PUBLISH_EVERY_S = 1.0
+
+
+class RouteError(NamedTuple):
+    """What went wrong last on a route.
+
+    `time_ms` is milliseconds since 1970, `corrupt_count` how many corrupt messages were left out.
+    """
+
+    text: str
+    time_ms: int
+    is_failing: bool
+    corrupt_count: int = 0
+
+
+def load_errors(
+    session: Session, group: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, RouteError]:
+    """Return what went wrong last on routes from some partitions, of those where anything did.
+
+    Raises:
+        CoordinationError: the registry does not answer.
+    """
+    nodes = {paths.mirror_error(group, one): one for one in partitions}
+    found: dict[TopicPartition, RouteError] = {}
+    if not nodes:
+        return found
+    for path, (value, _) in session.get_many(nodes).items():
+        error = _decode(value)
+        if error is not None:
+            found[nodes[path]] = error
+    return found
+
+
+class ErrorBoard:
+    """Keeps the errors of one mirror's routes in the registry.
+
+    Args:
+        session: started, of the source.
+        group: the mirror's consumer group.
+    """
+
+    def __init__(self, session: Session, group: str) -> None:
+        self._session = session
+        self._group = group
+        self._published: dict[TopicPartition, RouteError | None] = {}
+
+    def publish(self, routes: Sequence[RouteStatus]) -> None:
+        """Write what has changed.
+
+        Raises:
+            CoordinationError: the registry does not answer; the next call writes all of it.
+        """
+        errors = {route.source: _error_of(route) for route in routes if route.error_ms is not None}
+        changed = {
+            source: error
+            for source, error in errors.items()
+            if self._published.get(source) != error
+        }
+        running = {route.source for route in routes if route.next_offset is not None}
+        first_seen = running - errors.keys() - self._published.keys()
+        before = load_errors(self._session, self._group, first_seen | changed.keys())
+        written = {source: self._added(source, error, before) for source, error in changed.items()}
+        # errors of earlier mirrors hold no longer where messages come through
+        written |= {
+            one: before[one]._replace(is_failing=False)
+            for one in first_seen & before.keys()
+            if before[one].is_failing
+        }
+        if written:
+            self._write(written)
+        self._published |= dict.fromkeys(first_seen) | changed
+
+    def _added(
+        self,
+        source: TopicPartition,
+        error: RouteError,
+        before: Mapping[TopicPartition, RouteError],
+    ) -> RouteError:
+        """Return an error with what mirrors have left out so far, this one's share included."""
+        published, stored = self._published.get(source), before.get(source)
+        count = error.corrupt_count - (published.corrupt_count if published else 0)
+        return error._replace(corrupt_count=count + (stored.corrupt_count if stored else 0))
+
+    def _write(self, errors: Mapping[TopicPartition, RouteError]) -> None:
+        nodes = {
+            paths.mirror_error(self._group, source): json.dumps(error._asdict()).encode()
+            for source, error in errors.items()
+        }
+        existing = self._session.create_many(nodes, ephemeral=False)
+        self._session.set_many({path: (nodes[path], -1) for path in existing})
+
+
+@contextmanager
+def published_errors(
+    session: Session, group: str, routes: Callable[[], Sequence[RouteStatus]]
+) -> Iterator[None]:
+    """Keep the registry up to date with what goes wrong, by a thread, for the time of a block.
+
+    Args:
+        session: started, of the source.
+        group: the mirror's consumer group.
+        routes: gives the state of all routes.
+    """
+    board = ErrorBoard(session, group)
+    is_over = threading.Event()
+
+    def publish() -> None:
+        try:
+            board.publish(routes())
+        except CoordinationError as error:
+            logger.warning("cannot write down what went wrong: %s", error)
+
+    def work() -> None:
+        while not is_over.wait(_PUBLISH_EVERY_S):
+            publish()
+
+    thread = threading.Thread(target=work, name="mirror-errors")
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        publish()
+
+
+def _error_of(route: RouteStatus) -> RouteError:
+    return RouteError(
+        route.error[:_MAX_ERROR_CHARS],
+        route.error_ms or 0,
+        route.is_failing,
+        route.corrupt_count,
+    )
+
+
+def _decode(value: bytes) -> RouteError | None:
+    try:
+        fields = json.loads(value)
+        return RouteError(
+            str(fields["text"]),
+            int(fields["time_ms"]),
+            bool(fields["is_failing"]),
+            int(fields.get("corrupt_count", 0)),
+        )
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,193 @@
+"""The figures of a running mirror in Prometheus' text format, and the HTTP server that gives them.
+
+Source: Prometheus, "Exposition formats", text version 0.0.4.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.consumer.list_offsets import Positions
+from broker.errors import BrokerError
+from broker.tools.mirror import RouteStatus
+from broker.topic import TopicPartition
+from pylogctl.cli.connections import Side
+from pylogctl.cli.errors import CliError, ExitStatus
+
+if TYPE_CHECKING:
+    from http.server import ThreadingHTTPServer
+
+_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_HOST = "127.0.0.1"
+
+Ends = Mapping[TopicPartition, int]
+"""The offset after the last message that can be read, where it is known."""
+
+
+class _Metric(NamedTuple):
+    name: str
+    kind: str
+    text: str
+    value: Callable[[RouteStatus, Ends], float | None]
+
+
+_METRICS = (
+    _Metric(
+        "pylogctl_mirror_messages_total",
+        "counter",
+        "Messages that the target has acknowledged.",
+        lambda route, ends: route.message_count,
+    ),
+    _Metric(
+        "pylogctl_mirror_bytes_total",
+        "counter",
+        "What they take in a log.",
+        lambda route, ends: route.size_bytes,
+    ),
+    _Metric(
+        "pylogctl_mirror_errors_total",
+        "counter",
+        "How often something went wrong.",
+        lambda route, ends: route.error_count,
+    ),
+    _Metric(
+        "pylogctl_mirror_corrupt_messages_total",
+        "counter",
+        "Corrupt messages that were left out.",
+        lambda route, ends: route.corrupt_count,
+    ),
+    _Metric(
+        "pylogctl_mirror_failing",
+        "gauge",
+        "1 if nothing was acknowledged since something went wrong.",
+        lambda route, ends: int(route.is_failing),
+    ),
+    _Metric(
+        "pylogctl_mirror_last_error_timestamp_seconds",
+        "gauge",
+        "When something went wrong last.",
+        lambda route, ends: None if route.error_ms is None else route.error_ms / 1000,
+    ),
+    _Metric(
+        "pylogctl_mirror_offset_bytes",
+        "gauge",
+        "Offset of the source up to which this mirror has mirrored.",
+        lambda route, ends: route.next_offset,
+    ),
+    _Metric(
+        "pylogctl_mirror_end_offset_bytes",
+        "gauge",
+        "Offset of the source after its last message.",
+        lambda route, ends: ends.get(route.source),
+    ),
+    _Metric(
+        "pylogctl_mirror_lag_bytes",
+        "gauge",
+        "Bytes of the source that are not mirrored yet.",
+        lambda route, ends: _lag_bytes(route, ends),
+    ),
+)
+
+
+def _lag_bytes(route: RouteStatus, ends: Ends) -> int | None:
+    if route.next_offset is None or route.source not in ends:
+        return None
+    return max(0, ends[route.source] - route.next_offset)
+
+
+def exposition(routes: Sequence[RouteStatus], ends: Ends) -> str:
+    """Return the figures of routes as Prometheus reads them.
+
+    Args:
+        routes: of one mirror.
+        ends: of their sources, as far as they are known.
+    """
+    lines = []
+    for metric in _METRICS:
+        lines += [f"# HELP {metric.name} {metric.text}", f"# TYPE {metric.name} {metric.kind}"]
+        for route in routes:
+            value = metric.value(route, ends)
+            if value is not None:
+                lines.append(f"{metric.name}{{{_labels(route)}}} {value}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _labels(route: RouteStatus) -> str:
+    labels = {"topic": route.source.topic, "partition": route.source.name}
+    if route.target is not None:
+        labels |= {"target_topic": route.target.topic, "target_partition": route.target.name}
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def source_ends(side: Side, routes: Sequence[RouteStatus]) -> Ends:
+    """Return where the sources of routes end; those of brokers that do not answer are left out."""
+    ends = {}
+    silent: set[int] = set()
+    with Positions(side.cluster, side.connect) as positions:
+        for route in routes:
+            if route.source.home not in silent:
+                try:
+                    ends[route.source] = positions.latest(route.source)
+                except BrokerError:
+                    silent.add(route.source.home)
+    return ends
+
+
+@contextmanager
+def served_metrics(port: int | None, write: Callable[[], str]) -> Iterator[str | None]:
+    """Serve metrics on this machine for the time of a block, and give the address.
+
+    Args:
+        port: where; 0 for any free one, None to serve nothing, which gives None.
+        write: writes the text; called by other threads.
+
+    Raises:
+        CliError: the port is taken, or not allowed.
+    """
+    if port is None:
+        yield None
+        return
+    try:
+        server = _make_server(port, write)
+    except OSError as error:
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"cannot serve metrics on {_HOST}:{port}: {(error.strerror or str(error)).lower()}",
+            hints=["--metrics 0 picks a free port"],
+        ) from error
+    thread = threading.Thread(target=server.serve_forever, name="metrics", daemon=True)
+    thread.start()
+    try:
+        yield f"http://{_HOST}:{server.server_port}/metrics"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _make_server(port: int, write: Callable[[], str]) -> ThreadingHTTPServer:
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # late: seldom asked for
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            if self.path not in ("/", "/metrics"):
+                self.send_error(404, "only /metrics is here")
+                return
+            body = write().encode()
+            self.send_response(200)
+            self.send_header("Content-Type", _CONTENT_TYPE)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing of each request."""
+
+    return ThreadingHTTPServer((_HOST, port), Handler)

@@ -1,0 +1,231 @@
+"""What a mirror is made of, for every command that looks at one: which topics, and their names.
+
+Knows options and clusters; moves no messages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from broker.consumer.list_offsets import Positions
+from broker.consumer.membership import Blacklist, TopicFilter, Whitelist
+from broker.consumer.offset_store import RegistryOffsets
+from broker.errors import RegistryNodeNotFoundError
+from broker.tools.placement import counts_like
+from broker.tools.topic_map import TopicMap
+from broker.topic import TopicPartition
+from broker.zk import paths
+from broker.zk.session import Session
+from pylogctl.cli.connections import Side, are_same
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.render import Record
+from pylogctl.mirror.errors import RouteError
+
+
+class Selection(NamedTuple):
+    """Which topics are mirrored, and what they are called in the target."""
+
+    chosen: TopicFilter
+    rename: TopicMap
+
+    def topics(self, side: Side) -> list[str]:
+        """Return the topics of the source that are mirrored now."""
+        return [topic for topic in side.cluster.topics() if self.chosen.allows(topic)]
+
+
+def make_selection(
+    include: Sequence[str], exclude: Sequence[str], substitutions: Sequence[str]
+) -> Selection:
+    """Return what the options choose; all topics without any.
+
+    Raises:
+        ConfigError: an expression or a substitution is malformed.
+    """
+    return Selection(_topic_filter(include, exclude), TopicMap(substitutions))
+
+
+def _topic_filter(include: Sequence[str], exclude: Sequence[str]) -> TopicFilter:
+    if not include and exclude:
+        return Blacklist("|".join(exclude))
+    wanted = "|".join(include) or ".*"
+    if not exclude:
+        return Whitelist(wanted)
+    for text in (*include, *exclude):
+        Whitelist(text)  # so that an error names the expression that is wrong
+    return Whitelist(f"(?!(?:{'|'.join(exclude)})$)(?:{wanted})")
+
+
+def check_no_loop(selection: Selection, source: Side, target: Side) -> bool:
+    """Check that no mirrored topic is mirrored again; return whether both clusters are one.
+
+    Raises:
+        UsageError: one is.
+    """
+    if not are_same(source, target):
+        return False
+    for topic in selection.topics(source):
+        renamed = selection.rename(topic)
+        if selection.chosen.allows(renamed):
+            raise UsageError(
+                f"topic '{topic}' would go to '{renamed}' of the same cluster, which is mirrored "
+                "as well",
+                hints=[
+                    "another cluster as the target: --to-zookeeper or --to-broker",
+                    "within one: --include or --exclude, and --topic-map 's/^/copy./'",
+                ],
+            )
+    return True
+
+
+def plan_records(selection: Selection, source: Side, target: Side) -> Iterator[Record]:
+    """Give a row for each topic that would be mirrored."""
+    with Positions(source.cluster, source.connect) as positions:
+        for topic in selection.topics(source):
+            renamed = selection.rename(topic)
+            sources = source.cluster.partitions(topic)
+            targets = target.cluster.partitions(renamed)
+            brokers = target.cluster.brokers()
+            count = len(targets)
+            if not targets and brokers and sources:
+                count = sum(counts_like(sources, [one.id for one in brokers]).values())
+            yield {
+                "topic": topic,
+                "target": renamed,
+                "partitions": len(sources),
+                "target_partitions": count,
+                "bytes": sum(positions.latest(p) - positions.earliest(p) for p in sources),
+                "action": "exists" if targets else "create",
+            }
+
+
+class Mirrored(NamedTuple):
+    """How far a partition is mirrored at some moment; `offset` is None if nothing is."""
+
+    partition: TopicPartition
+    start: int
+    end: int
+    offset: int | None
+
+    @property
+    def lag_bytes(self) -> int:
+        """Return how many bytes are not mirrored yet."""
+        return max(0, self.end - max(self.start, self.offset or 0))
+
+
+class Sample(NamedTuple):
+    """The state of all mirrored partitions at a moment of the monotonic clock."""
+
+    at_s: float
+    partitions: list[Mirrored]
+
+
+def take_sample(session: Session, group: str, side: Side, topics: Iterable[str]) -> Sample:
+    """Return how far the partitions of some topics are mirrored.
+
+    Raises:
+        BrokerError: the registry or a broker does not answer.
+    """
+    wanted = [one for topic in topics for one in side.cluster.partitions(topic)]
+    offsets = RegistryOffsets(session, group).load(wanted)
+    with Positions(side.cluster, side.connect) as positions:
+        found = [
+            Mirrored(
+                one,
+                positions.earliest(one),
+                positions.latest(one),
+                offsets[one].offset if one in offsets else None,
+            )
+            for one in wanted
+        ]
+    return Sample(time.monotonic(), found)
+
+
+def count_mirrors(session: Session, group: str) -> int:
+    """Return how many members the group has."""
+    try:
+        return len(session.children(paths.consumer_ids(group)))
+    except RegistryNodeNotFoundError:
+        return 0
+
+
+def check_group_exists(session: Session, group: str) -> None:
+    """Check that there is, or was, a mirror of this group.
+
+    Raises:
+        CliError: there is none.
+    """
+    if session.exists(paths.group(group)) is None:
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            f"group '{group}' not found: nothing was mirrored with it",
+            hints=["name the mirror's: --group GROUP", "try: pylogctl group list"],
+            code="GROUP_NOT_FOUND",
+        )
+
+
+def status_records(
+    samples: Sequence[Sample],
+    mirror_count: int,
+    errors: Mapping[TopicPartition, RouteError],
+    *,
+    by_partition: bool,
+) -> list[Record]:
+    """Return rows for the last of one or two samples.
+
+    Args:
+        samples: of the same topics; the rate comes from the first and the last.
+        mirror_count: how many mirrors run.
+        errors: what went wrong last, where anything did.
+        by_partition: a row for each partition, not for each topic.
+    """
+    before = {one.partition: one for one in samples[0].partitions}
+    elapsed_s = samples[-1].at_s - samples[0].at_s
+    rows: dict[str, list[Mirrored]] = {}
+    for one in samples[-1].partitions:
+        rows.setdefault(str(one.partition) if by_partition else one.partition.topic, []).append(one)
+    return [
+        {
+            "topic": found[0].partition.topic,
+            "partition": found[0].partition.name if by_partition else None,
+            "end": sum(one.end for one in found),
+            "mirrored": _sum_offsets(found),
+            "lag_bytes": sum(one.lag_bytes for one in found),
+            "rate": _rate([before.get(one.partition) for one in found], found, elapsed_s),
+            "mirrors": mirror_count,
+            **_error_fields([errors[one.partition] for one in found if one.partition in errors]),
+        }
+        for found in rows.values()
+    ]
+
+
+def _error_fields(errors: Sequence[RouteError]) -> Record:
+    """Return what to tell of several errors: the last one, of those that still hold if any do."""
+    last = max(errors, key=lambda one: (one.is_failing, one.time_ms), default=None)
+    if last is None:
+        return {"failing": False, "corrupt": 0}
+    return {
+        "failing": last.is_failing,
+        "error_time": last.time_ms,
+        "last_error": last.text,
+        "corrupt": sum(one.corrupt_count for one in errors),
+    }
+
+
+def _sum_offsets(found: Sequence[Mirrored]) -> int | None:
+    known = [one.offset for one in found if one.offset is not None]
+    return sum(known) if known else None
+
+
+def _rate(
+    before: Sequence[Mirrored | None], after: Sequence[Mirrored], elapsed_s: float
+) -> int | None:
+    if elapsed_s <= 0:
+        return None
+    moved = sum(
+        max(0, new.offset - (old.offset or 0))
+        for old, new in zip(before, after, strict=True)
+        if old is not None and new.offset is not None
+    )
+    return round(moved / elapsed_s)

@@ -1,0 +1,227 @@
+"""One run of `pylogctl mirror run`: a service that mirrors until a signal ends it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+
+from broker.client.cluster import LockedCluster, RegistryCluster
+from broker.config import ConsumerConfig
+from broker.consumer.connector import ConsumerConnector
+from broker.errors import BrokerError, InvalidMessageError
+from broker.producer.producer import Producer
+from broker.tools.mirror import Mirror, Route, RouteLog
+from pylogctl.cli.connections import (
+    Absence,
+    Side,
+    cluster_name,
+    connector,
+    open_registry,
+    open_side,
+)
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.render import render
+from pylogctl.cli.service import set_up_logging
+from pylogctl.cli.signals import graceful_stop
+from pylogctl.cli.units import format_duration, format_size, format_time
+from pylogctl.mirror.document import SUMMARY
+from pylogctl.mirror.errors import published_errors
+from pylogctl.mirror.metrics import exposition, served_metrics, source_ends
+from pylogctl.mirror.plan import Selection, check_no_loop
+from pylogctl.produce.sender import count_text
+
+_CONNECT_TIMEOUT_S = 2.0
+_PRODUCE_TIMEOUT_S = 30.0
+_DRAIN_S = 10.0
+_SCRAPE_TIMEOUT_S = 2.0
+_MAX_IN_FLIGHT = 8
+_STREAM_TIMEOUT_MS = 200
+_COMMIT_INTERVAL_MS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorPlan:
+    """How to mirror.
+
+    Attributes:
+        selection: which topics, and their names.
+        group: consumer group in the source.
+        stream_count: threads that read.
+        producer_count: threads that write.
+        queue_size: message sets that wait for each producer.
+        metrics_port: where to serve figures, 0 for any free port; None for nowhere.
+        skips_corrupt: leave out corrupt messages instead of ending at the first.
+        config: the consumer's settings as far as the user has set them.
+    """
+
+    selection: Selection
+    group: str
+    stream_count: int
+    producer_count: int
+    queue_size: int
+    metrics_port: int | None
+    skips_corrupt: bool
+    config: ConsumerConfig
+
+
+def consumer_config(properties: dict[str, str], group: str, zookeeper: str) -> ConsumerConfig:
+    """Return the settings of a mirror's consumer.
+
+    Args:
+        properties: by the user; they go before the defaults of a mirror.
+        group: the consumer group.
+        zookeeper: registry of the source.
+
+    Raises:
+        ConfigError: a property is unknown or malformed.
+    """
+    defaults = {"autocommit.interval.ms": str(_COMMIT_INTERVAL_MS)}
+    config = ConsumerConfig.from_properties(defaults, properties)
+    # what follows is what makes it a mirror
+    return replace(
+        config,
+        group=group,
+        zookeeper=zookeeper,
+        auto_commit=True,
+        consumer_timeout_ms=_STREAM_TIMEOUT_MS,
+    )
+
+
+def run(
+    env: Environment,
+    source_env: Environment,
+    target_env: Environment,
+    plan: MirrorPlan,
+    confirm: Callable[[list[str]], None],
+) -> ExitStatus:
+    """Mirror until a signal asks to stop, then finish what is under way.
+
+    Args:
+        env: where the result goes.
+        source_env: names the registry of the cluster to read from.
+        target_env: names the cluster to write to.
+        plan: what to do.
+        confirm: asks whether to begin, given the topics there are now.
+
+    Returns:
+        PARTIAL if corrupt messages were left out, else OK.
+
+    Raises:
+        CliError: not confirmed, a topic would be mirrored again and again, or a message is corrupt
+            and not to be left out.
+        BrokerError: a cluster is not there, or the target refuses a message.
+    """
+    with ExitStack() as stack:
+        registry = stack.enter_context(open_registry(source_env))
+        source = Side(RegistryCluster(registry), connector(source_env))
+        target = stack.enter_context(open_side(target_env, absence=Absence.TOLD))
+        is_one = check_no_loop(plan.selection, source, target)
+        confirm(plan.selection.topics(source))
+        set_up_logging(env, None)
+        stop = stack.enter_context(graceful_stop())
+        log = RouteLog(env.clock)
+        stack.enter_context(published_errors(registry, plan.group, log.routes))
+        metrics = stack.enter_context(
+            served_metrics(plan.metrics_port, lambda: _figures(source_env, source, log))
+        )
+        mirror = _make_mirror(source, target, target_env, plan, log, is_one=is_one)
+        where = f"{cluster_name(source_env)} to {cluster_name(target_env)}"
+        env.note(f"mirroring from {where} in group '{plan.group}'")
+        if metrics is not None:
+            env.note(f"metrics at {metrics}")
+        started_s = time.monotonic()
+        try:
+            mirror.run(stop.wait)
+        except InvalidMessageError as error:
+            raise _stopped_at(error, log) from error
+        finally:
+            _tell(env, plan, mirror, time.monotonic() - started_s)
+    return ExitStatus.PARTIAL if mirror.corrupt_count else ExitStatus.OK
+
+
+def _stopped_at(error: InvalidMessageError, log: RouteLog) -> BrokerError | CliError:
+    """Return an error that says what to do where a message of the source is corrupt."""
+    if all(route.stuck_at is None for route in log.routes()):
+        return error
+    return CliError(
+        ExitStatus.CORRUPT,
+        str(error),
+        hints=[
+            "--on-corrupt skip leaves out corrupt messages",
+            "try: pylogctl log verify on the broker's segment files",
+        ],
+        code="INVALID_MESSAGE",
+    )
+
+
+def _make_mirror(
+    source: Side,
+    target: Side,
+    target_env: Environment,
+    plan: MirrorPlan,
+    log: RouteLog,
+    *,
+    is_one: bool,
+) -> Mirror:
+    connect = connector(target_env, connect_timeout_s=_CONNECT_TIMEOUT_S)
+    limit_s = target_env.timeout_s(_PRODUCE_TIMEOUT_S)
+    target_cluster = LockedCluster(target.cluster)
+    route = Route(
+        source.cluster,
+        target_cluster,
+        connect,
+        plan.selection.rename,
+        is_read=lambda topic: is_one and plan.selection.chosen.allows(topic),
+    )
+    consumer = ConsumerConnector(plan.config, connect=source.connect)
+    streams = consumer.create_message_streams_by_filter(plan.selection.chosen, plan.stream_count)
+    return Mirror(
+        consumer,
+        streams,
+        route,
+        # it is the mirror that tries again, as long as it takes
+        lambda: Producer(
+            target_cluster, connect, retries=0, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
+        ),
+        producer_count=plan.producer_count,
+        queue_size=plan.queue_size,
+        drain_s=_DRAIN_S,
+        skips_corrupt=plan.skips_corrupt,
+        log=log,
+    )
+
+
+def _figures(source_env: Environment, source: Side, log: RouteLog) -> str:
+    """Return what a scrape gets; brokers of the source are asked over connections of its own."""
+    limited = connector(
+        source_env, timeout_s=_SCRAPE_TIMEOUT_S, connect_timeout_s=_SCRAPE_TIMEOUT_S
+    )
+    routes = log.routes()
+    return exposition(routes, source_ends(source._replace(connect=limited), routes))
+
+
+def _tell(env: Environment, plan: MirrorPlan, mirror: Mirror, seconds: float) -> None:
+    failed = [route for route in mirror.log.routes() if route.error_ms is not None]
+    last = max(failed, key=lambda route: route.error_ms or 0, default=None)
+    if env.settings.output is None:
+        env.note(
+            f"{count_text(mirror.message_count)}, {format_size(mirror.size_bytes)} mirrored in "
+            f"{format_duration(seconds)}"
+            + (f", {mirror.corrupt_count} corrupt" if mirror.corrupt_count else "")
+        )
+        if last is not None and last.error_ms is not None:
+            env.note(f"last error, of {last.source} at {format_time(last.error_ms)}: {last.error}")
+        return
+    record = {
+        "group": plan.group,
+        "messages": mirror.message_count,
+        "bytes": mirror.size_bytes,
+        "seconds": round(seconds, 3),
+        "last_error": None if last is None else last.error,
+        "error_time": None if last is None else last.error_ms,
+        "corrupt": mirror.corrupt_count,
+    }
+    render(env, SUMMARY, [record])

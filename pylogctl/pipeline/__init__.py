@@ -1,0 +1,1 @@
+"""`pylogctl pipeline`: load, query, compare and verify topics on Spark."""

@@ -1,0 +1,99 @@
+"""What `pylogctl pipeline load` writes: columns, and records of plans and manifests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pylogctl.cli.render import Column, Document, Kind
+from pylogctl.cli.units import format_size
+
+if TYPE_CHECKING:
+    from broker.spark.load_plan import LoadPlan
+    from broker.spark.manifest import Manifest, PartitionLoad
+
+PLAN = Document(
+    "pipeline.load.plan/1",
+    (
+        Column("topic", "the topic"),
+        Column("partition", "home broker and index"),
+        Column("start", "where loading starts", Kind.INTEGER),
+        Column("end", "where it ends", Kind.INTEGER),
+        Column("bytes", "of the log, to be loaded", Kind.BYTES),
+        Column("tasks", "pieces it is cut into", Kind.INTEGER),
+        Column("lost_bytes", "that are to be loaded and are gone", Kind.BYTES),
+        Column("load", "number of the load", Kind.INTEGER, shown=False),
+    ),
+    empty="nothing to load",
+)
+LOAD = Document(
+    "pipeline.load/1",
+    (
+        Column("load", "number of the load", Kind.INTEGER),
+        Column("topic", "the topic"),
+        Column("partition", "home broker and index"),
+        Column("start", "where the load starts", Kind.INTEGER),
+        Column("end", "where it ends, and the next one starts", Kind.INTEGER),
+        Column("messages", "rows", Kind.INTEGER),
+        Column("payload_bytes", "of the messages, as the log has them", Kind.BYTES),
+        Column("left_out_bytes", "lost, corrupt or undecodable", Kind.BYTES),
+        Column("crc_sum", "sum of the CRC-32 of the payloads", Kind.INTEGER, shown=False),
+    ),
+    empty="nothing to load",
+)
+
+
+def load_plan_records(plan: LoadPlan) -> list[dict[str, Any]]:
+    """Return the records of what a load would do, one for each partition."""
+    records = []
+    for one in plan.read.ranges:
+        tasks = plan.tasks_of(one.partition)
+        lost = sum(gap.end - gap.start for gap in plan.omissions_of(one.partition))
+        records.append(
+            {
+                "topic": one.partition.topic,
+                "partition": one.partition.name,
+                "start": one.start,
+                "end": one.end,
+                "bytes": sum(task.range.size_bytes for task in tasks),
+                "tasks": len(tasks),
+                "lost_bytes": lost,
+                "load": plan.number,
+            }
+        )
+    return records
+
+
+def load_records(manifest: Manifest) -> list[dict[str, Any]]:
+    """Return the records of a load, one for each partition."""
+    return [_load_record(manifest.number, one) for one in manifest.partitions]
+
+
+def _load_record(number: int, one: PartitionLoad) -> dict[str, Any]:
+    return {
+        "load": number,
+        "topic": one.partition.topic,
+        "partition": one.partition.name,
+        "start": one.start,
+        "end": one.end,
+        "messages": one.message_count,
+        "payload_bytes": one.payload_bytes,
+        "left_out_bytes": sum(gap.size_bytes for gap in one.left_out),
+        "crc_sum": one.crc_sum,
+    }
+
+
+def load_line(manifest: Manifest, elapsed_s: float) -> str:
+    """Return a load as one line.
+
+    Args:
+        manifest: of the load.
+        elapsed_s: how long it took, in seconds.
+    """
+    size = sum(one.payload_bytes for one in manifest.partitions)
+    count = manifest.message_count
+    return (
+        f"load {manifest.number}: {count:,} messages of {len(manifest.partitions)} "
+        f"partition{'' if len(manifest.partitions) == 1 else 's'}, {format_size(size)} in "
+        f"{len(manifest.files)} file{'' if len(manifest.files) == 1 else 's'}, "
+        f"{format_size(size / max(elapsed_s, 1e-9))}/s"
+    )

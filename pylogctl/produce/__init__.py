@@ -1,0 +1,1 @@
+"""`pylogctl produce`: messages from standard input or files to a topic."""

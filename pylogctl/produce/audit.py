@@ -1,0 +1,177 @@
+"""What `produce --audit` adds: counts of what brokers have confirmed, published beside it.
+
+Messages go first: counts that cannot be published are kept, told about, and tried again when the
+next window is over; only at the end of a run is that an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from broker.clock import Clock
+from broker.errors import BrokerError
+from broker.producer.producer import Delivery, Producer
+from broker.protocol.codec import decode, encode
+from broker.protocol.primitives import Buffer
+from broker.tools.audit import DEFAULT_WINDOW_MS, AuditCounter, Auditor, TimeOf, json_time
+from broker.topic import TopicPartition, check_topic_name
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.report import failure_of
+from pylogctl.cli.units import parse_duration_ms
+from pylogctl.produce.audit_options import NO_AUDIT, AuditChoice
+from pylogctl.produce.sender import Confirmed
+
+TIER = "producer"
+_MIN_WINDOW_MS = 1000
+
+
+class AuditPlan(NamedTuple):
+    """Where counts are published; `time_of` is None to count by the time of confirmation."""
+
+    topic: str
+    window_ms: int
+    time_of: TimeOf | None
+
+
+def make_audit_plan(choice: AuditChoice, topic: str) -> AuditPlan | None:
+    """Return what the options ask for; None if nothing.
+
+    Args:
+        choice: the options.
+        topic: where the messages go.
+
+    Raises:
+        UsageError: an option is malformed, or needs another one that is not given.
+        InvalidTopicError: there can be no such audit topic.
+    """
+    if choice.audit is None:
+        if choice != NO_AUDIT:
+            raise UsageError("--audit-window and --time-field say how --audit counts")
+        return None
+    check_topic_name(choice.audit)
+    if choice.audit == topic:
+        raise UsageError(f"--audit cannot be '{topic}' itself: its counts are messages as well")
+    window_ms = DEFAULT_WINDOW_MS
+    if choice.audit_window is not None:
+        window_ms = parse_duration_ms(choice.audit_window)
+    if window_ms < _MIN_WINDOW_MS:
+        raise UsageError(f"--audit-window is at least 1s: '{choice.audit_window}'")
+    time_of = None if choice.time_field is None else json_time(choice.time_field)
+    return AuditPlan(choice.audit, window_ms, time_of)
+
+
+class AuditedSink:
+    """Sends sets as a producer does, counts what is confirmed, and publishes the counts.
+
+    A barrier publishes all that was counted, and so does leaving it as a context.
+
+    Args:
+        producer: sends sets and counts.
+        plan: how to count.
+        clock: says when a window is over.
+        warn: told of counts that have to wait.
+    """
+
+    def __init__(
+        self, producer: Producer, plan: AuditPlan, clock: Clock, warn: Callable[[str], None]
+    ) -> None:
+        self._producer = producer
+        self._plan = plan
+        self._clock = clock
+        self._warn = warn
+        self._counter = AuditCounter(TIER, window_ms=plan.window_ms, clock=clock)
+        self._auditor = Auditor(self._counter, self, plan.topic)
+        self._due_ms = self._next_end_ms()
+        self._failure: CliError | None = None
+
+    def __enter__(self) -> AuditedSink:
+        return self
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, error: BaseException | None, *_: object
+    ) -> None:
+        if exc_type is None:
+            self._publish_all()
+        elif issubclass(exc_type, Exception):
+            try:
+                self._publish_all()
+            except CliError as failure:
+                if failure is not error:  # why the run failed matters more
+                    self._warn(failure.message)
+
+    def _publish_all(self) -> None:
+        """Publish what was counted in any window.
+
+        Raises:
+            CliError: that failed, now or before.
+        """
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self._auditor.publish(with_open=True)
+        except BrokerError as error:
+            failure = failure_of(error)
+            self._failure = CliError(
+                ExitStatus.FAILED if failure is None else failure.status,
+                f"the counts of what was confirmed could not be published: {error}",
+                hints=[f"pylogctl audit will find more messages than '{self._plan.topic}' says"],
+                code="AUDIT_NOT_PUBLISHED",
+            )
+            raise self._failure from error
+
+    def _next_end_ms(self) -> int:
+        """Return when the present window is over."""
+        now_ms = self._clock.time_ms()
+        return now_ms - now_ms % self._plan.window_ms + self._plan.window_ms
+
+    def note(self, confirmed: Confirmed) -> None:
+        """Count a batch that was confirmed."""
+        batch = confirmed.batch
+        topic = batch.partition.topic
+        if self._plan.time_of is None:
+            self._counter.note(topic, len(batch.numbers), batch.payload_bytes)
+            return
+        for _, _, payload in decode(batch.message_set, 0).messages:
+            self._counter.note(topic, 1, len(payload), self._plan.time_of(payload))
+
+    def due_s(self) -> float:
+        """Return when the present window is over, on the monotonic clock."""
+        return time.monotonic() + (self._due_ms - self._clock.time_ms()) / 1000
+
+    def on_idle(self) -> None:
+        """Publish the windows that are over."""
+        if self._clock.time_ms() < self._due_ms:
+            return
+        self._due_ms = self._next_end_ms()
+        try:
+            self._auditor.publish()
+        except BrokerError as error:
+            self._warn(f"counts are kept, as they could not be published: {error}")
+
+    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
+        """Send a set, waiting for room in the window only; see `Producer.send_set`."""
+        self.on_idle()
+        return self._producer.send_set(partition, message_set)
+
+    def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
+        """Send counts, which no limit of the messages' size is for."""
+        partition = self._producer.choose_partition(topic, key)
+        return self._producer.send_set(partition, encode(messages))
+
+    def flush(self) -> None:
+        """Wait until every delivery is done."""
+        self._producer.flush()
+
+    def barrier(self) -> None:
+        """Wait until consumers can read all that was sent, and the counts of it.
+
+        Raises:
+            CliError: the counts could not be published.
+            BrokerError: see `Producer.barrier`.
+        """
+        try:
+            self._publish_all()
+        finally:  # the messages count for more
+            self._producer.barrier()

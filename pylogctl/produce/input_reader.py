@@ -1,0 +1,333 @@
+"""Bytes of standard input or a file, as they come, with something to do while nothing comes.
+
+Owns the waiting: a read never waits while messages are held back longer than they may be, and a
+signal ends a wait at once. Knows nothing of messages.
+
+The inputs of a run, opened one after another.
+
+Owns what standard input may be: a terminal, closed, a pipe, a file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import signal
+import stat
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError
+from pylogctl.cli.report import failure_of
+from pylogctl.cli.signals import StopRequest
+from pylogctl.format.framing_reader import CHUNK_BYTES
+
+STDIN = "-"
+_PIPE_BYTES = 1 << 20
+
+
+class InputStopped(Exception):  # noqa: N818 - a signal's wish, not an error
+    """A signal asked to stop; what is read so far is all there will be."""
+
+
+class InputError(CliError):
+    """An input cannot be opened or read.
+
+    Args:
+        name: file name, or `-`.
+        error: what the system says.
+    """
+
+    def __init__(self, name: str, error: OSError) -> None:
+        failure = failure_of(OSError(error.errno, error.strerror, name))
+        assert failure is not None
+        message = failure.message
+        if name == STDIN:
+            message = message.replace(f"'{STDIN}'", "standard input", 1)
+        super().__init__(failure.status, message, code=failure.code)
+
+
+class Idle(Protocol):
+    """What is done before the input is waited for."""
+
+    def due_s(self) -> float | None:
+        """Return when what is held back must go out, on the monotonic clock; None for nothing."""
+
+    def on_idle(self) -> None:
+        """Send what is held back, and see to what was sent."""
+
+
+class Input(Protocol):
+    """An input as a lane sees it."""
+
+    @property
+    def name(self) -> str:
+        """Return what to put before a message about this input; nothing for standard input."""
+
+    def attend(self, idle: Idle) -> None:
+        """Have something done before each wait."""
+
+    def is_ready(self) -> bool:
+        """Return whether a read would not wait."""
+
+    def read1(self, size: int, /) -> bytes:
+        """Return what is there, waiting for at least one byte; nothing at the end."""
+
+
+class InputReader:
+    """Reads one input from a descriptor.
+
+    Args:
+        fd: open for reading; not closed here.
+        name: file name, or `-`; for errors.
+        stop: ends the reading.
+        wakeup_fd: becomes readable when a signal arrives.
+        chunk_bytes: the most to read at once.
+        on_read: told how much was read, each time; 0 when a signal wants to know how far it is.
+        before_wait: called before each wait, after what is attended to.
+        chore: done while the input is waited for, each time it is due.
+    """
+
+    def __init__(
+        self,
+        fd: int,
+        name: str,
+        *,
+        stop: StopRequest,
+        wakeup_fd: int,
+        chunk_bytes: int,
+        on_read: Callable[[int], None],
+        before_wait: Callable[[], None],
+        chore: Idle | None = None,
+    ) -> None:
+        self._fd = fd
+        self._name = name
+        self._stop = stop
+        self._chunk_bytes = chunk_bytes
+        self._on_read = on_read
+        self._before_wait = before_wait
+        self._chore = chore
+        self._idle: Idle | None = None
+        self.read_bytes = 0
+        """How much was read so far."""
+        self._waits = not stat.S_ISREG(os.fstat(fd).st_mode)
+        self._wakeup_fd = wakeup_fd
+        self._poll = select.poll()
+        self._poll.register(wakeup_fd, select.POLLIN)
+        if self._waits:
+            self._poll.register(fd, select.POLLIN)
+            _widen_pipe(fd)
+
+    @property
+    def name(self) -> str:
+        """Return what to put before a message about this input; nothing for standard input."""
+        return "" if self._name == STDIN else f"{self._name}: "
+
+    def attend(self, idle: Idle) -> None:
+        """Have something done before each wait."""
+        self._idle = idle
+
+    def is_ready(self, timeout_s: float | None = 0.0) -> bool:
+        """Return whether a read would not wait.
+
+        Args:
+            timeout_s: how long to wait for that; None for ever.
+        """
+        if not self._waits or self._stop.is_set:
+            return True
+        events = self._poll.poll(None if timeout_s is None else timeout_s * 1000)
+        return any(fd == self._fd for fd, _ in events) or self._stop.is_set
+
+    def read1(self, size: int, /) -> bytes:
+        """Return what is there, waiting for at least one byte; nothing at the end.
+
+        Raises:
+            InputStopped: a signal came.
+            InputError: the input cannot be read.
+        """
+        if not self.is_ready():
+            self._wait()
+        if self._stop.is_set:
+            raise InputStopped
+        try:
+            chunk = os.read(self._fd, min(size, self._chunk_bytes))
+        except OSError as error:
+            raise InputError(self._name, error) from error
+        self.read_bytes += len(chunk)
+        self._on_read(len(chunk))
+        return chunk
+
+    def _wait(self) -> None:
+        if self._idle is not None:
+            wait_s = _until_due_s(self._idle)
+            if wait_s is not None and self.is_ready(wait_s):
+                return
+            self._idle.on_idle()
+        self._before_wait()
+        while not self.is_ready(_until_due_s(self._chore)):
+            try:
+                os.read(self._wakeup_fd, 4096)
+            except BlockingIOError:
+                if self._chore is not None:
+                    self._chore.on_idle()
+            else:  # woken by a signal that asks for no stop, such as SIGUSR1
+                self._on_read(0)
+
+
+def _until_due_s(idle: Idle | None) -> float | None:
+    """Return how long there is time until something is due; None for ever."""
+    due_s = None if idle is None else idle.due_s()
+    return None if due_s is None else max(0.0, due_s - time.monotonic())
+
+
+def _widen_pipe(fd: int) -> None:
+    """Let a pipe hold more, where the system allows it: fewer and larger reads."""
+    import fcntl
+
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        try:
+            fcntl.fcntl(fd, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+        except OSError:
+            return  # not a pipe, or the user's limit of pipe memory is reached
+
+
+@contextmanager
+def signal_wakeup() -> Iterator[int]:
+    """Give a descriptor that becomes readable when a signal arrives, for the time of a block.
+
+    A Python signal handler runs only between two instructions, so one that arrives just before a
+    wait would be noticed after it.
+    """
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    try:
+        yield reader
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(reader)
+        os.close(writer)
+
+
+PACED_CHUNK_BYTES = 1 << 16
+"""Read at once when the rate is limited, so that little is left to send after a signal."""
+
+
+class Sources:
+    """Opens inputs.
+
+    Args:
+        env: has standard input.
+        names: file names; `-` is standard input.
+        stop: ends the reading.
+        wakeup_fd: becomes readable when a signal arrives.
+        is_paced: read little at once.
+    """
+
+    def __init__(
+        self,
+        env: Environment,
+        names: Sequence[str],
+        *,
+        stop: StopRequest,
+        wakeup_fd: int,
+        is_paced: bool,
+    ) -> None:
+        self._env = env
+        self.names = names
+        self._stop = stop
+        self._wakeup_fd = wakeup_fd
+        self._chunk_bytes = PACED_CHUNK_BYTES if is_paced else CHUNK_BYTES
+
+    @property
+    def uses_terminal(self) -> bool:
+        """Say whether somebody types the messages."""
+        return STDIN in self.names and self._env.streams.stdin_is_tty
+
+    def total_bytes(self) -> int | None:
+        """Return how much there is to read; None if nobody knows."""
+        total = 0
+        for name in self.names:
+            try:
+                found = os.fstat(self._stdin_fd()) if name == STDIN else Path(name).stat()
+            except OSError:
+                return None
+            if not stat.S_ISREG(found.st_mode):
+                return None
+            total += found.st_size
+        return total
+
+    def _stdin_fd(self) -> int:
+        if self._env.streams.stdin is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        return self._env.streams.stdin.fileno()
+
+    @contextmanager
+    def open(
+        self,
+        name: str,
+        *,
+        on_read: Callable[[int], None],
+        before_wait: Callable[[], None],
+        chore: Idle | None = None,
+    ) -> Iterator[InputReader | None]:
+        """Open an input for the time of a block; None if standard input is closed.
+
+        Args:
+            name: a file name, or `-`.
+            on_read: told how much was read, each time.
+            before_wait: called before each wait.
+            chore: done during waits, each time it is due.
+
+        Raises:
+            InputError: the file cannot be opened.
+        """
+        if name == STDIN and self._env.streams.stdin is None:
+            yield None
+            return
+        fd = self._stdin_fd() if name == STDIN else _open_file(name)
+        try:
+            yield InputReader(
+                fd,
+                name,
+                stop=self._stop,
+                wakeup_fd=self._wakeup_fd,
+                chunk_bytes=self._chunk_bytes,
+                on_read=on_read,
+                before_wait=before_wait,
+                chore=chore,
+            )
+        finally:
+            if name != STDIN:
+                os.close(fd)
+
+
+def _open_file(name: str) -> int:
+    # Opening a named pipe would wait for its writer, and no signal could end that wait.
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise InputError(name, error) from error
+    os.set_blocking(fd, True)
+    return fd
+
+
+def check_files(names: Sequence[str]) -> None:
+    """Check that every file is there and can be read, before anything is sent.
+
+    Raises:
+        OSError: one is not.
+    """
+    for name in names:
+        if name == STDIN:
+            continue
+        if stat.S_ISDIR(Path(name).stat().st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+        if not os.access(name, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), name)

@@ -1,0 +1,365 @@
+"""One run of `pylogctl produce`: inputs through a lane to the brokers, and what came of it.
+
+Straight-line code: connect, read, send, wait until it can be read, verify. What happens to a single
+message is decided in the lanes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from broker.client.cluster import Cluster, Connect
+from broker.config import ProducerConfig
+from broker.errors import BrokerError
+from broker.producer.partitioner import PARTITIONERS
+from broker.producer.producer import Producer, reconnect_rule_of
+from broker.topic import TopicPartition
+from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.pacing import Pacer
+from pylogctl.cli.progress import Progress, announced_wait, progress
+from pylogctl.cli.report import failure_of
+from pylogctl.cli.signals import StopRequest, graceful_stop
+from pylogctl.format.framing import Framing, Shape
+from pylogctl.produce.input_reader import (
+    STDIN,
+    InputError,
+    InputStopped,
+    Sources,
+    check_files,
+    signal_wakeup,
+)
+from pylogctl.produce.lanes import Lane, fixed_partition, make_lane
+from pylogctl.produce.plan import DEFAULT_LINGER_S, Limits, Plan, Quota, Refusals
+from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender, numbers_text
+
+if TYPE_CHECKING:
+    from pylogctl.produce.audit import AuditedSink
+    from pylogctl.produce.readback import SentSets
+    from pylogctl.produce.receipts import Receipt
+
+
+class Outcome(NamedTuple):
+    """What a run did; `partitions` has the number of messages in each."""
+
+    partitions: dict[TopicPartition, int]
+    payload_bytes: int
+    seconds: float
+    refused_count: int
+    resumed_count: int
+    is_verified: bool
+    status: ExitStatus
+
+    @property
+    def message_count(self) -> int:
+        """Return how many messages were acknowledged."""
+        return sum(self.partitions.values())
+
+
+class Peers(NamedTuple):
+    """The way to the brokers."""
+
+    cluster: Cluster
+    connect: Connect
+    producer: Producer
+
+
+def run(env: Environment, plan: Plan) -> Outcome:
+    """Do what the plan says.
+
+    Raises:
+        CliError: a message cannot be sent, or was not sent; the text says what was.
+        BrokerError: no broker can be reached, or it takes too long until all can be read.
+        OSError: an input cannot be read, or standard output not be written.
+    """
+    if not plan.input.skips_errors:
+        check_files(plan.files)
+    receipt = _load_receipt(plan)
+    with ExitStack() as stack:
+        peers = stack.enter_context(_connected(with_addresses(env, plan.config), plan))
+        peers.producer.partitions(plan.topic)
+        receipts = stack.enter_context(_receipt_file(env, plan, receipt))
+        stop = stack.enter_context(graceful_stop())
+        sources = Sources(
+            env,
+            plan.files,
+            stop=stop,
+            wakeup_fd=stack.enter_context(signal_wakeup()),
+            is_paced=plan.rate is not None,
+        )
+        return _Run(env, plan, peers, sources, stop, receipts, receipt).run()
+
+
+class _Run:
+    """The parts of one run, put together."""
+
+    def __init__(
+        self,
+        env: Environment,
+        plan: Plan,
+        peers: Peers,
+        sources: Sources,
+        stop: StopRequest,
+        receipts: BinaryIO | None,
+        receipt: Receipt | None,
+    ) -> None:
+        self._env = env
+        self._plan = plan
+        self._peers = peers
+        self._sources = sources
+        self._stop = stop
+        self._sent_sets = _sent_sets(env, plan)
+        self._audit = _audited_sink(env, plan, peers.producer)
+        self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.complain)
+        pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
+        self._sender = self._make_sender(pacer, receipts)
+        self._receipt = receipt
+        fixed = fixed_partition(plan, peers.producer)
+        where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
+        env.trace(1, f"sending to {where}, acks {plan.acks.name.lower()}")
+        self._lane: Lane = make_lane(
+            plan,
+            fixed,
+            peers.producer,
+            self._sender,
+            env.clock,
+            limits=self._limits(pacer),
+            quota=Quota(plan.input.max_messages),
+            refusals=self._refusals,
+            accepted=env.write if plan.records.tee else None,
+            receipt=receipt,
+        )
+
+    def _make_sender(self, pacer: Pacer | None, receipts: BinaryIO | None) -> Sender:
+        plan = self._plan
+        observers: list[Callable[[Confirmed], None]] = []
+        if receipts is not None:
+            from pylogctl.produce.receipts import ReceiptWriter
+
+            observers.append(ReceiptWriter(receipts).write)
+        if self._sent_sets is not None:
+            observers.append(self._sent_sets.note)
+        if self._audit is not None:
+            observers.append(self._audit.note)
+        way_out = self._audit or self._peers.producer
+        return Sender(
+            Nowhere() if self._env.settings.dry_run else way_out,
+            codec=plan.codec,
+            max_message_bytes=plan.max_message_bytes,
+            sync=plan.sync,
+            pacer=pacer,
+            observers=observers,
+            refused=self._refused,
+        )
+
+    def _limits(self, pacer: Pacer | None) -> Limits:
+        plan = self._plan
+        linger_s = plan.linger_s
+        if linger_s is None:
+            linger_s = 0.0 if self._sources.uses_terminal else DEFAULT_LINGER_S
+        messages, size = plan.batch_messages, plan.batch_bytes
+        if pacer is not None and plan.rate is not None:
+            if plan.rate.in_bytes:
+                size = min(size, pacer.burst)
+            else:
+                messages = min(messages, pacer.burst)
+        return Limits(plan.max_message_bytes, messages, size, linger_s)
+
+    def _refused(self, batch: Batch, error: BrokerError) -> None:
+        failure = failure_of(error)
+        assert failure is not None
+        text = f"{numbers_text(batch.numbers)} refused: {failure.message}"
+        self._refusals.refuse(CliError(failure.status, text), count=len(batch.numbers))
+
+    def run(self) -> Outcome:
+        """Read, send and finish."""
+        started_s = time.monotonic()
+        total = None if self._sources.uses_terminal else self._sources.total_bytes()
+        with self._audit or nullcontext():
+            self._send_all(total)
+            is_verified = self._finish()
+        return Outcome(
+            self._sender.partitions,
+            self._sender.payload_bytes,
+            time.monotonic() - started_s,
+            self._refusals.count,
+            0 if self._receipt is None else self._receipt.hit_count,
+            is_verified,
+            self._status(),
+        )
+
+    def _send_all(self, total_bytes: int | None) -> None:
+        """Send what the inputs have, and wait until it is confirmed."""
+        with progress(self._env, "produce", total_bytes) as meter:
+            try:
+                self._read_inputs(meter)
+                self._sender.flush()
+                self._env.flush()
+            except CliError as error:
+                if not self._sender.has_failed:
+                    self._finish_quietly()
+                    count = self._sender.message_count
+                    error.hints += (f"messages sent before: {count}",) if count else ()
+                raise
+            except OSError:
+                self._finish_quietly()
+                raise
+
+    def _finish_quietly(self) -> None:
+        """Give what was sent before some trouble its chance to arrive; that trouble is told."""
+        with suppress(CliError, BrokerError):
+            self._sender.flush()
+            if self._plan.barrier:
+                self._sender.barrier()
+
+    def _read_inputs(self, meter: Progress) -> None:
+        read_bytes = 0
+        for name in self._sources.names:
+            try:
+                read_bytes += self._read_input(name, meter)
+            except InputStopped:
+                return
+            except InputError as error:
+                self._refusals.refuse(error)
+        if not read_bytes and not self._refusals.count:
+            is_closed = STDIN in self._sources.names and self._env.streams.stdin is None
+            what = "standard input is closed" if is_closed else "the input is empty"
+            self._env.note(f"nothing to send: {what}")
+
+    def _read_input(self, name: str, meter: Progress) -> int:
+        """Send the messages of one input; return how many bytes were read."""
+        before_wait = self._env.flush if self._plan.records.tee else _do_nothing
+        with self._sources.open(
+            name, on_read=meter.advance, before_wait=before_wait, chore=self._audit
+        ) as reader:
+            if reader is None:
+                return 0
+            if name == STDIN and self._sources.uses_terminal:
+                self._env.note(_terminal_note(self._plan.framing))
+            try:
+                self._lane.read(reader)
+            except InputStopped:
+                if self._lane.position < reader.read_bytes:
+                    left = reader.read_bytes - self._lane.position
+                    self._env.note(f"{left} bytes of an unfinished message were not sent")
+                raise
+            return reader.read_bytes
+
+    def _finish(self) -> bool:
+        """Wait until all can be read, and verify it; return whether it is verified."""
+        if self._env.settings.dry_run or not self._plan.barrier:
+            return False
+        with announced_wait(self._env, "the brokers to make all of it readable"):
+            self._sender.barrier()
+        if self._sent_sets is None or self._stop.is_set:
+            return False
+        peers = self._peers
+        self._sent_sets.verify(
+            peers.cluster, peers.connect, timeout_s=_limit_s(self._env, self._plan.config)
+        )
+        return True
+
+    def _status(self) -> ExitStatus:
+        if self._stop.is_set:
+            return self._stop.status
+        return ExitStatus.PARTIAL if self._refusals.count else ExitStatus.OK
+
+
+def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
+    """Return what remembers all that is sent, if it is to be verified."""
+    if not plan.records.verify or env.settings.dry_run:
+        return None
+    from pylogctl.produce.readback import SentSets
+
+    return SentSets()
+
+
+def _audited_sink(env: Environment, plan: Plan, producer: Producer) -> AuditedSink | None:
+    """Return what counts what is sent, if it is to be counted."""
+    if plan.audit is None or env.settings.dry_run:
+        return None
+    from pylogctl.produce.audit import AuditedSink
+
+    producer.partitions(plan.audit.topic)
+    return AuditedSink(producer, plan.audit, env.clock, env.warn)
+
+
+def _do_nothing() -> None:
+    """Do nothing before a wait."""
+
+
+def _terminal_note(framing: Framing) -> str:
+    is_by_line = framing.shape in (Shape.HEX, Shape.BASE64, Shape.JSONL)
+    if is_by_line or framing == Framing(Shape.DELIMITED):
+        return "reading messages from the terminal, one per line, Ctrl-D to end"
+    return "reading messages from the terminal, Ctrl-D to end"
+
+
+def _limit_s(env: Environment, config: ProducerConfig) -> float:
+    """Return how long an answer, or all of it becoming readable, may take."""
+    return env.timeout_s(config.socket_timeout_ms / 1000)
+
+
+@contextmanager
+def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
+    """Open the way to the brokers for the time of a block."""
+    config = plan.config
+    limit_s = _limit_s(env, config)
+    connect = connector(
+        env,
+        timeout_s=limit_s,
+        connect_timeout_s=config.connect_timeout_ms / 1000,
+        send_bytes=config.socket_send_bytes,
+    )
+    with open_cluster(env, connect, absence=Absence.TOLD, config=config) as cluster:
+        producer = Producer(
+            cluster,
+            connect,
+            partitioner=PARTITIONERS[plan.partitioner](),
+            acks=plan.acks,
+            max_in_flight=config.max_in_flight,
+            max_message_bytes=plan.max_message_bytes,
+            retries=config.num_retries,
+            backoff_s=config.retry_backoff_ms / 1000,
+            reconnect=reconnect_rule_of(config),
+            timeout_s=limit_s,
+        )
+        try:
+            yield Peers(cluster, connect, producer)
+        finally:
+            producer.close()
+
+
+def _load_receipt(plan: Plan) -> Receipt | None:
+    """Return what an earlier run had confirmed.
+
+    A receipt that is read and written on is the same script run again, maybe for the first time.
+    """
+    path = plan.records.resume
+    if path is None:
+        return None
+    from pylogctl.produce.receipts import Receipt
+
+    if path == plan.records.receipt and not path.exists():
+        return Receipt()
+    return Receipt.load(path, plan.topic)
+
+
+@contextmanager
+def _receipt_file(
+    env: Environment, plan: Plan, receipt: Receipt | None
+) -> Iterator[BinaryIO | None]:
+    """Open the file receipts go to; a resumed one goes on behind its last whole line."""
+    path = plan.records.receipt
+    if path is None or env.settings.dry_run:
+        yield None
+        return
+    goes_on = receipt is not None and path == plan.records.resume
+    with path.open("ab" if goes_on else "wb") as stream:
+        if goes_on and receipt is not None:
+            stream.truncate(receipt.valid_bytes)
+        yield stream

@@ -1,1 +1,0 @@
-"""From input to message sets in brokers: what `pylogctl produce` does, without its options."""

@@ -1,0 +1,1 @@
+"""`pylogctl topic`: list, describe, create, delete, count and sample topics."""

@@ -1,0 +1,107 @@
+"""A few messages of a partition, evenly spaced or chosen by chance.
+
+Knows positions and entries; what becomes of the messages is for others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from broker.consumer.list_offsets import Positions
+from broker.protocol.message_set import messages_of
+from broker.topic import TopicPartition
+from pylogctl.cli.offset_resolution import Point, ResolvedRange, nth_message
+from pylogctl.consume.reading import damage_of
+from pylogctl.format.envelope import MessageFacts, facts_of
+
+WHOLE_BYTES = 1 << 20
+
+
+class Sampler:
+    """Chooses messages of one partition.
+
+    Args:
+        positions: the way to its broker.
+        partition: which.
+        chance: chooses them; None to have them evenly spaced, the first one among them.
+        whole_bytes: a range up to this size is read whole, and messages are chosen by number.
+    """
+
+    def __init__(
+        self,
+        positions: Positions,
+        partition: TopicPartition,
+        chance: Random | None = None,
+        *,
+        whole_bytes: int = WHOLE_BYTES,
+    ) -> None:
+        self._positions = positions
+        self._partition = partition
+        self._chance = chance
+        self._whole_bytes = whole_bytes
+
+    def sample(self, wanted: ResolvedRange, count: int) -> list[MessageFacts]:
+        """Return messages of a range, by offset, each once.
+
+        Of a range larger than `whole_bytes` not messages are chosen but positions, and with each
+        the message that lies there: a large message is likelier than a small one.
+
+        Args:
+            wanted: the range, with an end.
+            count: how many; fewer come of a range that has not so many.
+
+        Raises:
+            CliError, InvalidMessageError: a message is corrupt.
+            BrokerError: the broker does not answer.
+        """
+        start, end = wanted.start, wanted.end
+        assert end is not None, "a range to sample has an end"
+        is_small = end.offset - start.offset <= self._whole_bytes
+        found = self._by_number if is_small else self._by_position
+        return list(found(start, end, count))
+
+    def _by_number(self, start: Point, end: Point, count: int) -> Iterator[MessageFacts]:
+        until = end.offset + (end.inner > 0)
+        if start.offset >= until:
+            return
+        entries = self._positions.message_counts(self._partition, start.offset, until)
+        last = sum(number for offset, number in entries if offset < end.offset) + end.inner
+        wanted: dict[int, list[int]] = {}
+        for index in self._choose(start.inner, last, count):
+            point = nth_message(entries, index)
+            wanted.setdefault(point.offset, []).append(point.inner)
+        for offset, inners in wanted.items():
+            messages, _ = self._entry(offset)
+            yield from (messages[inner] for inner in inners)
+
+    def _by_position(self, start: Point, end: Point, count: int) -> Iterator[MessageFacts]:
+        after = start
+        for position in self._choose(start.offset, end.offset, count):
+            wanted = max(position, after.offset)
+            if wanted >= end.offset:
+                return
+            offset = self._positions.boundary_before(self._partition, wanted)
+            messages, next_offset = self._entry(offset)
+            # a wrapper's messages share its bytes
+            inner = (wanted - offset) * len(messages) // (next_offset - offset)
+            if offset == after.offset:
+                inner = max(inner, after.inner)
+            yield messages[inner]
+            is_last = inner + 1 == len(messages)
+            after = Point(next_offset) if is_last else Point(offset, inner + 1)
+
+    def _choose(self, first: int, last: int, count: int) -> list[int]:
+        """Return up to `count` different numbers from `first` up to `last`, in order."""
+        size = max(0, last - first)
+        number = min(count, size)
+        if self._chance is not None:
+            return sorted(self._chance.sample(range(first, last), number))
+        return [first + place * size // number for place in range(number)]
+
+    def _entry(self, offset: int) -> tuple[list[MessageFacts], int]:
+        """Return the messages of the entry at an offset, and where the next one starts."""
+        entry = self._positions.entry_at(self._partition, offset)
+        with damage_of(self._partition):
+            messages = [facts_of(self._partition, one) for one in messages_of(entry)]
+        return messages, entry.next_offset

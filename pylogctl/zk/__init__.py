@@ -1,0 +1,1 @@
+"""`pylogctl zk`: look into the registry in ZooKeeper, or start one."""

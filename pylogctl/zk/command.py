@@ -1,0 +1,336 @@
+"""`pylogctl zk`: look into the registry, or run an embedded one."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from broker.errors import CoordinationError
+from pylogctl.cli.connections import registry_session
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.options import OUTPUT, REGISTRY, SUMMARY, TIMEOUT, accepts
+from pylogctl.cli.render import Column, Document, Kind, render
+from pylogctl.cli.tree import Command, new_app
+
+if TYPE_CHECKING:
+    from broker.zk.session import NodeStat, Session
+
+app = new_app("Look into the registry (ZooKeeper), or start one.")
+
+READS = (ExitStatus.NOT_FOUND, ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
+
+STAT_COLUMNS = (
+    Column("version", "changes of the value", Kind.INTEGER),
+    Column("bytes", "size of the value", Kind.BYTES),
+    Column("children", "number of children", Kind.INTEGER),
+    Column("ephemeral", "goes with its session", Kind.BOOLEAN),
+    Column("modified", "last change of the value", Kind.TIME),
+)
+LS = Document(
+    "zk.ls/1",
+    (
+        Column("name", "name of the child; its path with --recursive"),
+        *(column._replace(shown=False) for column in STAT_COLUMNS),
+    ),
+    empty="no children",
+)
+LS_LONG = LS._replace(columns=(LS.columns[0], *STAT_COLUMNS))
+TREE = Document(
+    "zk.tree/1",
+    (
+        Column("path", "path of the node"),
+        Column("depth", "levels below the start", Kind.INTEGER),
+        Column("value", "decoded where the node is known, else with escapes"),
+        *STAT_COLUMNS,
+    ),
+    empty="no nodes",
+)
+GET = Document(
+    "zk.get/1",
+    (
+        Column("path", "path of the node"),
+        Column("value", "the value as text with escapes"),
+        Column("hex", "the value in hexadecimal", shown=False),
+        *STAT_COLUMNS,
+    ),
+    empty="no node",
+)
+STAT = Document(
+    "zk.stat/1",
+    (
+        Column("path", "path of the node"),
+        *STAT_COLUMNS,
+        Column("owner", "session that owns an ephemeral node"),
+        Column("created", "when the node was made", Kind.TIME),
+        Column("czxid", "transaction that made it"),
+        Column("mzxid", "transaction that last changed it"),
+        Column("cversion", "changes of its children", Kind.INTEGER),
+        Column("aversion", "changes of its access list", Kind.INTEGER),
+    ),
+    empty="no node",
+)
+READY = Document(
+    "zk.start/1",
+    (
+        Column("zookeeper", "where it listens"),
+        Column("pid", "process id of this command", Kind.INTEGER),
+        Column("data", "data directory"),
+        Column("log_file", "the server's log"),
+    ),
+    empty="not started",
+)
+
+
+def _checked_path(path: str) -> str:
+    from broker.zk.paths import resolve
+
+    try:
+        return resolve("", path)
+    except CoordinationError as error:
+        raise UsageError(str(error)) from error
+
+
+PathArgument = Annotated[
+    str, typer.Argument(metavar="PATH", help="Path below the chroot.", parser=_checked_path)
+]
+
+
+def _stat_record(stat: NodeStat) -> dict[str, Any]:
+    return {
+        "version": stat.version,
+        "bytes": stat.data_length,
+        "children": stat.children_count,
+        "ephemeral": stat.ephemeral_owner != 0,
+        "modified": stat.mtime_ms,
+    }
+
+
+def _below(session: Session, path: str, max_depth: int | None) -> Iterator[tuple[int, str]]:
+    """Yield the nodes below one, without it."""
+    nodes = session.walk(path, max_depth=max_depth)
+    next(nodes)
+    yield from nodes
+
+
+@app.command("ls", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=READS,
+    examples=("pylogctl zk ls /brokers/ids", "pylogctl zk ls -l -R /consumers"),
+)
+def ls(
+    env: Environment,
+    path: PathArgument = "/",
+    long: Annotated[
+        bool, typer.Option("-l", "--long", help="Show version, size, children and times.")
+    ] = False,
+    recursive: Annotated[
+        bool, typer.Option("-R", "--recursive", help="Show everything below.")
+    ] = False,
+) -> None:
+    """List the children of a node."""
+    with registry_session(env) as session:
+        depth = None if recursive else 1
+        records = []
+        for _, child in _below(session, path, depth):
+            name = child if recursive else child.rpartition("/")[2]
+            stat = session.exists(child) if long or env.settings.output else None
+            records.append({"name": name, **(_stat_record(stat) if stat else {})})
+    render(env, LS_LONG if long else LS, records)
+
+
+@app.command("tree", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=READS,
+    examples=("pylogctl zk tree /brokers --data", "pylogctl zk tree --output jsonl"),
+)
+def tree(
+    env: Environment,
+    path: PathArgument = "/",
+    depth: Annotated[
+        int | None,
+        typer.Option("--depth", metavar="N", min=0, help="Levels to go down. Default: all."),
+    ] = None,
+    data: Annotated[bool, typer.Option("--data", help="Show values too.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Show values as they are; do not decode known nodes.")
+    ] = False,
+) -> None:
+    """Draw a node and everything below it."""
+    with registry_session(env) as session:
+        nodes = list(session.walk(path, max_depth=depth))
+        if env.settings.output is None and not env.settings.columns:
+            _draw(env, session, nodes, data=data or raw, raw=raw)
+        else:
+            render(env, TREE, _tree_records(session, nodes, raw=raw))
+
+
+def _tree_records(
+    session: Session, nodes: list[tuple[int, str]], *, raw: bool
+) -> Iterator[dict[str, Any]]:
+    from pylogctl.zk.nodes import describe_value
+
+    for depth, path in nodes:
+        value, stat = session.get(path)
+        text = describe_value(path, value, raw=raw)
+        yield {"path": path, "depth": depth, "value": text, **_stat_record(stat)}
+
+
+def _draw(
+    env: Environment, session: Session, nodes: list[tuple[int, str]], *, data: bool, raw: bool
+) -> None:
+    from pylogctl.zk.nodes import describe_value
+
+    branch, corner, bar = (
+        ("├── ", "└── ", "│   ") if env.unicode_output else ("|-- ", "`-- ", "|   ")
+    )
+    # Whether a later node continues each open level decides between a bar and a blank.
+    continues: list[bool] = []
+    for position, (depth, path) in enumerate(nodes):
+        later = (d for d, _ in nodes[position + 1 :])
+        has_sibling = next((d == depth for d in later if d <= depth), False)
+        continues = [*continues[:depth], has_sibling]
+        indent = "".join(bar if more else "    " for more in continues[1:depth])
+        mark = (branch if has_sibling else corner) if depth else ""
+        name = path.rpartition("/")[2] if depth else path
+        value = describe_value(path, session.get(path)[0], raw=raw) if data else ""
+        env.write_line(f"{indent}{mark}{name}{f'  {value}' if value else ''}")
+
+
+@app.command("get", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=READS,
+    examples=("pylogctl zk get /brokers/ids/0", "pylogctl zk get /brokers/ids/0 --output json"),
+)
+def get(
+    env: Environment,
+    path: PathArgument,
+    as_hex: Annotated[bool, typer.Option("--hex", help="Write it in hexadecimal.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Parse it and write it as JSON.")] = False,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Write it exactly, on a terminal too.")
+    ] = False,
+    show_stat: Annotated[
+        bool, typer.Option("-s", "--stat", help="Show what else is known of the node.")
+    ] = False,
+) -> None:
+    """Write the value of a node, byte for byte."""
+    if as_hex + as_json + raw > 1:
+        raise UsageError("only one of --raw, --json and --hex is possible")
+    with registry_session(env) as session:
+        value, stat = session.get(path)
+    record = {
+        "path": path,
+        "value": value.decode("utf-8", "backslashreplace"),
+        "hex": value.hex(),
+        **_stat_record(stat),
+    }
+    if env.settings.output or env.settings.columns:
+        render(env, GET, [record])
+        return
+    env.write(_written(value, path, as_hex=as_hex, as_json=as_json))
+    if show_stat:
+        env.write(b"\n")
+        render(env, STAT, [_full_record(path, stat)])
+    elif env.streams.stdout_is_tty and not raw:
+        env.write(b"\n")
+
+
+def _written(value: bytes, path: str, *, as_hex: bool, as_json: bool) -> bytes:
+    if as_hex:
+        return value.hex().encode()
+    if not as_json:
+        return value
+    try:
+        return json.dumps(json.loads(value), indent=2).encode()
+    except ValueError as error:
+        raise UsageError(f"the value of '{path}' is not JSON: {error}") from error
+
+
+@app.command("stat", cls=Command)
+@accepts(*OUTPUT, *REGISTRY, *TIMEOUT, exits=READS, examples=("pylogctl zk stat /brokers/ids/0",))
+def stat(env: Environment, path: PathArgument) -> None:
+    """Show what is known of a node apart from its value."""
+    with registry_session(env) as session:
+        _, node_stat = session.get(path)
+    render(env, STAT, [_full_record(path, node_stat)])
+
+
+def _full_record(path: str, stat: NodeStat) -> dict[str, Any]:
+    return {
+        "path": path,
+        **_stat_record(stat),
+        "owner": f"0x{stat.ephemeral_owner:x}" if stat.ephemeral_owner else None,
+        "created": stat.ctime_ms,
+        "czxid": f"0x{stat.czxid:x}",
+        "mzxid": f"0x{stat.mzxid:x}",
+        "cversion": stat.cversion,
+        "aversion": stat.aversion,
+    }
+
+
+@app.command("start", cls=Command)
+@accepts(
+    *SUMMARY,
+    exits=(ExitStatus.CONFLICT, ExitStatus.CONFIG, ExitStatus.REMOTE, ExitStatus.FAILED),
+    examples=("pylogctl zk start --data /var/lib/pylogctl/zookeeper", "pylogctl zk start --port 0"),
+)
+def start(
+    env: Environment,
+    data: Annotated[Path, typer.Option("--data", metavar="DIR", help="Data directory.")] = Path(
+        "data/zookeeper"
+    ),
+    host: Annotated[
+        str, typer.Option("--host", metavar="HOST", help="Address to listen on.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", metavar="PORT", min=0, max=65535, help="0 picks a free one.")
+    ] = 2181,
+    log_file: Annotated[
+        Path | None,
+        typer.Option("--log-file", metavar="FILE", help="Default: zookeeper.log beside the data."),
+    ] = None,
+) -> None:
+    """Run an embedded ZooKeeper server until it is told to stop.
+
+    Prints one line once it serves. It is a real server, from the jars that come with PySpark, for
+    development and single machines; it ends with this command.
+    """
+    from broker.zk.embedded import EmbeddedZooKeeper
+    from pylogctl.cli.service import announce_ready
+    from pylogctl.cli.signals import graceful_stop
+
+    server = EmbeddedZooKeeper(data, host=host, port=port, log_file=log_file)
+    with graceful_stop() as stop:
+        server.start()
+        try:
+            record = {
+                "zookeeper": server.connect,
+                "pid": os.getpid(),
+                "data": str(data),
+                "log_file": str(log_file or data / "zookeeper.log"),
+            }
+            announce_ready(env, READY, record)
+            while not stop.wait(0.5):
+                if server.pid is None:
+                    raise CliError(
+                        ExitStatus.FAILED,
+                        f"ZooKeeper at {server.connect} ended by itself",
+                        hints=[f"its log is {record['log_file']}"],
+                    )
+        finally:
+            server.stop()
