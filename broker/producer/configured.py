@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from contextlib import ExitStack
 
-from broker.client.cluster import Connect, LockedCluster, StaticCluster, WatchedCluster
+from broker.client.cluster import Connect, StaticCluster
 from broker.client.connection import Connection, parse_broker_list
+from broker.client.watched_cluster import LockedCluster, WatchedCluster
 from broker.config import ProducerConfig
 from broker.errors import ConfigError, ProtocolError
 from broker.producer.accumulator import BatchRules

@@ -170,7 +170,7 @@ class Producer:
                 malformed.
             RegistryUnreachableError: ZooKeeper does not answer.
         """
-        from broker.client.cluster import WatchedCluster
+        from broker.client.watched_cluster import WatchedCluster
         from broker.producer import configured  # late: it needs the registry's modules
 
         with ExitStack() as resources:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, assert_never
 
-from broker.consumer.list_offsets import Positions
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side
 from pylogctl.cli.context import Environment
@@ -228,6 +227,8 @@ def resolve_ranges(
         CliError: an offset is not possible there.
         BrokerError: a broker does not answer.
     """
+    from broker.consumer.list_offsets import Positions  # late: log commands know no broker
+
     ranges = {}
     with Positions(side.cluster, side.connect) as positions:
         for partition in partitions:

@@ -7,9 +7,7 @@ programs from the same records.
 
 from __future__ import annotations
 
-import csv
 import io
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import chain
@@ -146,6 +144,8 @@ def _sorted(records: Iterable[Record], document: Document, order: str) -> list[R
 
 
 def _write_json(env: Environment, document: Document, records: Iterable[Record]) -> None:
+    import json  # late: only for this format
+
     indent = 2 if env.streams.stdout_is_tty and env.output == "json" else None
     encode = json.JSONEncoder(indent=indent, separators=None if indent else (",", ":")).encode
     objects = (
@@ -184,6 +184,8 @@ def _separated_line(env: Environment, values: Sequence[str]) -> bytes:
     if env.output == "tsv":
         cells = [v.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n") for v in values]
         return ("\t".join(cells) + "\n").encode("utf-8", "surrogateescape")
+    import csv  # late: only for this format
+
     line = io.StringIO(newline="")
     # Only what is part of the line end gets quoted, and a lone carriage return must be, too.
     csv.writer(line, lineterminator="\r\n").writerow(values)

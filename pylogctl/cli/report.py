@@ -12,7 +12,6 @@ command and prints nothing. Loaded only when something failed.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
 import time
@@ -163,6 +162,8 @@ def as_object(failure: Failure) -> str:
         "hint": "\n".join(failure.hints),
         "details": dict(failure.details),
     }
+    import json  # late: only for programs that ask for it
+
     return json.dumps({"error": body}, default=str)
 
 

@@ -111,7 +111,7 @@ def fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
 def _read_records(plan: Plan, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
     limit = plan.max_message_bytes
     if plan.input.csv_column is not None:
-        from pylogctl.produce.message_lane import read_column
+        from pylogctl.produce.csv_records import read_column
 
         return read_column(stream, plan.input.csv_column, max_message_bytes=limit, refuse=refuse)
     # What is cut off a message or put into it makes it shorter or longer than it came.
@@ -169,7 +169,7 @@ def _split_key(delimiter: bytes, what: str) -> Step:
 
 
 def _expand_template(clock: Clock) -> Step:
-    from pylogctl.produce.message_lane import expand
+    from pylogctl.produce.templates import expand
 
     def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
         return outgoing._replace(payload=expand(outgoing.payload, number, clock))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.cluster import WatchedCluster
+from broker.client.watched_cluster import WatchedCluster
 from broker.config import ProducerConfig
 from broker.errors import BrokerUnreachableError, InvalidTopicError
 from broker.producer.producer import Producer
