@@ -274,16 +274,16 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l debug -d 'Show the t
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s o -l offset -d 'What to copy, START or START:END; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s n -l max-messages -d 'Stop after exactly so many' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l keep-partition -d 'To partitions of the same name (broker-partition), or not at all'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l verify -d 'Read everything back and compare CRCs; status 8 on a difference'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l on-corrupt -d 'Stop at a corrupt message with status 8, or leave it out and end with 6' -r -a 'stop skip'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-broker -d 'Brokers to read from, without a registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-zookeeper -d 'Registry of the cluster to write to' -r
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-broker -d 'Brokers to write to, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-broker -d 'Brokers to read from, without ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'Registry' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
@@ -905,7 +905,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-header -d 'Leave o
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-pager -d 'Never start a pager'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r -a '(__pylogctl_lookup group)'
@@ -914,9 +914,9 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l producers -d 'Thr
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l queue -d 'Message sets that wait for each producer' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l metrics -d 'Serve figures of each route in Prometheus'\'' format on this port of 127.0.0.1; 0 picks a free one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l on-corrupt -d 'Stop at a corrupt message with status 8, or leave it out and end with 6' -r -a 'stop skip'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'Registry of the cluster to write to' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-broker -d 'Brokers to write to, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'Registry' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
@@ -931,13 +931,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l color -d 'Colour 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l help -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-broker -d 'Brokers to read from, without a registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l to-zookeeper -d 'Registry of the cluster to write to' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l to-broker -d 'Brokers to write to, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-broker -d 'Brokers to read from, without ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -953,13 +953,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l color -d 'Colour
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l help -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l by -d 'What a row is' -r -a 'topic partition'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l interval -d 'Look twice, so long apart, and tell the rate' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l fail-above -d 'Status 12 if more than this is not mirrored yet' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -974,16 +974,16 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l color -d 'Colo
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l help -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l include -d 'Topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s o -l offset -d 'What to compare of the source, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l target-offset -d 'What to compare of the target' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l exact -d 'Surplus messages, such as duplicates, make the status 8, too'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-zookeeper -d 'Registry of the cluster to read from' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-broker -d 'Brokers to read from, without a registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-zookeeper -d 'Registry of the cluster to write to' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-broker -d 'Brokers to write to, without a registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-broker -d 'Brokers to read from, without ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l sort -d 'Sort by a column; - reverses' -r

@@ -15,9 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, NamedTuple
 
 from pylogctl.cli.context import TRACE_VERBOSITY, Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from broker.protocol.responses import BrokerAddress
     from broker.zk.registry import Registry
     from broker.zk.session import Session
+    from pylogctl.cli.options import ClusterChoice
 
 
 REQUEST_TIMEOUT_S = 10.0
@@ -246,53 +245,6 @@ def connector(
     return connect
 
 
-FromZookeeper = Annotated[
-    str | None,
-    typer.Option(
-        "--from-zookeeper",
-        metavar="HOST:PORT[,..][/CHROOT]",
-        help="Registry of the cluster to read from. Default: --zookeeper.",
-        rich_help_panel="Connection",
-    ),
-]
-FromBroker = Annotated[
-    str | None,
-    typer.Option(
-        "--from-broker",
-        metavar="HOST:PORT[,..]",
-        help="Brokers to read from, without a registry. Default: --broker.",
-        rich_help_panel="Connection",
-    ),
-]
-ToZookeeper = Annotated[
-    str | None,
-    typer.Option(
-        "--to-zookeeper",
-        metavar="HOST:PORT[,..][/CHROOT]",
-        help="Registry of the cluster to write to. Default: --zookeeper.",
-        rich_help_panel="Connection",
-    ),
-]
-ToBroker = Annotated[
-    str | None,
-    typer.Option(
-        "--to-broker",
-        metavar="HOST:PORT[,..]",
-        help="Brokers to write to, without a registry. Default: --broker.",
-        rich_help_panel="Connection",
-    ),
-]
-
-OnCorruptChoice = Annotated[
-    Literal["stop", "skip"],
-    typer.Option(
-        "--on-corrupt",
-        help="Stop at a corrupt message with status 8, or leave it out and end with 6.",
-        rich_help_panel="Limits",
-    ),
-]
-
-
 class Side(NamedTuple):
     """One of the two clusters, open."""
 
@@ -300,18 +252,12 @@ class Side(NamedTuple):
     connect: Connect
 
 
-def at_cluster(env: Environment, zookeeper: str | None, brokers: str | None) -> Environment:
-    """Return the environment of a command at one of its two clusters.
-
-    Args:
-        env: what holds for both.
-        zookeeper: the side's own registry, None if it was not given.
-        brokers: the side's own brokers, separated by commas, None if they were not given.
-    """
-    if zookeeper is None and brokers is None:
+def at_cluster(env: Environment, choice: ClusterChoice) -> Environment:
+    """Return the environment of a command at one of its two clusters."""
+    if choice.zookeeper is None and choice.brokers is None:
         return env
-    addresses = tuple(filter(None, (brokers or "").split(",")))
-    return replace(env, settings=replace(env.settings, zookeeper=zookeeper, brokers=addresses))
+    brokers = tuple(filter(None, (choice.brokers or "").split(",")))
+    return replace(env, settings=replace(env.settings, zookeeper=choice.zookeeper, brokers=brokers))
 
 
 def cluster_name(env: Environment) -> str:

@@ -321,6 +321,211 @@ PAGER = (
 )
 CONNECTION = (*REGISTRY, *BROKERS, *TIMEOUT)
 
+# Options of some commands. A command annotates a parameter with one of these, so that an option of
+# one meaning has the same flags, help and panel everywhere.
+
+PartitionsOption = Annotated[
+    str | None,
+    typer.Option(
+        "-p",
+        "--partition",
+        metavar="LIST",
+        rich_help_panel="Selection",
+        help="Partitions: 0, 2-0, *-0, 0,1 or 0..3. Default: all.",
+    ),
+]
+StrictOffsetOption = Annotated[
+    bool,
+    typer.Option(
+        "--strict-offset",
+        rich_help_panel="Selection",
+        help="An offset out of range is an error, not moved.",
+    ),
+]
+MaxMessagesOption = Annotated[
+    int | None,
+    typer.Option(
+        "-n",
+        "--max-messages",
+        metavar="N",
+        min=0,
+        rich_help_panel="Limits",
+        help="Stop after exactly N messages.",
+    ),
+]
+RateOption = Annotated[
+    str | None,
+    typer.Option(
+        "--rate",
+        metavar="R",
+        rich_help_panel="Limits",
+        help="No faster than this: 1000/s, 5MiB/s.",
+    ),
+]
+CodecOption = Annotated[
+    Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
+    typer.Option(
+        "-z",
+        "--codec",
+        rich_help_panel="Output",
+        help="Compression; 0.7 knows only gzip and snappy. Default: none.",
+    ),
+]
+FetchSizeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--fetch-size",
+        metavar="SIZE",
+        rich_help_panel="Connection",
+        help="Bytes per partition and request. Default: 1MiB.",
+    ),
+]
+OnCorruptOption = Annotated[
+    Literal["stop", "skip"],
+    typer.Option(
+        "--on-corrupt",
+        rich_help_panel="Limits",
+        help="Stop at a corrupt message with status 8, or leave it out and end with 6.",
+    ),
+]
+VerifyOption = Annotated[
+    bool,
+    typer.Option(
+        "--verify",
+        rich_help_panel="Output",
+        help="Read everything back and compare CRCs; status 8 on a difference.",
+    ),
+]
+ExecuteOption = Annotated[
+    bool,
+    typer.Option(
+        "--execute", rich_help_panel="Safety", help="Do it; without this only the plan is shown."
+    ),
+]
+MessageFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "-F",
+        "--format",
+        metavar="STR",
+        rich_help_panel="Output",
+        help="Write messages in this format; see pylogctl-formats(7).",
+    ),
+]
+
+
+def offset_option(text: str) -> Any:
+    """Return the annotation of a list of `--offset` values."""
+    return typer.Option("-o", "--offset", metavar="SPEC", rich_help_panel="Selection", help=text)
+
+
+def include_option(text: str) -> Any:
+    """Return the annotation of an `--include` that means other than that of `TOPIC_PATTERNS`."""
+    return typer.Option("--include", metavar="RE", rich_help_panel="Selection", help=text)
+
+
+def confirm_option(text: str) -> Any:
+    """Return the annotation of `--confirm`; see `confirmation.confirm_name`."""
+    return typer.Option("--confirm", metavar="NAME", rich_help_panel="Safety", help=text)
+
+
+class TopicPatterns(NamedTuple):
+    """Regular expressions that select topics by their whole name; see `selection.topic_filter`."""
+
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
+ALL_TOPICS = TopicPatterns()
+
+
+def _make_topic_patterns(
+    include: list[str] | None,
+    exclude: list[str] | None,
+    whitelist: list[str] | None = None,
+    blacklist: list[str] | None = None,
+) -> TopicPatterns:
+    return TopicPatterns(
+        (*(include or ()), *(whitelist or ())), (*(exclude or ()), *(blacklist or ()))
+    )
+
+
+TOPIC_PATTERNS = OptionGroup(
+    (
+        shared_option(
+            "include",
+            list[str] | None,
+            None,
+            "--include",
+            metavar="RE",
+            panel="Selection",
+            help="Only topics whose whole name matches (repeatable). Default: all.",
+        ),
+        shared_option(
+            "exclude",
+            list[str] | None,
+            None,
+            "--exclude",
+            metavar="RE",
+            panel="Selection",
+            help="Leave out topics whose whole name matches (repeatable).",
+        ),
+    ),
+    _make_topic_patterns,
+)
+TOPIC_PATTERNS_07 = OptionGroup(
+    (
+        *TOPIC_PATTERNS.options,
+        *(
+            shared_option(name, list[str] | None, None, f"--{name}", panel="Selection", hidden=True)
+            for name in ("whitelist", "blacklist")
+        ),
+    ),
+    _make_topic_patterns,
+)
+"""`TOPIC_PATTERNS`, and hidden options with the names that Kafka 0.7 gives them."""
+
+
+class ClusterChoice(NamedTuple):
+    """One of the two clusters of a command; without any value it is that of `-Z` and `-b`."""
+
+    zookeeper: str | None = None
+    brokers: str | None = None
+
+
+SAME_CLUSTER = ClusterChoice()
+
+
+def _cluster_group(side: str, verb: str, *, registry_only: bool = False) -> OptionGroup:
+    zookeeper = shared_option(
+        f"{side}_zookeeper",
+        str | None,
+        None,
+        f"--{side}-zookeeper",
+        metavar="HOST:PORT[,..][/CHROOT]",
+        panel="Connection",
+        help=f"ZooKeeper of the cluster to {verb}. Default: --zookeeper.",
+    )
+    brokers = shared_option(
+        f"{side}_broker",
+        str | None,
+        None,
+        f"--{side}-broker",
+        metavar="HOST:PORT[,..]",
+        panel="Connection",
+        help=f"Brokers to {verb}, without ZooKeeper. Default: --broker.",
+    )
+
+    def make(**values: str | None) -> ClusterChoice:
+        return ClusterChoice(values[zookeeper.name], values.get(brokers.name))
+
+    return OptionGroup((zookeeper,) if registry_only else (zookeeper, brokers), make)
+
+
+FROM_CLUSTER = _cluster_group("from", "read from")
+FROM_REGISTRY = _cluster_group("from", "read from", registry_only=True)
+TO_CLUSTER = _cluster_group("to", "write to")
+
 EVERY_GROUP = (
     *GENERAL, *OUTPUT, *CONNECTION, *PROPERTIES, *PROGRESS, *CONFIRM, *DRY_RUN, *PAGER,
 )  # fmt: skip

@@ -21,6 +21,7 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
     from broker.client.cluster import Cluster
+    from pylogctl.cli.options import TopicPatterns
 
 
 _ITEM = re.compile(r"(?:(\*|\d+)-)?(\d+)(?:\.\.(\d+))?")
@@ -94,6 +95,23 @@ def compile_patterns(texts: Iterable[str], option: str) -> list[re.Pattern[str]]
         except re.error as error:
             raise UsageError(f"{option} '{text}' is no regular expression: {error}") from error
     return patterns
+
+
+def topic_filter(patterns: TopicPatterns) -> Callable[[str], bool]:
+    """Return whether `--include` and `--exclude` select a topic; all if no pattern includes.
+
+    Raises:
+        UsageError: a pattern is malformed.
+    """
+    included = compile_patterns(patterns.include, "--include")
+    excluded = compile_patterns(patterns.exclude, "--exclude")
+
+    def selects(topic: str) -> bool:
+        return (not included or any(p.fullmatch(topic) for p in included)) and not any(
+            p.fullmatch(topic) for p in excluded
+        )
+
+    return selects
 
 
 def select_topics(
@@ -203,7 +221,7 @@ def wait_for_topics(
             time.sleep(_TOPIC_POLL_S)
 
 
-def check_name(group: str) -> None:
+def validate_group_name(group: str) -> None:
     """Check that there can be a group of this name.
 
     Raises:

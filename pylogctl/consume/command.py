@@ -367,9 +367,9 @@ def consume(  # the signature is the option table
     span = make_span(env, offset or (), from_beginning=from_beginning, exit_at_end=exit_at_end)
     member = None
     if group is not None:
-        from pylogctl.cli.selection import check_name
+        from pylogctl.cli.selection import validate_group_name
 
-        check_name(group)
+        validate_group_name(group)
         interval_ms = parse_duration_ms(commit_interval)
         pattern = consume_plan.group_pattern(include or (), exclude or ())
         member = consume_plan.GroupOptions(group, commit, interval_ms, default_offset, pattern)

@@ -6,17 +6,28 @@ from typing import Annotated
 
 import typer
 
-from pylogctl.cli.connections import (
-    FromBroker,
-    FromZookeeper,
-    OnCorruptChoice,
-    ToBroker,
-    ToZookeeper,
-    at_cluster,
-)
+from pylogctl.cli.connections import at_cluster
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import BROKERS, DRY_RUN, PROGRESS, REGISTRY, SUMMARY, TIMEOUT, accepts
+from pylogctl.cli.options import (
+    BROKERS,
+    DRY_RUN,
+    FROM_CLUSTER,
+    PROGRESS,
+    REGISTRY,
+    SAME_CLUSTER,
+    SUMMARY,
+    TIMEOUT,
+    TO_CLUSTER,
+    ClusterChoice,
+    MaxMessagesOption,
+    OnCorruptOption,
+    RateOption,
+    StrictOffsetOption,
+    VerifyOption,
+    accepts,
+    offset_option,
+)
 from pylogctl.cli.tree import Command, new_app
 
 app = new_app()
@@ -51,25 +62,11 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="DST", help="Topic to write to.")],
     offset: Annotated[
         list[str] | None,
-        typer.Option(
-            "-o",
-            "--offset",
-            metavar="SPEC",
-            help="What to copy, START or START:END; see pylogctl help offsets. Default: start:end.",
-            rich_help_panel="Selection",
+        offset_option(
+            "What to copy, START or START:END; see pylogctl help offsets. Default: start:end."
         ),
     ] = None,
-    max_messages: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            "--max-messages",
-            metavar="N",
-            min=0,
-            help="Stop after exactly so many.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
+    max_messages: MaxMessagesOption = None,
     keep_partition: Annotated[
         bool,
         typer.Option(
@@ -79,36 +76,12 @@ def copy(
             rich_help_panel="Selection",
         ),
     ] = False,
-    rate: Annotated[
-        str | None,
-        typer.Option(
-            "--rate",
-            metavar="R",
-            help="No faster than this: 1000/s, 5MiB/s.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            help="Read everything back and compare CRCs; status 8 on a difference.",
-            rich_help_panel="Output",
-        ),
-    ] = False,
-    on_corrupt: OnCorruptChoice = "stop",
-    strict_offset: Annotated[
-        bool,
-        typer.Option(
-            "--strict-offset",
-            help="An offset out of range is an error, not moved.",
-            rich_help_panel="Selection",
-        ),
-    ] = False,
-    from_zookeeper: FromZookeeper = None,
-    from_broker: FromBroker = None,
-    to_zookeeper: ToZookeeper = None,
-    to_broker: ToBroker = None,
+    rate: RateOption = None,
+    verify: VerifyOption = False,
+    on_corrupt: OnCorruptOption = "stop",
+    strict_offset: StrictOffsetOption = False,
+    from_cluster: Annotated[ClusterChoice, FROM_CLUSTER] = SAME_CLUSTER,
+    to_cluster: Annotated[ClusterChoice, TO_CLUSTER] = SAME_CLUSTER,
 ) -> None:
     """Copy messages from topic to topic.
 
@@ -123,8 +96,8 @@ def copy(
 
     status = run(
         env,
-        at_cluster(env, from_zookeeper, from_broker),
-        at_cluster(env, to_zookeeper, to_broker),
+        at_cluster(env, from_cluster),
+        at_cluster(env, to_cluster),
         CopyPlan(
             source,
             target,

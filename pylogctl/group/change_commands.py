@@ -288,13 +288,13 @@ def delete(
 
     The offsets are saved first, and the command that brings them back is shown.
     """
-    from pylogctl.cli.selection import check_name
+    from pylogctl.cli.selection import validate_group_name
     from pylogctl.group.access import open_observer
     from pylogctl.group.changes import check_inactive, delete_group, nodes_of, removals
     from pylogctl.group.document import NODES
     from pylogctl.group.snapshot import list_groups, require_group
 
-    check_name(group)
+    validate_group_name(group)
     with open_observer(env) as observer:
         session = observer.registry
         if if_exists and group not in list_groups(session):

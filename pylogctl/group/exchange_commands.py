@@ -118,7 +118,7 @@ def import_offsets(
     TOPIC PARTITION OFFSET. Groups that do not exist are made. A broken line is named by its
     number, and then nothing is changed.
     """
-    from pylogctl.cli.selection import check_name
+    from pylogctl.cli.selection import validate_group_name
     from pylogctl.group.access import open_observer
     from pylogctl.group.plan import by_group, plan_import, read_entries
 
@@ -126,7 +126,7 @@ def import_offsets(
     if not entries:
         env.note(f"'{file}' has no offsets; nothing to change")
     for name in entries:
-        check_name(name)
+        validate_group_name(name)
     with open_observer(env) as observer:
         wait_for_nobody(env, observer.registry, list(entries), wait_inactive)
         changes = [
@@ -154,12 +154,12 @@ def clone(
 
     The new group must not have offsets or members yet.
     """
-    from pylogctl.cli.selection import check_name
+    from pylogctl.cli.selection import validate_group_name
     from pylogctl.group.access import open_observer, warn_of_offsets
     from pylogctl.group.changes import apply, check_inactive, conflict, copies
     from pylogctl.group.document import RESET, change_record
 
-    check_name(target)
+    validate_group_name(target)
     with open_observer(env, source) as observer:
         snapshot = observer.snapshot(source)
         warn_of_offsets(env, snapshot)

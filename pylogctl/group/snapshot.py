@@ -24,7 +24,7 @@ from broker.zk.values import (
     decode_subscription,
 )
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.selection import check_name
+from pylogctl.cli.selection import validate_group_name
 from pylogctl.format.escapes import escape
 
 
@@ -132,7 +132,7 @@ def require_group(session: Session, group: str) -> None:
         CliError: there is none; the error names those that come near.
         CoordinationError: the registry does not answer.
     """
-    check_name(group)
+    validate_group_name(group)
     if session.exists(paths.group(group)) is None:
         raise group_not_found(group, list_groups(session))
 

@@ -6,28 +6,30 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from pylogctl.cli.connections import (
-    FromBroker,
-    FromZookeeper,
-    OnCorruptChoice,
-    ToBroker,
-    ToZookeeper,
-    at_cluster,
-    cluster_name,
-)
+from pylogctl.cli.connections import at_cluster, cluster_name
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import (
+    ALL_TOPICS,
     CONFIRM,
     CONNECTION,
     DRY_RUN,
+    FROM_CLUSTER,
+    FROM_REGISTRY,
     OUTPUT,
     PROGRESS,
     PROPERTIES,
     REGISTRY,
+    SAME_CLUSTER,
     SUMMARY,
     TIMEOUT,
+    TO_CLUSTER,
+    TOPIC_PATTERNS_07,
+    ClusterChoice,
+    OnCorruptOption,
+    TopicPatterns,
     accepts,
+    offset_option,
 )
 from pylogctl.cli.tree import Command, new_app
 
@@ -47,25 +49,10 @@ READS = (
     ExitStatus.REMOTE,
 )
 
-Include = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--include",
-        metavar="RE",
-        help="Topics whose whole name matches (repeatable). Default: all.",
-        rich_help_panel="Selection",
-    ),
-]
-Exclude = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--exclude",
-        metavar="RE",
-        help="Leave out topics whose whole name matches (repeatable).",
-        rich_help_panel="Selection",
-    ),
-]
-Hidden = Annotated[list[str] | None, typer.Option(hidden=True)]
+Patterns = Annotated[TopicPatterns, TOPIC_PATTERNS_07]
+From = Annotated[ClusterChoice, FROM_CLUSTER]
+FromRegistry = Annotated[ClusterChoice, FROM_REGISTRY]
+To = Annotated[ClusterChoice, TO_CLUSTER]
 Map = Annotated[
     list[str] | None,
     typer.Option(
@@ -111,8 +98,7 @@ MirrorGroup = Annotated[
 )
 def run(
     env: Environment,
-    include: Include = None,
-    exclude: Exclude = None,
+    patterns: Patterns = ALL_TOPICS,
     topic_map: Map = None,
     group: MirrorGroup = DEFAULT_GROUP,
     streams: Annotated[
@@ -157,12 +143,9 @@ def run(
             rich_help_panel="Output",
         ),
     ] = None,
-    on_corrupt: OnCorruptChoice = "stop",
-    from_zookeeper: FromZookeeper = None,
-    to_zookeeper: ToZookeeper = None,
-    to_broker: ToBroker = None,
-    whitelist: Hidden = None,
-    blacklist: Hidden = None,
+    on_corrupt: OnCorruptOption = "stop",
+    from_cluster: FromRegistry = SAME_CLUSTER,
+    to_cluster: To = SAME_CLUSTER,
 ) -> None:
     """Mirror topics until a signal ends it.
 
@@ -174,9 +157,9 @@ def run(
     from pylogctl.mirror.run import MirrorPlan, consumer_config
     from pylogctl.mirror.run import run as run_mirror
 
-    selection = _selection(include, exclude, whitelist, blacklist, topic_map)
-    source_env = at_cluster(env, from_zookeeper, None)
-    target_env = at_cluster(env, to_zookeeper, to_broker)
+    selection = _selection(patterns, topic_map)
+    source_env = at_cluster(env, from_cluster)
+    target_env = at_cluster(env, to_cluster)
     config = consumer_config(dict(env.settings.properties), group, source_env.zookeeper)
     if env.settings.dry_run:
         _show_plan(env, source_env, target_env, selection)
@@ -215,22 +198,17 @@ def run(
 )
 def plan(
     env: Environment,
-    include: Include = None,
-    exclude: Exclude = None,
+    patterns: Patterns = ALL_TOPICS,
     topic_map: Map = None,
-    from_zookeeper: FromZookeeper = None,
-    from_broker: FromBroker = None,
-    to_zookeeper: ToZookeeper = None,
-    to_broker: ToBroker = None,
-    whitelist: Hidden = None,
-    blacklist: Hidden = None,
+    from_cluster: From = SAME_CLUSTER,
+    to_cluster: To = SAME_CLUSTER,
 ) -> None:
     """Show which topics would be mirrored, and what they would be called."""
     _show_plan(
         env,
-        at_cluster(env, from_zookeeper, from_broker),
-        at_cluster(env, to_zookeeper, to_broker),
-        _selection(include, exclude, whitelist, blacklist, topic_map),
+        at_cluster(env, from_cluster),
+        at_cluster(env, to_cluster),
+        _selection(patterns, topic_map),
     )
 
 
@@ -248,8 +226,7 @@ def plan(
 )
 def status(
     env: Environment,
-    include: Include = None,
-    exclude: Exclude = None,
+    patterns: Patterns = ALL_TOPICS,
     group: MirrorGroup = DEFAULT_GROUP,
     by: Annotated[
         Literal["topic", "partition"],
@@ -273,9 +250,7 @@ def status(
             rich_help_panel="Limits",
         ),
     ] = None,
-    from_zookeeper: FromZookeeper = None,
-    whitelist: Hidden = None,
-    blacklist: Hidden = None,
+    from_cluster: FromRegistry = SAME_CLUSTER,
 ) -> None:
     """Show how far topics are mirrored, by what is committed in the source.
 
@@ -285,10 +260,10 @@ def status(
     from pylogctl.cli.units import format_size, parse_duration_s, parse_size
     from pylogctl.mirror.document import STATUS
 
-    selection = _selection(include, exclude, whitelist, blacklist, None)
+    selection = _selection(patterns, None)
     limit = None if fail_above is None else parse_size(fail_above)
     interval_s = None if interval is None else parse_duration_s(interval)
-    source_env = at_cluster(env, from_zookeeper, None)
+    source_env = at_cluster(env, from_cluster)
     records = _status_records(
         source_env, selection, group, interval_s, by_partition=by == "partition"
     )
@@ -348,18 +323,11 @@ def _status_records(
 )
 def verify(
     env: Environment,
-    include: Include = None,
-    exclude: Exclude = None,
+    patterns: Patterns = ALL_TOPICS,
     topic_map: Map = None,
     offset: Annotated[
         list[str] | None,
-        typer.Option(
-            "-o",
-            "--offset",
-            metavar="SPEC",
-            help="What to compare of the source, START or START:END. Default: start:end.",
-            rich_help_panel="Selection",
-        ),
+        offset_option("What to compare of the source, START or START:END. Default: start:end."),
     ] = None,
     target_offset: Annotated[
         list[str] | None,
@@ -378,12 +346,8 @@ def verify(
             rich_help_panel="Limits",
         ),
     ] = False,
-    from_zookeeper: FromZookeeper = None,
-    from_broker: FromBroker = None,
-    to_zookeeper: ToZookeeper = None,
-    to_broker: ToBroker = None,
-    whitelist: Hidden = None,
-    blacklist: Hidden = None,
+    from_cluster: From = SAME_CLUSTER,
+    to_cluster: To = SAME_CLUSTER,
 ) -> None:
     """Compare topics with their mirrors, by CRC and length of every message.
 
@@ -396,14 +360,14 @@ def verify(
     from pylogctl.mirror.document import VERIFY
     from pylogctl.produce.sender import count_text
 
-    selection = _selection(include, exclude, whitelist, blacklist, topic_map)
+    selection = _selection(patterns, topic_map)
     spans = [
         make_span(env, texts or [], from_beginning=False, exit_at_end=True)
         for texts in (offset, target_offset)
     ]
     with (
-        open_side(at_cluster(env, from_zookeeper, from_broker)) as source,
-        open_side(at_cluster(env, to_zookeeper, to_broker)) as target,
+        open_side(at_cluster(env, from_cluster)) as source,
+        open_side(at_cluster(env, to_cluster)) as target,
     ):
         records = [
             _verify_topic(env, selection, topic, (source, spans[0]), (target, spans[1]))
@@ -446,13 +410,7 @@ def _verify_topic(
     return verify_record(topic, renamed, difference)
 
 
-def _selection(
-    include: list[str] | None,
-    exclude: list[str] | None,
-    whitelist: list[str] | None,
-    blacklist: list[str] | None,
-    topic_map: list[str] | None,
-) -> Selection:
+def _selection(patterns: TopicPatterns, topic_map: list[str] | None) -> Selection:
     """Return what is mirrored under which name.
 
     Raises:
@@ -462,11 +420,7 @@ def _selection(
     from pylogctl.mirror.plan import make_selection
 
     try:
-        return make_selection(
-            [*(include or []), *(whitelist or [])],
-            [*(exclude or []), *(blacklist or [])],
-            topic_map or [],
-        )
+        return make_selection(patterns.include, patterns.exclude, topic_map or [])
     except ConfigError as error:
         raise UsageError(str(error)) from error
 
