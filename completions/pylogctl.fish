@@ -300,7 +300,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help -d 'Show this mess
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a list -d 'List topics with their size'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a describe -d 'Show the partitions of topics: broker, offsets, segments, size and age'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a create -d 'Create a topic with a number of partitions on each of some brokers'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a delete -d 'Delete topics from the registry and, with --data, from the brokers'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a delete -d 'Delete topics from ZooKeeper and, with --data, from the brokers'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a offsets -d 'Find the offsets that an expression means in each partition now'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a watermarks -d 'Show the offsets that bound each partition: log start, high watermark, log end'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a sample -d 'Show a few messages of each partition, with their offsets'
@@ -363,7 +363,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l debug -d 'Sho
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l partitions -d 'Partitions on each broker' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s b -l broker -d 'Broker to create it on (repeatable), by id; all live ones without an id' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s b -l broker -d 'Broker to create it on (repeatable), by id' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l if-not-exists -d 'Leave a topic that exists as it is: exit 0'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -382,7 +382,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l debug -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l data -d 'Delete the logs on brokers too, with all messages'
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l if-exists -d 'A topic that does not exist is fine: exit 0'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l if-exists -d 'A topic that does not exist is no error: exit 0'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l confirm -d 'With --yes: the topic'\''s name (repeat it for each of several topics)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -440,9 +440,9 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l debug -d 'S
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s n -l max-messages -d 'Messages of each partition' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s o -l offset -d 'From where to where, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s o -l offset -d 'Offsets to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l random -d 'Choose them by chance, not evenly spaced'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l random -d 'Choose messages at random, not evenly spaced'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l payload -d 'How payloads are shown' -r -a 'utf8 hex base64 escape'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -461,7 +461,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l no-color -d 'Sa
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s o -l offset -d 'From where to where, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s o -l offset -d 'Offsets to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l strict-offset -d 'An offset out of range is an error, not moved'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1001,7 +1001,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-color -d 'S
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a show -d 'Show how many messages each tier has counted, by topic and time window'
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a check -d 'Compare what tiers have counted with the counts of the producers'
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a check -d 'Compare the counts of tiers with the counts of the producers'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s Z -l zookeeper -d 'Registry' -r
@@ -1024,7 +1024,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l raw-numbers -d 'No uni
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s o -l offset -d 'Which counts to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s o -l offset -d 'Counts to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l tier -d 'Only this tier (repeatable)' -r
@@ -1045,12 +1045,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-color -d 'Same
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s o -l offset -d 'Which counts to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s o -l offset -d 'Counts to read, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l tier -d 'Only this tier (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l reference -d 'Tier whose counts are expected' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l count -d 'Count what the brokers have, by reading it, as tier '\''log'\'''
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l count -d 'Count the messages on the brokers, by reading them, as tier '\''log'\'''
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l time-field -d 'With --count: field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l grace -d 'How long after its end a window may still be reported' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l fail-above -d 'Status 12 if more messages than this are missing, late or surplus' -r

@@ -8,13 +8,16 @@ from collections.abc import Collection, Iterator, Sequence
 from broker.tools.audit import Judgement, Tally, Verdict
 from pylogctl.cli.render import Column, Document, Kind, Record
 
+_WINDOW = (
+    Column("topic", "topic that was counted"),
+    Column("start", "start of the time window", Kind.TIME),
+    Column("end", "its end, exclusive", Kind.TIME),
+    Column("tier", "tier that counted"),
+)
 SHOW = Document(
     "audit.show/1",
     (
-        Column("topic", "topic that was counted"),
-        Column("start", "start of the time window", Kind.TIME),
-        Column("end", "its end, exclusive", Kind.TIME),
-        Column("tier", "who counted"),
+        *_WINDOW,
         Column("messages", "messages counted", Kind.INTEGER),
         Column("bytes", "their payloads", Kind.BYTES),
     ),
@@ -23,10 +26,7 @@ SHOW = Document(
 CHECK = Document(
     "audit.check/1",
     (
-        Column("topic", "topic that was counted"),
-        Column("start", "start of the time window", Kind.TIME),
-        Column("end", "its end, exclusive", Kind.TIME),
-        Column("tier", "who counted"),
+        *_WINDOW,
         Column("expected", "messages at the reference tier", Kind.INTEGER),
         Column("found", "messages at this tier", Kind.INTEGER),
         Column("difference", "messages more than expected; negative for less", Kind.INTEGER),
@@ -39,12 +39,7 @@ CHECK = Document(
 
 
 def show_records(tallied: Tally, tiers: Collection[str]) -> Iterator[Record]:
-    """Give a row for each window and tier.
-
-    Args:
-        tallied: what was counted.
-        tiers: only these; all if there are none.
-    """
+    """Yield a row of `SHOW` for each window and tier; of all tiers if `tiers` is empty."""
     for window in sorted(tallied):
         for tier, count in sorted(tallied[window].items()):
             if not tiers or tier in tiers:
@@ -75,7 +70,7 @@ def check_record(verdict: Verdict) -> Record:
 
 
 def check_summary(verdicts: Sequence[Verdict]) -> str:
-    """Return how many windows are of which status, for people."""
+    """Return the number of windows of each status as a sentence."""
     counts = Counter(one.judgement for one in verdicts)
     parts = [f"{counts[one]} {one.value}" for one in Judgement if counts[one]]
     plural = "" if len(verdicts) == 1 else "s"

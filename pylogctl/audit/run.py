@@ -1,80 +1,192 @@
-"""Reads audit events out of a topic, and counts messages in the log as one more tier."""
+"""The work of `pylogctl audit`: read counts from an audit topic, compare and render them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import decode
-from broker.tools.audit import AuditEvent, Count, TimeOf, Window
+from broker.tools.audit import (
+    AuditEvent,
+    Count,
+    Judgement,
+    Tally,
+    TimeOf,
+    Window,
+    compare,
+    difference_count,
+    json_time,
+    merged,
+    tally,
+)
 from broker.topic import TopicPartition
-from pylogctl.cli.connections import Side
-from pylogctl.cli.offset_resolution import ResolvedRange
+from pylogctl.audit.document import CHECK, SHOW, check_record, check_summary, show_records
+from pylogctl.cli.connections import Side, open_side
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.offset_resolution import ResolvedRange, resolve_ranges, total_bytes
+from pylogctl.cli.offsets import make_span
+from pylogctl.cli.progress import progress
+from pylogctl.cli.render import render
+from pylogctl.cli.selection import select_partitions
 from pylogctl.consume.reading import Reading, take_whole
+from pylogctl.produce.sender import count_text
 
-LOG_TIER = "log"
+_LOG_TIER = "log"
 _FETCH_BYTES = 1 << 20
 _MAX_WAIT_MS = 500
 
-Ranges = Mapping[TopicPartition, ResolvedRange]
-Advance = Callable[[int], None]
+_Ranges = Mapping[TopicPartition, ResolvedRange]
+_Advance = Callable[[int], None]
 
 
-class Events(NamedTuple):
-    """The events of an audit topic, and what is wrong with messages that are none."""
+def show_counts(
+    env: Environment,
+    audit_topic: str,
+    offset: Sequence[str],
+    selects: Callable[[str], bool],
+    tiers: Collection[str],
+) -> None:
+    """Render the counts of topics that `selects` accepts; of all tiers if `tiers` is empty."""
+    with _open_counts(env, audit_topic, offset, selects) as (_, tallied):
+        render(env, SHOW, show_records(tallied, tiers))
 
-    events: list[AuditEvent]
-    problems: list[str]
 
-
-def read_events(side: Side, ranges: Ranges, advance: Advance) -> Events:
-    """Return the audit events in some ranges.
-
-    Args:
-        side: the cluster.
-        ranges: partitions of the audit topic, each with an end.
-        advance: told of bytes as they are read.
+def check_counts(
+    env: Environment,
+    audit_topic: str,
+    offset: Sequence[str],
+    selects: Callable[[str], bool],
+    tiers: Collection[str],
+    *,
+    reference: str,
+    counts_log: bool,
+    time_field: str | None,
+    grace_ms: int,
+    fail_above: int | None,
+    shows_all: bool,
+) -> None:
+    """Compare the counts of tiers with those of the tier `reference`, and render the verdicts.
 
     Raises:
-        CliError: a message is corrupt.
-        BrokerError: a broker is gone.
+        CliError: a tier has no counts, messages are no audit events, or more than `fail_above`
+            messages are missing, late or surplus.
+        BrokerError: a broker does not respond.
     """
-    found = Events([], [])
-    for partition, offset, payload in _messages(side, ranges, advance):
-        try:
-            found.events.append(AuditEvent.decode(payload))
-        except InvalidMessageError as error:
-            found.problems.append(f"{partition}: the message at {offset} is left out: {error}")
-    return found
+    with _open_counts(env, audit_topic, offset, selects) as (side, tallied):
+        if not any(reference in counts for counts in tallied.values()):
+            raise no_tier(audit_topic, reference, tallied)
+        if counts_log:
+            if time_field is None:
+                tallied = merged(tallied)
+            _add_log(env, side, tallied, time_field)
+        found = {name for counts in tallied.values() for name in counts} - {reference}
+        compared = sorted(tiers or found)
+        if not compared:
+            raise CliError(
+                ExitStatus.NOT_FOUND,
+                f"only tier '{reference}' has reported to '{audit_topic}'",
+                hints=["try: --count, which counts the messages on the brokers"],
+                code="TIER_NOT_FOUND",
+            )
+        verdicts = compare(
+            tallied,
+            reference,
+            compared,
+            now_ms=env.clock.time_ms(),
+            grace_ms=grace_ms,
+            complete=[_LOG_TIER],
+        )
+        hidden = () if shows_all else (Judgement.OK, Judgement.OPEN)
+        render(env, CHECK, [check_record(v) for v in verdicts if v.judgement not in hidden])
+        env.note(check_summary(verdicts))
+    total = difference_count(verdicts)
+    if fail_above is not None and total > fail_above:
+        raise CliError(
+            ExitStatus.THRESHOLD,
+            f"{count_text(total)} missing, late or surplus; the limit is {fail_above}",
+            details={"difference": total, "limit": fail_above},
+        )
 
 
-class LogCount(NamedTuple):
-    """What is in the log by window, and how many messages have no time to tell the window by."""
+@contextmanager
+def _open_counts(
+    env: Environment, audit_topic: str, offset: Sequence[str], selects: Callable[[str], bool]
+) -> Iterator[tuple[Side, dict[Window, dict[str, Count]]]]:
+    """Read the counts of an audit topic; the cluster stays open for the block.
 
-    counts: dict[Window, Count]
-    timeless_count: int
+    Messages that are no audit events are left out, and raise CliError after the block.
+    """
+    span = make_span(env, offset, from_beginning=False, exit_at_end=True)
+    events: list[AuditEvent] = []
+    problems: list[str] = []
+    with open_side(env) as side:
+        partitions = select_partitions(side.cluster, [audit_topic])
+        ranges = resolve_ranges(env, side, partitions, span)
+        with progress(env, "read counts", total_bytes(ranges)) as meter:
+            for partition, offset_, payload in _messages(side, ranges, meter.advance):
+                try:
+                    events.append(AuditEvent.decode(payload))
+                except InvalidMessageError as error:
+                    problems.append(f"{partition}: the message at {offset_} is left out: {error}")
+        if problems and not events:
+            raise CliError(
+                ExitStatus.PARTIAL,
+                f"'{audit_topic}' is no audit topic: none of {count_text(len(problems))} "
+                "is an audit event",
+                hints=["name the topic of produce --audit, or of an Auditor"],
+                code="NO_AUDIT_TOPIC",
+            )
+        yield side, tally(one for one in events if selects(one.topic))
+    if problems:
+        env.complain(problems[0])
+        raise CliError(
+            ExitStatus.PARTIAL,
+            f"no audit events in '{audit_topic}': {count_text(len(problems))}",
+        )
 
 
-def count_log(
+def no_tier(audit_topic: str, reference: str, tallied: Tally) -> CliError:
+    """Return the error for a tier without counts, with the tiers that have some."""
+    known = sorted({tier for counts in tallied.values() for tier in counts})
+    return CliError(
+        ExitStatus.NOT_FOUND,
+        f"tier '{reference}' has not reported to '{audit_topic}'",
+        hints=[f"tiers that have: {', '.join(known)}"] if known else [],
+        code="TIER_NOT_FOUND",
+    )
+
+
+def _add_log(
+    env: Environment, side: Side, tallied: dict[Window, dict[str, Count]], time_field: str | None
+) -> None:
+    """Count the messages in the logs of all topics, and add the counts as a tier."""
+    topics = sorted({window.topic for window in tallied})
+    partitions = [one for topic in topics for one in side.cluster.partitions(topic)]
+    span = make_span(env, ["start:end"], from_beginning=False, exit_at_end=True)
+    ranges = resolve_ranges(env, side, partitions, span)
+    time_of = None if time_field is None else json_time(time_field)
+    with progress(env, "count", total_bytes(ranges)) as meter:
+        counts, timeless_count = _count_log(side, ranges, tallied, time_of, meter.advance)
+    for window, counted in counts.items():
+        tallied.setdefault(window, {})[_LOG_TIER] = counted
+    if timeless_count:
+        env.warn(f"{timeless_count} messages have no time in {time_field}: not counted")
+
+
+def _count_log(
     side: Side,
-    ranges: Ranges,
+    ranges: _Ranges,
     windows: Collection[Window],
     time_of: TimeOf | None,
-    advance: Advance,
-) -> LogCount:
-    """Count the messages of topics in the windows that tiers have reported.
+    advance: _Advance,
+) -> tuple[dict[Window, Count], int]:
+    """Return the messages in each window, and the number of messages that have no time.
 
     Args:
-        side: the cluster.
-        ranges: partitions of the topics, each with an end.
-        windows: what was reported; all windows of a topic are of one length.
-        time_of: a message's own time; None if there is one window for each topic.
-        advance: told of bytes as they are read.
-
-    Raises:
-        CliError: a message is corrupt.
-        BrokerError: a broker is gone.
+        windows: those that were reported; all windows of a topic have the same length.
+        time_of: returns a message's own time; None if there is one window for each topic.
     """
     first = {one.topic: one for one in sorted(windows, reverse=True)}
     counts: dict[Window, Count] = {}
@@ -93,13 +205,13 @@ def count_log(
             window = Window(partition.topic, start_ms, start_ms + length_ms)
         before = counts.get(window, Count())
         counts[window] = Count(before.message_count + 1, before.payload_bytes + len(payload))
-    return LogCount(counts, timeless_count)
+    return counts, timeless_count
 
 
 def _messages(
-    side: Side, ranges: Ranges, advance: Advance
+    side: Side, ranges: _Ranges, advance: _Advance
 ) -> Iterator[tuple[TopicPartition, int, bytes]]:
-    """Give partition, offset and payload of every message in some ranges."""
+    """Yield partition, offset and payload of every message in the ranges."""
     with Reading(
         side.cluster, side.connect, ranges, fetch_bytes=_FETCH_BYTES, max_wait_ms=_MAX_WAIT_MS
     ) as reading:

@@ -133,7 +133,7 @@ def audit(
     check_spark(env)
     from broker.spark.frames import read_messages
     from broker.tools.audit import compare, merged
-    from pylogctl.audit.command import no_tier
+    from pylogctl.audit.run import no_tier
     from pylogctl.cli.render import render
     from pylogctl.pipeline.reading import plan_reading
     from pylogctl.pipeline.spark import open_spark

@@ -1,7 +1,4 @@
-"""The documents of `pylogctl topic`: columns, and the records that fill them.
-
-Knows what is known of topics; asks nobody and writes nothing.
-"""
+"""The documents of `pylogctl topic`: columns, and the records that fill them."""
 
 from __future__ import annotations
 
@@ -13,9 +10,10 @@ from broker.topic import TopicPartition
 from pylogctl.cli.offset_resolution import ResolvedRange
 from pylogctl.cli.render import Column, Document, Kind, Record
 from pylogctl.format.envelope import MessageFacts
-from pylogctl.topic.creation import Creation
-from pylogctl.topic.deletion import Deletion
 from pylogctl.topic.facts import PartitionFacts, TopicSummary
+
+_TOPIC = Column("topic", "name of the topic")
+_PARTITION = Column("partition", "partition as home broker and index")
 
 LIST = Document(
     "topic.list/1",
@@ -23,7 +21,7 @@ LIST = Document(
         Column("name", "name of the topic"),
         Column("brokers", "ids of the brokers that have partitions of it"),
         Column("partitions", "number of partitions", Kind.INTEGER),
-        Column("bytes", "bytes that can be read", Kind.BYTES),
+        Column("bytes", "readable bytes", Kind.BYTES),
         Column("messages", "number of messages, with --count", Kind.INTEGER, shown=False),
         Column("first", "smallest first offset of its partitions", Kind.INTEGER),
         Column("last", "largest end offset of its partitions", Kind.INTEGER),
@@ -33,22 +31,22 @@ LIST = Document(
 DESCRIBE = Document(
     "topic.describe/1",
     (
-        Column("topic", "name of the topic"),
-        Column("partition", "partition as home broker and index"),
+        _TOPIC,
+        _PARTITION,
         Column("broker", "id of the broker that serves it", Kind.INTEGER),
-        Column("address", "where that broker listens", shown=False),
+        Column("address", "address of that broker", shown=False),
         Column("start", "first offset", Kind.INTEGER),
-        Column("end", "offset after the last message that can be read", Kind.INTEGER),
+        Column("end", "offset after the last readable message", Kind.INTEGER),
         Column("segments", "number of segment files", Kind.INTEGER),
-        Column("bytes", "bytes that can be read", Kind.BYTES),
-        Column("last_append", "when something was last written", Kind.TIME),
+        Column("bytes", "readable bytes", Kind.BYTES),
+        Column("last_append", "time of the last write", Kind.TIME),
     ),
     empty="no partitions",
 )
 CREATE = Document(
     "topic.create/1",
     (
-        Column("topic", "name of the topic"),
+        _TOPIC,
         Column("broker", "id of the broker", Kind.INTEGER),
         Column("before", "partitions it had there before", Kind.INTEGER),
         Column("partitions", "partitions it has there now", Kind.INTEGER),
@@ -59,8 +57,8 @@ CREATE = Document(
 DELETE = Document(
     "topic.delete/1",
     (
-        Column("topic", "name of the topic"),
-        Column("broker", "id of the broker; none for the registry", Kind.INTEGER),
+        _TOPIC,
+        Column("broker", "id of the broker; none for ZooKeeper", Kind.INTEGER),
         Column("partitions", "partitions it has there", Kind.INTEGER),
         Column("action", "delete or deleted"),
     ),
@@ -69,8 +67,8 @@ DELETE = Document(
 OFFSETS = Document(
     "topic.offsets/1",
     (
-        Column("topic", "name of the topic"),
-        Column("partition", "partition as home broker and index"),
+        _TOPIC,
+        _PARTITION,
         Column("start", "offset that START means", Kind.INTEGER),
         Column("end", "offset that END means", Kind.INTEGER),
         Column("bytes", "bytes from start to end", Kind.BYTES),
@@ -82,20 +80,20 @@ OFFSETS = Document(
 WATERMARKS = Document(
     "topic.watermarks/1",
     (
-        Column("topic", "name of the topic"),
-        Column("partition", "partition as home broker and index"),
-        Column("log_start", "offset of the first message there is", Kind.INTEGER),
-        Column("high_watermark", "offset after the last message that can be read", Kind.INTEGER),
+        _TOPIC,
+        _PARTITION,
+        Column("log_start", "offset of the first message", Kind.INTEGER),
+        Column("high_watermark", "offset after the last readable message", Kind.INTEGER),
         Column("log_end", "offset after the last message written", Kind.INTEGER),
-        Column("pending_bytes", "bytes written that cannot be read yet", Kind.BYTES),
+        Column("pending_bytes", "bytes written that are not readable yet", Kind.BYTES),
     ),
     empty="no partitions",
 )
 COUNT = Document(
     "topic.count/1",
     (
-        Column("topic", "name of the topic"),
-        Column("partition", "partition as home broker and index"),
+        _TOPIC,
+        _PARTITION,
         Column("start", "offset counted from", Kind.INTEGER),
         Column("end", "offset counted up to", Kind.INTEGER),
         Column("bytes", "bytes from start to end", Kind.BYTES),
@@ -108,10 +106,10 @@ COUNT = Document(
 SAMPLE = Document(
     "topic.sample/1",
     (
-        Column("topic", "name of the topic"),
-        Column("partition", "partition as home broker and index"),
+        _TOPIC,
+        _PARTITION,
         Column("offset", "offset of the message, or of its compressed set", Kind.INTEGER),
-        Column("next_offset", "offset to go on from after it", Kind.INTEGER, False),
+        Column("next_offset", "offset of the next message or set", Kind.INTEGER, False),
         Column("inner", "index inside a compressed set", Kind.INTEGER),
         Column("size", "bytes of payload", Kind.INTEGER),
         Column("codec", "compression of its entry", shown=False),
@@ -123,13 +121,12 @@ SAMPLE = Document(
 LIST_WITH_COUNT = LIST._replace(columns=tuple(c._replace(shown=True) for c in LIST.columns))
 
 
-def list_record(summary: TopicSummary, message_count: int | None) -> Record:
-    """Return a row of `LIST`.
+def _names(partition: TopicPartition) -> dict[str, Any]:
+    return {"topic": partition.topic, "partition": partition.name}
 
-    Args:
-        summary: the topic; its ends are unknown if a broker did not answer.
-        message_count: None if nobody counted.
-    """
+
+def list_record(summary: TopicSummary, message_count: int | None) -> Record:
+    """Return a row of `LIST`; `message_count` is None if messages were not counted."""
     ends = list((summary.ends or {}).values())
     return {
         "name": summary.topic,
@@ -146,8 +143,7 @@ def describe_record(facts: PartitionFacts) -> Record:
     """Return a row of `DESCRIBE`."""
     ends = facts.ends
     return {
-        "topic": facts.partition.topic,
-        "partition": facts.partition.name,
+        **_names(facts.partition),
         "broker": facts.leader.id,
         "address": f"{facts.leader.host}:{facts.leader.port}",
         "start": None if ends is None else ends.start,
@@ -158,45 +154,11 @@ def describe_record(facts: PartitionFacts) -> Record:
     }
 
 
-def create_record(topic: str, creation: Creation, action: str) -> Record:
-    """Return a row of `CREATE`.
-
-    Args:
-        topic: its name.
-        creation: what was planned on a broker.
-        action: what was done about it there.
-    """
-    return {
-        "topic": topic,
-        "broker": creation.broker.id,
-        "before": creation.before,
-        "partitions": creation.before or creation.partition_count,
-        "action": action,
-    }
-
-
-def delete_record(deletion: Deletion, action: str) -> Record:
-    """Return a row of `DELETE`.
-
-    Args:
-        deletion: what was planned on a broker, or in the registry.
-        action: what was done about it.
-    """
-    broker = deletion.broker
-    return {
-        "topic": deletion.topic,
-        "broker": None if broker is None else broker.id,
-        "partitions": None if broker is None else deletion.partition_count,
-        "action": action,
-    }
-
-
-def offsets_record(partition: TopicPartition, found: ResolvedRange) -> Record:
+def offsets_record(partition: TopicPartition, found: ResolvedRange) -> dict[str, Any]:
     """Return a row of `OFFSETS`."""
     start, end = found.start, found.end
     return {
-        "topic": partition.topic,
-        "partition": partition.name,
+        **_names(partition),
         "start": start.offset,
         "inner": start.inner,
         "end": None if end is None else end.offset,
@@ -219,24 +181,17 @@ def count_total(records: Sequence[Record]) -> Record:
 
 
 def watermarks_record(partition: TopicPartition, found: Watermarks | None) -> Record:
-    """Return a row of `WATERMARKS`; without an answer of the broker only the partition is known."""
-    record: dict[str, Any] = {"topic": partition.topic, "partition": partition.name}
+    """Return a row of `WATERMARKS`; `found` is None if the broker did not respond."""
     if found is None:
-        return record
+        return _names(partition)
     pending = None if found.log_end is None else found.log_end - found.high_watermark
-    return {**record, **found._asdict(), "pending_bytes": pending}
+    return {**_names(partition), **found._asdict(), "pending_bytes": pending}
 
 
 def sample_record(message: MessageFacts, show_payload: Callable[[bytes], str]) -> Record:
-    """Return a row of `SAMPLE`.
-
-    Args:
-        message: what was read.
-        show_payload: how its payload becomes text.
-    """
+    """Return a row of `SAMPLE`; `show_payload` turns the payload into text."""
     return {
-        "topic": message.partition.topic,
-        "partition": message.partition.name,
+        **_names(message.partition),
         "offset": message.offset,
         "next_offset": message.next_offset,
         "inner": message.inner,

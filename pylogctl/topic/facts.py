@@ -1,7 +1,6 @@
-"""What is known of topics: their partitions, ends, segments, age and number of messages.
+"""Facts about topics: partitions, offsets, segments, last append, number of messages.
 
-Asks brokers, each over one connection, and a broker that does not answer only once. Knows no
-command and writes nothing.
+Each broker is asked over one connection. After a broker failed to respond it is not asked again.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from broker.topic import TopicPartition
 from pylogctl.cli.offset_resolution import Point, ResolvedRange
 from pylogctl.consume.reading import count_messages
 
-Answer = TypeVar("Answer")
+_T = TypeVar("_T")
 
 
 class Ends(NamedTuple):
-    """Where a partition starts, and the offset after the last message that can be read."""
+    """The first offset of a partition, and the offset after its last readable message."""
 
     start: int
     end: int
 
 
 class TopicSummary(NamedTuple):
-    """A topic as a whole; `ends` are those of its partitions, None if a broker did not answer."""
+    """A topic with the ends of its partitions; `ends` is None if a broker did not respond."""
 
     topic: str
     partitions: Sequence[TopicPartition]
@@ -41,12 +40,12 @@ class TopicSummary(NamedTuple):
 
     @property
     def size_bytes(self) -> int | None:
-        """Return how many bytes can be read."""
+        """Return the number of readable bytes."""
         return None if self.ends is None else sum(e.end - e.start for e in self.ends.values())
 
 
 class PartitionFacts(NamedTuple):
-    """A partition; what is unknown is None, all of it if its broker did not answer.
+    """Facts about a partition; None where unknown, everywhere if its broker did not respond.
 
     `last_append_ms` is in milliseconds since 1970.
     """
@@ -59,19 +58,13 @@ class PartitionFacts(NamedTuple):
 
 
 class TopicFacts:
-    """Finds out about topics; ends with its block.
-
-    Args:
-        cluster: what exists.
-        connect: makes connections to brokers.
-    """
+    """Asks brokers for facts about topics; a context manager that closes its connections."""
 
     def __init__(self, cluster: Cluster, connect: Connect) -> None:
         self._cluster = cluster
         self._connect = connect
         self._closing = ExitStack()
         self.positions = self._closing.enter_context(Positions(cluster, connect))
-        """Looks up positions, over connections that end with the block as well."""
         self._failures: dict[int, BrokerError] = {}
         self._segment_counts: dict[int, dict[TopicPartition, int] | None] = {}
 
@@ -83,24 +76,20 @@ class TopicFacts:
 
     @property
     def failures(self) -> list[BrokerError]:
-        """Return why brokers did not answer, one error for each broker."""
+        """Return an error for each broker that did not respond."""
         return list(self._failures.values())
 
-    def check_any_answer(self, partitions: Iterable[TopicPartition]) -> None:
-        """Check that at least one broker of some partitions has answered so far.
-
-        Raises:
-            BrokerError: why one of them has not, if none has.
-        """
+    def check_any_response(self, partitions: Iterable[TopicPartition]) -> None:
+        """Raise BrokerError if none of the partitions' brokers has responded."""
         homes = {partition.home for partition in partitions}
         if homes and homes <= set(self._failures):
             raise self._failures[min(homes)]
 
     def ends(self, partition: TopicPartition) -> Ends:
-        """Return where a partition starts and ends.
+        """Return the first offset and the end of a partition.
 
         Raises:
-            BrokerError: its broker does not answer, or did not when it was asked before.
+            BrokerError: its broker does not respond, or did not respond earlier.
         """
 
         def ask() -> Ends:
@@ -109,7 +98,7 @@ class TopicFacts:
         return self._ask(partition.home, ask)
 
     def summary(self, topic: str) -> TopicSummary:
-        """Return a topic as a whole; a broker that does not answer is noted in `failures`."""
+        """Return the partitions of a topic and their ends."""
         partitions = self._cluster.partitions(topic)
         try:
             ends = {partition: self.ends(partition) for partition in partitions}
@@ -118,14 +107,13 @@ class TopicFacts:
         return TopicSummary(topic, partitions, ends)
 
     def describe(self, partition: TopicPartition, *, now_ms: int) -> PartitionFacts:
-        """Return all that is known of a partition; a broker that does not answer is noted.
+        """Return the facts about an existing partition.
 
         Args:
-            partition: it exists.
-            now_ms: the present moment, milliseconds since 1970.
+            now_ms: current time in milliseconds since 1970.
 
         Raises:
-            BrokerUnreachableError: its broker is not in the registry any more.
+            BrokerUnreachableError: its broker is not registered any more.
         """
         leader = self._cluster.leader(partition)
 
@@ -145,7 +133,7 @@ class TopicFacts:
             return PartitionFacts(partition, leader)
 
     def watermarks(self, partition: TopicPartition) -> Watermarks | None:
-        """Return what bounds a partition's log; None if its broker does not answer, as noted."""
+        """Return log start, high watermark and log end; None if the broker does not respond."""
         try:
             return self._ask(partition.home, lambda: self.positions.watermarks(partition))
         except (BrokerUnreachableError, RequestTimeoutError):
@@ -154,15 +142,15 @@ class TopicFacts:
     def count_messages(
         self, ends: Mapping[TopicPartition, Ends], advance: Callable[[int], None]
     ) -> int:
-        """Return how many messages partitions have between their ends, by reading all of them.
+        """Return the number of messages between the ends, by reading all of them.
 
         Args:
-            ends: what to read.
-            advance: called with the number of bytes read, again and again.
+            ends: offsets to count between, on message boundaries.
+            advance: called with the number of bytes of each chunk that was read.
 
         Raises:
             CliError: a message is corrupt.
-            BrokerError: a broker is gone for good.
+            BrokerError: a broker is unreachable for longer than retries last.
         """
         ranges = {
             partition: ResolvedRange(Point(start), Point(end), ())
@@ -170,38 +158,40 @@ class TopicFacts:
         }
         return sum(count_messages(self._cluster, self._connect, ranges, advance).values())
 
-    def _ask(self, home: int, question: Callable[[], Answer]) -> Answer:
-        """Ask a broker, unless it has failed to answer before."""
+    def _ask(self, home: int, request: Callable[[], _T]) -> _T:
+        """Ask a broker, unless it failed to respond earlier."""
         if home in self._failures:
             raise self._failures[home]
         try:
-            return question()
+            return request()
         except (BrokerUnreachableError, RequestTimeoutError) as error:
             self._failures[home] = error
             raise
 
     def _segment_count(self, partition: TopicPartition, starts: Sequence[int]) -> int:
-        """Return the number of segments, as the broker says or, for 0.7 ones, from their starts.
+        """Return the number of segments.
 
-        A 0.7 broker's answer does not tell an empty last segment from the end of the log, so
-        there it is not counted.
+        A 0.7 broker lists segment starts only, in which an empty last segment and the end of the
+        log look the same; there an empty last segment is not counted.
         """
-        if partition.home not in self._segment_counts:
-            self._segment_counts[partition.home] = self._ask_segment_counts(partition)
-        counts = self._segment_counts[partition.home]
+        home = partition.home
+        if home not in self._segment_counts:
+            connection = self._connect(self._cluster.leader(partition))
+            try:
+                self._segment_counts[home] = _segment_counts(connection, home)
+            finally:
+                connection.close()
+        counts = self._segment_counts[home]
         return max(1, len(starts) - 1) if counts is None else counts.get(partition, 0)
-
-    def _ask_segment_counts(self, partition: TopicPartition) -> dict[TopicPartition, int] | None:
-        connection = self._connect(self._cluster.leader(partition))
-        try:
-            return _segment_counts(connection, partition.home)
-        finally:
-            connection.close()
 
     def _last_append_ms(
         self, partition: TopicPartition, starts: Sequence[int], now_ms: int
     ) -> int | None:
-        """Return when the last segment was written to: the first time whose look-up finds it."""
+        """Return the modification time of the last segment file.
+
+        No request returns it. An offsets request for a time returns the segments modified before
+        it, so the time is found by bisection.
+        """
         if starts[0] == starts[-1]:
             return None
         last_start = starts[-2]
@@ -215,7 +205,7 @@ class TopicFacts:
 
 
 def _segment_counts(connection: Connection, home: int) -> dict[TopicPartition, int] | None:
-    """Return the segment counts a broker tells with its status; None for a 0.7 broker."""
+    """Return the segment counts in a broker's status; None for a 0.7 broker."""
     if connection.hello() is None:
         return None
     status: dict[str, Any] = json.loads(decode_document(connection.call(StatusRequest())))
@@ -228,10 +218,10 @@ def _segment_counts(connection: Connection, home: int) -> dict[TopicPartition, i
 
 
 def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:
-    """Return the brokers that know only 0.7's requests, which cannot tell their topics.
+    """Return the brokers that know only 0.7's requests and so cannot list their topics.
 
     Raises:
-        BrokerError: a broker does not answer.
+        BrokerError: a broker does not respond.
     """
     found = []
     for broker in cluster.brokers():

@@ -1,7 +1,4 @@
-"""A few messages of a partition, evenly spaced or chosen by chance.
-
-Knows positions and entries; what becomes of the messages is for others.
-"""
+"""Sample messages of a partition, evenly spaced or at random."""
 
 from __future__ import annotations
 
@@ -15,45 +12,39 @@ from pylogctl.cli.offset_resolution import Point, ResolvedRange, nth_message
 from pylogctl.consume.reading import damage_of
 from pylogctl.format.envelope import MessageFacts, facts_of
 
-WHOLE_BYTES = 1 << 20
+_WHOLE_BYTES = 1 << 20
 
 
 class Sampler:
     """Chooses messages of one partition.
 
     Args:
-        positions: the way to its broker.
-        partition: which.
-        chance: chooses them; None to have them evenly spaced, the first one among them.
-        whole_bytes: a range up to this size is read whole, and messages are chosen by number.
+        positions: asks its broker.
+        partition: the partition.
+        random: chooses messages; None to space them evenly, starting with the first.
+        whole_bytes: a range up to this size is read whole and messages are chosen by number.
+            In a larger range positions are chosen, and only the messages at them are read.
     """
 
     def __init__(
         self,
         positions: Positions,
         partition: TopicPartition,
-        chance: Random | None = None,
+        random: Random | None = None,
         *,
-        whole_bytes: int = WHOLE_BYTES,
+        whole_bytes: int = _WHOLE_BYTES,
     ) -> None:
         self._positions = positions
         self._partition = partition
-        self._chance = chance
+        self._random = random
         self._whole_bytes = whole_bytes
 
     def sample(self, wanted: ResolvedRange, count: int) -> list[MessageFacts]:
-        """Return messages of a range, by offset, each once.
-
-        Of a range larger than `whole_bytes` not messages are chosen but positions, and with each
-        the message that lies there: a large message is likelier than a small one.
-
-        Args:
-            wanted: the range, with an end.
-            count: how many; fewer come of a range that has not so many.
+        """Return up to `count` different messages of a range that has an end, by offset.
 
         Raises:
             CliError, InvalidMessageError: a message is corrupt.
-            BrokerError: the broker does not answer.
+            BrokerError: the broker does not respond.
         """
         start, end = wanted.start, wanted.end
         assert end is not None, "a range to sample has an end"
@@ -83,7 +74,7 @@ class Sampler:
                 return
             offset = self._positions.boundary_before(self._partition, wanted)
             messages, next_offset = self._entry(offset)
-            # a wrapper's messages share its bytes
+            # Messages of a wrapper have no positions of their own: its bytes are divided evenly.
             inner = (wanted - offset) * len(messages) // (next_offset - offset)
             if offset == after.offset:
                 inner = max(inner, after.inner)
@@ -95,12 +86,12 @@ class Sampler:
         """Return up to `count` different numbers from `first` up to `last`, in order."""
         size = max(0, last - first)
         number = min(count, size)
-        if self._chance is not None:
-            return sorted(self._chance.sample(range(first, last), number))
-        return [first + place * size // number for place in range(number)]
+        if self._random is not None:
+            return sorted(self._random.sample(range(first, last), number))
+        return [first + index * size // number for index in range(number)]
 
     def _entry(self, offset: int) -> tuple[list[MessageFacts], int]:
-        """Return the messages of the entry at an offset, and where the next one starts."""
+        """Return the messages of the entry at an offset, and the offset of the next entry."""
         entry = self._positions.entry_at(self._partition, offset)
         with damage_of(self._partition):
             messages = [facts_of(self._partition, one) for one in messages_of(entry)]

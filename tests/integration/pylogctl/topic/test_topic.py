@@ -401,7 +401,7 @@ def test_delete_when_the_topic_is_unknown_is_not_found_unless_that_is_fine(topic
 def test_delete_without_data_and_without_a_registry_is_a_usage_error(topic: Invoke) -> None:
     result = topic("delete", "t")
     assert result.status == ExitStatus.USAGE
-    assert "without --data only the registry is changed" in result.stderr
+    assert "without --data only ZooKeeper is changed" in result.stderr
 
 
 def test_delete_when_a_broker_knows_only_07_is_unsupported_and_changes_nothing(
@@ -447,12 +447,12 @@ def test_offsets_turns_an_expression_into_numbers(
     assert (record["start"], record["end"], record["bytes"]) == (start, end, end - start)
 
 
-def test_offsets_when_verbose_tells_the_moment_that_was_looked_up(
+def test_offsets_when_verbose_logs_the_time_of_the_request(
     running_broker: Broker, topic: Invoke
 ) -> None:
     fill(running_broker, "t", [b"1"])
     result = topic("offsets", "t", "--at", "@1700000000", "-v")
-    assert "t[0-0]: looked up 2023-11-14T22:13:20.000Z\n" in result.stderr
+    assert "t[0-0]: listed offsets at 2023-11-14T22:13:20.000Z\n" in result.stderr
 
 
 def test_offsets_when_the_message_is_inside_a_compressed_set_tells_how_many_to_skip(

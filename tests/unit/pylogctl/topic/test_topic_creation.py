@@ -7,7 +7,7 @@ import pytest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.topic.creation import Creation, await_topic, check_absent, plan_creation
+from pylogctl.topic.changes import Creation, await_topic, check_absent, plan_creation
 
 
 class SlowCluster:

@@ -1,0 +1,345 @@
+"""Create and delete topics: on brokers, and in ZooKeeper.
+
+A plan is made and validated on all brokers before anything is changed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.client.cluster import Cluster, Connect
+from broker.errors import (
+    CoordinationError,
+    RegistryNodeNotFoundError,
+    TopicExistsError,
+    UnknownTopicError,
+)
+from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
+from broker.protocol.responses import BrokerAddress
+from broker.topic import check_topic_name
+from broker.zk import paths
+from pylogctl.cli.confirmation import confirm_name
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.render import Record, render
+from pylogctl.cli.selection import topic_not_found
+from pylogctl.cli.targets import check_done, for_each
+from pylogctl.topic.document import CREATE, DELETE
+
+if TYPE_CHECKING:
+    from broker.zk.session import Session
+
+_POLL_S = 0.05
+
+
+class Creation(NamedTuple):
+    """A topic to create on one broker; `before` is the number of partitions it has there now."""
+
+    broker: BrokerAddress
+    before: int
+    partition_count: int
+
+    @property
+    def is_needed(self) -> bool:
+        """Return whether the topic is missing on the broker."""
+        return not self.before
+
+
+class Deletion(NamedTuple):
+    """A step of a deletion: the logs on `broker`, or the node in ZooKeeper if `broker` is None."""
+
+    topic: str
+    broker: BrokerAddress | None
+    partition_count: int
+
+
+def create_topic(
+    env: Environment,
+    cluster: Cluster,
+    topic: str,
+    *,
+    partition_count: int,
+    broker_ids: Sequence[int],
+    if_not_exists: bool,
+) -> None:
+    """Create a topic and render what was done; with `--dry-run`, only the plan.
+
+    Raises:
+        InvalidTopicError: the name is not valid.
+        CliError: a broker does not exist or knows only 0.7's requests, or the topic exists.
+        BrokerError: a broker or ZooKeeper does not respond.
+    """
+    connect = connector(env)
+    plan = plan_creation(
+        cluster, connect, topic, partition_count=partition_count, broker_ids=broker_ids
+    )
+    if not if_not_exists:
+        check_absent(topic, plan)
+    for one in plan:
+        if one.before not in (0, partition_count):
+            env.warn(f"{_describe_existing(topic, one)}, not {partition_count}")
+    if env.settings.dry_run:
+        actions = ((one, "create" if one.is_needed else "exists") for one in plan)
+        render(env, CREATE, [_create_record(topic, one, action) for one, action in actions])
+        env.note("nothing changed; this was a dry run")
+        return
+
+    def create_one(one: Creation) -> Record:
+        is_new = one.is_needed and _create_on(connect, topic, one)
+        return _create_record(topic, one, "created" if is_new else "exists")
+
+    records, done = for_each(env, "brokers", plan, create_one)
+    homes = {int(record["broker"]) for record in records}
+    await_topic(cluster, topic, homes, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
+    render(env, CREATE, records)
+    check_done(env, done)
+
+
+def _create_record(topic: str, creation: Creation, action: str) -> Record:
+    """Return a row of `CREATE`."""
+    return {
+        "topic": topic,
+        "broker": creation.broker.id,
+        "before": creation.before,
+        "partitions": creation.before or creation.partition_count,
+        "action": action,
+    }
+
+
+def plan_creation(
+    cluster: Cluster,
+    connect: Connect,
+    topic: str,
+    *,
+    partition_count: int,
+    broker_ids: Sequence[int] = (),
+) -> list[Creation]:
+    """Return a step for each broker of `broker_ids`, or for each live one if empty.
+
+    Raises:
+        InvalidTopicError: the name is not valid.
+        CliError: a broker does not exist, or knows only 0.7's requests.
+        BrokerError: a broker or ZooKeeper does not respond.
+    """
+    check_topic_name(topic)
+    live = {broker.id: broker for broker in cluster.brokers()}
+    if not live:
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            "no live broker to create a topic on",
+            hints=["try: pylogctl broker list"],
+        )
+    for broker_id in broker_ids:
+        if broker_id not in live:
+            raise CliError(
+                ExitStatus.NOT_FOUND,
+                f"broker '{broker_id}' not found",
+                hints=[f"live brokers: {', '.join(map(str, live))}"],
+                code="BROKER_NOT_FOUND",
+            )
+    brokers = [live[broker_id] for broker_id in sorted(set(broker_ids) or live)]
+    for broker in brokers:
+        connection = connect(broker)
+        try:
+            if connection.hello() is None:
+                raise CliError(
+                    ExitStatus.UNSUPPORTED,
+                    f"{connection.name} knows only the requests of Kafka 0.7, which cannot create "
+                    "a topic",
+                    hints=["such a broker creates a topic with the first message sent to it"],
+                )
+        finally:
+            connection.close()
+    homes = [partition.home for partition in cluster.partitions(topic)]
+    return [Creation(broker, homes.count(broker.id), partition_count) for broker in brokers]
+
+
+def _describe_existing(topic: str, creation: Creation) -> str:
+    plural = "" if creation.before == 1 else "s"
+    return (
+        f"topic '{topic}' exists on broker {creation.broker.id} "
+        f"with {creation.before} partition{plural}"
+    )
+
+
+def check_absent(topic: str, plan: Sequence[Creation]) -> None:
+    """Raise CliError if the topic exists on a broker of the plan."""
+    for one in plan:
+        if not one.is_needed:
+            raise CliError(
+                ExitStatus.CONFLICT,
+                _describe_existing(topic, one),
+                hints=["--if-not-exists leaves it as it is"],
+                code="TOPIC_EXISTS",
+            )
+
+
+def _create_on(connect: Connect, topic: str, creation: Creation) -> bool:
+    """Create a topic on one broker; return False if it was created concurrently."""
+    connection = connect(creation.broker)
+    try:
+        connection.call(CreateTopicRequest(topic, creation.partition_count))
+    except TopicExistsError:
+        return False
+    finally:
+        connection.close()
+    return True
+
+
+def await_topic(cluster: Cluster, topic: str, homes: set[int], *, timeout_s: float) -> None:
+    """Wait until the brokers in `homes` have registered a topic that they have just created.
+
+    Raises:
+        CliError: the timeout passed.
+    """
+    give_up_s = time.monotonic() + timeout_s
+    while missing := homes - {partition.home for partition in cluster.partitions(topic)}:
+        if time.monotonic() >= give_up_s:
+            where = ", ".join(map(str, sorted(missing)))
+            raise CliError(
+                ExitStatus.TIMEOUT,
+                f"topic '{topic}' is created but not registered by broker {where} "
+                f"after {timeout_s:g}s",
+            )
+        time.sleep(_POLL_S)
+
+
+def delete_topics(
+    env: Environment,
+    cluster: Cluster,
+    session: Session | None,
+    topics: Iterable[str],
+    *,
+    with_data: bool,
+    if_exists: bool,
+    confirmed: Sequence[str],
+) -> None:
+    """Delete topics after each name is confirmed; with `--dry-run`, only render the plan.
+
+    Args:
+        session: ZooKeeper session; None if brokers are given by address.
+        confirmed: values of `--confirm`.
+
+    Raises:
+        CliError: a deletion was not confirmed, or some topics could not be deleted.
+    """
+    connect = connector(env)
+    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+
+    def plan_one(topic: str) -> list[Deletion]:
+        try:
+            return _plan_deletion(cluster, connect, session, topic, with_data=with_data)
+        except CliError as error:
+            if if_exists and error.status is ExitStatus.NOT_FOUND:
+                return []
+            raise
+
+    def delete_one(plan: Sequence[Deletion]) -> Sequence[Deletion]:
+        for step in plan:
+            _delete(connect, session, step, timeout_s)
+        return plan
+
+    plans, planned = for_each(env, "topics", topics, plan_one)
+    if env.settings.dry_run:
+        render(env, DELETE, [_delete_record(step, "delete") for plan in plans for step in plan])
+        env.note("nothing changed; this was a dry run")
+        check_done(env, planned)
+        return
+    for plan in filter(None, plans):
+        name = plan[0].topic
+        given = name if name in confirmed else next(iter(confirmed), None)
+        confirm_name(env, "topic delete", name, given)
+    deleted, done = for_each(env, "topics", map(tuple, plans), delete_one)
+    render(env, DELETE, [_delete_record(step, "deleted") for plan in deleted for step in plan])
+    check_done(env, planned, done)
+
+
+def _delete_record(deletion: Deletion, action: str) -> Record:
+    """Return a row of `DELETE`."""
+    broker = deletion.broker
+    return {
+        "topic": deletion.topic,
+        "broker": None if broker is None else broker.id,
+        "partitions": None if broker is None else deletion.partition_count,
+        "action": action,
+    }
+
+
+def _plan_deletion(
+    cluster: Cluster, connect: Connect, session: Session | None, topic: str, *, with_data: bool
+) -> list[Deletion]:
+    """Return the steps to delete a topic: logs first, the ZooKeeper node last."""
+    check_topic_name(topic)
+    counts = Counter(partition.home for partition in cluster.partitions(topic))
+    brokers = [broker for broker in cluster.brokers() if broker.id in counts]
+    if brokers and not with_data:
+        homes = ", ".join(str(broker.id) for broker in brokers)
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"topic '{topic}' is on broker {homes}, which would register it again",
+            hints=["--data deletes its logs there, too"],
+            code="TOPIC_ON_BROKER",
+        )
+    for broker in brokers:
+        connection = connect(broker)
+        try:
+            hello = connection.hello()
+            if hello is None or DeleteTopicRequest.TYPE not in hello.versions:
+                raise CliError(
+                    ExitStatus.UNSUPPORTED,
+                    f"{connection.name} cannot delete a topic: it does not know the request for "
+                    "that",
+                    hints=["stop the broker and remove the topic's directories from its data"],
+                )
+        finally:
+            connection.close()
+    plan = [Deletion(topic, broker, counts[broker.id]) for broker in brokers]
+    if session is not None and session.exists(paths.topic(topic)):
+        plan.append(Deletion(topic, None, 0))
+    if not plan:
+        raise topic_not_found(topic, cluster.topics())
+    return plan
+
+
+def _delete(connect: Connect, session: Session | None, step: Deletion, timeout_s: float) -> None:
+    """Carry out one step; logs and nodes that are gone already are no error."""
+    if step.broker is not None:
+        connection = connect(step.broker)
+        try:
+            connection.call(DeleteTopicRequest(step.topic))
+        except UnknownTopicError:
+            return
+        finally:
+            connection.close()
+    elif session is not None:
+        _delete_node(session, step.topic, timeout_s)
+
+
+def _delete_node(session: Session, topic: str, timeout_s: float) -> None:
+    """Delete a topic's ZooKeeper node once all brokers have removed their nodes below it."""
+    path = paths.topic(topic)
+    give_up_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            holders = session.children(path)
+            if not holders:
+                session.delete(path)
+                return
+        except RegistryNodeNotFoundError:
+            return
+        except CoordinationError:
+            holders = session.children(path)  # a broker registered between the read and the delete
+            if not holders:
+                raise
+        if time.monotonic() >= give_up_s:
+            raise CliError(
+                ExitStatus.TIMEOUT,
+                f"topic '{topic}' is still registered by broker {', '.join(sorted(holders))} "
+                f"after {timeout_s:g}s",
+                hints=["a producer that keeps sending to the topic creates it again"],
+            )
+        time.sleep(_POLL_S)

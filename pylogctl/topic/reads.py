@@ -1,0 +1,215 @@
+"""The work of the commands of `pylogctl topic` that read: they ask brokers and render."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from random import Random
+from typing import Any
+
+from broker.client.cluster import Cluster
+from broker.consumer.list_offsets import Positions
+from broker.topic import TopicPartition
+from pylogctl.cli.connections import Side, connector, open_cluster, open_side
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.offset_resolution import ResolvedRange, resolve, resolve_ranges, total_bytes
+from pylogctl.cli.offsets import ByTime, Mark, OffsetRange, Span
+from pylogctl.cli.progress import progress
+from pylogctl.cli.render import Document, Record, chosen_columns, render
+from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
+from pylogctl.cli.targets import Done, check_done, for_each
+from pylogctl.cli.units import format_time
+from pylogctl.consume.reading import count_messages
+from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
+from pylogctl.topic import document
+from pylogctl.topic.facts import PartitionFacts, TopicFacts, brokers_of_07
+from pylogctl.topic.sampling import Sampler
+
+
+@contextmanager
+def _open_facts(env: Environment) -> Iterator[tuple[Cluster, TopicFacts]]:
+    with open_cluster(env) as cluster, TopicFacts(cluster, connector(env)) as facts:
+        yield cluster, facts
+
+
+def _broker_failures(facts: TopicFacts, partitions: Iterable[TopicPartition]) -> Done:
+    """Return which of the partitions' brokers failed to respond."""
+    return Done(facts.failures, len({partition.home for partition in partitions}), "brokers")
+
+
+def _partitions(
+    cluster: Cluster, topic: str, wanted: PartitionList | None = None
+) -> list[TopicPartition]:
+    return select_partitions(cluster, select_topics(cluster, [topic]), wanted)
+
+
+def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count: bool) -> None:
+    """Render topics and their sizes; names alone are rendered without asking brokers."""
+    columns = document.LIST_WITH_COUNT if with_count else document.LIST
+    with _open_facts(env) as (cluster, facts):
+        names = [name for name in _known_topics(env, cluster) if selects(name)]
+        if _shows_names_only(env, columns):
+            render(env, columns, [{"name": name} for name in names])
+            return
+        summaries = [facts.summary(name) for name in names]
+        counts = {}
+        if with_count:
+            total = sum(one.size_bytes or 0 for one in summaries)
+            with progress(env, "count", total) as meter:
+                counts = {
+                    one.topic: facts.count_messages(one.ends, meter.advance)
+                    for one in summaries
+                    if one.ends is not None
+                }
+        partitions = [one for summary in summaries for one in summary.partitions]
+        facts.check_any_response(partitions)
+        records = [document.list_record(one, counts.get(one.topic)) for one in summaries]
+        render(env, columns, records)
+        check_done(env, _broker_failures(facts, partitions))
+
+
+def _shows_names_only(env: Environment, columns: Document) -> bool:
+    first = chosen_columns(columns, env.settings.columns)[0].name
+    return env.output == "name" and first == "name" and not env.settings.sort
+
+
+def _known_topics(env: Environment, cluster: Cluster) -> list[str]:
+    """Return all topics; warn of brokers given by address that cannot list theirs."""
+    if env.settings.brokers:
+        without_list = brokers_of_07(cluster, connector(env))
+        text = "broker {0.id} at {0.host}:{0.port} speaks only Kafka 0.7 and cannot list its topics"
+        if without_list and len(without_list) == len(cluster.brokers()):
+            raise CliError(
+                ExitStatus.UNSUPPORTED,
+                text.format(without_list[0]),
+                hints=["with --zookeeper instead of --broker, topics are listed from ZooKeeper"],
+            )
+        for broker in without_list:
+            env.warn(text.format(broker))
+    return cluster.topics()
+
+
+def describe(env: Environment, topics: Iterable[str]) -> None:
+    """Render the partitions of topics."""
+    now_ms = env.clock.time_ms()
+    with _open_facts(env) as (cluster, facts):
+
+        def describe_one(topic: str) -> list[PartitionFacts]:
+            return [facts.describe(one, now_ms=now_ms) for one in _partitions(cluster, topic)]
+
+        described, done = for_each(env, "topics", topics, describe_one)
+        found = [one for partitions in described for one in partitions]
+        asked = [one.partition for one in found]
+        facts.check_any_response(asked)
+        render(env, document.DESCRIBE, [document.describe_record(one) for one in found])
+        check_done(env, done, _broker_failures(facts, asked))
+
+
+def list_offsets(
+    env: Environment,
+    topics: Iterable[str],
+    span: Span,
+    wanted: PartitionList | None,
+    *,
+    strict: bool,
+) -> None:
+    """Render the offsets that `span` means in each partition."""
+    with _open_facts(env) as (cluster, facts):
+
+        def resolve_one(topic: str) -> list[Record]:
+            records: list[Record] = []
+            for one in _partitions(cluster, topic, wanted):
+                start, end = span.range_for(one)
+                # A side that is not given is the start or end of the log.
+                whole = OffsetRange(start or Mark.EARLIEST, end or Mark.LATEST)
+                found = resolve(whole, one, facts.positions, strict=strict)
+                for warning in found.warnings:
+                    env.warn(warning)
+                for side in (start, end):
+                    if isinstance(side, ByTime):
+                        env.trace(1, f"{one}: listed offsets at {format_time(side.time_ms)}")
+                records.append(document.offsets_record(one, found))
+            return records
+
+        found, done = for_each(env, "topics", topics, resolve_one)
+        render(env, document.OFFSETS, [record for records in found for record in records])
+        check_done(env, done)
+
+
+def show_watermarks(env: Environment, topics: Iterable[str], wanted: PartitionList | None) -> None:
+    """Render log start, high watermark and log end of partitions."""
+    with _open_facts(env) as (cluster, facts):
+        found, done = for_each(
+            env, "topics", topics, lambda topic: _partitions(cluster, topic, wanted)
+        )
+        asked = [one for partitions in found for one in partitions]
+        records = [document.watermarks_record(one, facts.watermarks(one)) for one in asked]
+        facts.check_any_response(asked)
+        render(env, document.WATERMARKS, records)
+        check_done(env, done, _broker_failures(facts, asked))
+
+
+def sample(
+    env: Environment,
+    topics: Iterable[str],
+    span: Span,
+    wanted: PartitionList | None,
+    *,
+    strict: bool,
+    message_count: int,
+    random: Random | None,
+    payload_format: PayloadForm,
+) -> None:
+    """Render some messages of each partition, chosen at random if `random` is given."""
+    show_payload = PAYLOAD_TEXTS[payload_format]
+    with open_side(env) as side, Positions(side.cluster, side.connect) as positions:
+
+        def sample_one(topic: str) -> list[Record]:
+            ranges = _ranges(env, side, topic, span, wanted, strict=strict)
+            return [
+                document.sample_record(message, show_payload)
+                for one, found in ranges.items()
+                for message in Sampler(positions, one, random).sample(found, message_count)
+            ]
+
+        sampled, done = for_each(env, "topics", topics, sample_one)
+        render(env, document.SAMPLE, [record for records in sampled for record in records])
+        check_done(env, done)
+
+
+def count(
+    env: Environment,
+    topics: Iterable[str],
+    span: Span,
+    wanted: PartitionList | None,
+    *,
+    strict: bool,
+) -> None:
+    """Render the number of messages in each partition."""
+    with open_side(env) as side:
+
+        def count_one(topic: str) -> list[dict[str, Any]]:
+            ranges = _ranges(env, side, topic, span, wanted, strict=strict)
+            with progress(env, f"count {topic}", total_bytes(ranges)) as meter:
+                counts = count_messages(side.cluster, side.connect, ranges, meter.advance)
+            return [document.count_record(one, ranges[one], counts[one]) for one in ranges]
+
+        counted, done = for_each(env, "topics", topics, count_one)
+        records = [record for of_topic in counted for record in of_topic]
+        total = document.count_total(records) if len(records) > 1 else None
+        render(env, document.COUNT, records, total=total)
+        check_done(env, done)
+
+
+def _ranges(
+    env: Environment,
+    side: Side,
+    topic: str,
+    span: Span,
+    wanted: PartitionList | None,
+    *,
+    strict: bool,
+) -> dict[TopicPartition, ResolvedRange]:
+    partitions = _partitions(side.cluster, topic, wanted)
+    return resolve_ranges(env, side, partitions, span, strict=strict)
