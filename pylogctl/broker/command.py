@@ -197,8 +197,8 @@ def _serve(
     log: Path | None,
 ) -> None:
     from pylogctl.broker.service import OnReady, serve
+    from pylogctl.cli.process import graceful_stop
     from pylogctl.cli.service import pid_file, set_up_logging
-    from pylogctl.cli.signals import graceful_stop
 
     set_up_logging(env, log)
     with pid_file(pid), graceful_stop() as stop:

@@ -22,12 +22,11 @@ from broker.server.broker import Broker
 from broker.zk.paths import DEFAULT_PORT
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.memory import settle_garbage
+from pylogctl.cli.process import StopRequest, freeze_garbage
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.properties import Layer, given_layers
 from pylogctl.cli.render import Column, Document, Kind
 from pylogctl.cli.service import ReadyTargets, announce_ready, leave_terminal
-from pylogctl.cli.signals import StopRequest
 
 EMBEDDED = "embedded"
 _POLL_S = 0.1
@@ -167,7 +166,7 @@ def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_read
         except AddressInUseError as error:
             raise CliError(ExitStatus.CONFLICT, str(error)) from error
         try:
-            settle_garbage()
+            freeze_garbage()
             announce_ready(env, READY, ready_record(broker), on_ready.targets)
             on_ready.tell()
             while not on_ready.stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):

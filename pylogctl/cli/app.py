@@ -11,6 +11,8 @@ import typer
 
 from pylogctl.cli.tree import CONTEXT_SETTINGS, Entry, RootGroup
 
+_HELP = "pylogctl.help.command"
+
 
 class Pylogctl(RootGroup):
     """The commands of pylogctl, and the short names that stand for some of them."""
@@ -36,13 +38,13 @@ class Pylogctl(RootGroup):
         "perf": Entry("pylogctl.perf.command", "Measure throughput and latency."),
         "zk": Entry("pylogctl.zk.command", "Look into the registry (ZooKeeper), or start one."),
         "doctor": Entry("pylogctl.doctor.command", "Check that everything needed is in place."),
-        "completion": Entry("pylogctl.help.completion", "Print a shell completion script."),
-        "man": Entry("pylogctl.help.man", "Show a manual page."),
-        "help": Entry("pylogctl.help.command", "Explain a command or a topic."),
-        "version": Entry("pylogctl.help.version", "Show versions of program and libraries."),
+        "completion": Entry(_HELP, "Print a shell completion script.", "completion_app"),
+        "man": Entry(_HELP, "Show a manual page.", "man_app"),
+        "help": Entry(_HELP, "Explain a command or a topic.", "help_app"),
+        "version": Entry(_HELP, "Show versions of program and libraries.", "version_app"),
     }
     hidden_entries: ClassVar[dict[str, Entry]] = {
-        "properties": Entry("pylogctl.help.properties", "Show properties."),
+        "properties": Entry(_HELP, "Show properties.", "properties_app"),
     }
     shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {
         "topics": ("topic", "list"),

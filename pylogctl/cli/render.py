@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from enum import Enum
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, cast
 
 from broker.errors import BrokerError
 from pylogctl.cli.context import Environment
@@ -327,3 +329,39 @@ def terminal_width(env: Environment) -> int:
 
 def _is_number(column: Column) -> bool:
     return column.kind in (Kind.INTEGER, Kind.BYTES, Kind.SECONDS, Kind.NUMBER)
+
+
+DEFAULT_PAGER = "less -FRX"
+
+
+def pager_command(env: Environment) -> list[str]:
+    """Return the command line of the pager, empty for none."""
+    import shlex  # late, as the next: only for long text on a terminal
+    import shutil
+
+    if not env.streams.stdout_is_tty or not env.settings.pager:
+        return []
+    text = env.environ.get("PYLOGCTL_PAGER") or env.environ.get("PAGER") or DEFAULT_PAGER
+    words = shlex.split(text)
+    return words if words and shutil.which(words[0]) else []
+
+
+@contextmanager
+def paged(env: Environment) -> Iterator[Environment]:
+    """Give an environment whose standard output goes through a pager, if that is a terminal.
+
+    Leaving the pager early is not an error: the rest of the block is skipped.
+    """
+    command = pager_command(env)
+    if not command:
+        yield env
+        return
+    import subprocess
+
+    env.flush()
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        stdin = cast(BinaryIO, process.stdin)
+        paged_env = replace(env, streams=replace(env.streams, stdout=stdin))
+        with suppress(BrokenPipeError):
+            yield paged_env
+            stdin.close()

@@ -214,10 +214,11 @@ _ALIASES = {"ls": "list", "desc": "describe", "rm": "delete"}
 
 
 class Entry(NamedTuple):
-    """A command of the root, known before its module is loaded."""
+    """A command of the root: where its application is, and its help until that is loaded."""
 
     module: str
     help: str
+    attribute: str = "app"
 
 
 class Command(TyperCommand):
@@ -330,7 +331,8 @@ class RootGroup(Group):
         entry = self.entries.get(cmd_name) or self.hidden_entries.get(cmd_name)
         if entry is None:
             return None
-        command = typer.main.get_command(importlib.import_module(entry.module).app)
+        module = importlib.import_module(entry.module)
+        command = typer.main.get_command(getattr(module, entry.attribute))
         command.name = cmd_name
         return command
 

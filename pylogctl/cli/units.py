@@ -1,14 +1,13 @@
-"""Durations, sizes and rates: their spelling on the command line and in tables.
-
-Pure text in, numbers out, and back.
-"""
+"""Durations, sizes and rates: parsed from the command line, formatted for tables, and kept to."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from broker.clock import Clock
 from pylogctl.cli.errors import UsageError
 
 _DURATION_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -148,3 +147,35 @@ def format_time(time_ms: int) -> str:
     """
     moment = datetime.fromtimestamp(time_ms / 1000, UTC)
     return f"{moment:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03d}Z"
+
+
+_BURSTS_PER_SECOND = 20
+
+
+class Pacer:
+    """Delays a sender so that it keeps to a rate.
+
+    Args:
+        rate: of messages, or of bytes of payload.
+        clock: the monotonic time.
+        wait: waits for a number of seconds; may return early when the command stops.
+    """
+
+    def __init__(self, rate: Rate, clock: Clock, wait: Callable[[float], object]) -> None:
+        self._rate = rate
+        self._clock = clock
+        self._wait = wait
+        self._next_s = clock.monotonic_s()
+
+    @property
+    def burst(self) -> int:
+        """How many messages, or bytes, to send at a time so that the flow stays even."""
+        return max(1, int(self._rate.per_second / _BURSTS_PER_SECOND))
+
+    def wait_for(self, message_count: int, payload_bytes: int) -> None:
+        """Wait until this amount may be sent."""
+        now_s = self._clock.monotonic_s()
+        if self._next_s > now_s:
+            self._wait(self._next_s - now_s)
+        amount = payload_bytes if self._rate.in_bytes else message_count
+        self._next_s = max(self._next_s, now_s) + amount / self._rate.per_second

@@ -31,7 +31,7 @@ from broker.tools.retry import (
 )
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.signals import StopRequest
+from pylogctl.cli.process import StopRequest
 from pylogctl.cli.units import parse_duration_ms
 from pylogctl.consume.exec_options import ExecChoice
 from pylogctl.format.envelope import MessageFacts

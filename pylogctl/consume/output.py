@@ -14,9 +14,9 @@ from broker.protocol.codec import Fault, count_delimiters, decode_delimited, sca
 from broker.protocol.message_set import Entry, iter_entries, messages_of
 from broker.topic import TopicPartition
 from pylogctl.cli.context import Environment
-from pylogctl.cli.corruption import CorruptMessages
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.signals import StopRequest
+from pylogctl.cli.failures import CorruptMessages
+from pylogctl.cli.process import StopRequest
 from pylogctl.consume.plan import Plan
 from pylogctl.consume.reading import Place, Source, Stretch
 from pylogctl.format.envelope import MessageFacts, facts_of

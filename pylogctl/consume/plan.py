@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pylogctl.cli.context import Environment
-from pylogctl.cli.corruption import OnCorrupt
 from pylogctl.cli.errors import UsageError
+from pylogctl.cli.failures import OnCorrupt
 from pylogctl.cli.units import parse_duration_s
 from pylogctl.format.envelope import PayloadEncoding, write_envelope
 from pylogctl.format.filters import Filter, Sample, compile_grep, grep, parse_sample, parse_where

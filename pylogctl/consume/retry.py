@@ -18,18 +18,18 @@ from pylogctl.cli.options import OUTPUT, accepts
 from pylogctl.cli.render import Column, Document, Kind, Record
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import format_time
-from pylogctl.format.escapes import escape
 from pylogctl.format.framing import (
     NO_FRAMING,
     WRITE_FRAMING,
     Framing,
     FramingChoice,
     choose_framing,
+    escape,
 )
 
 if TYPE_CHECKING:
     from broker.tools.retry import RetryEntry, RetryStore
-    from pylogctl.cli.signals import StopRequest
+    from pylogctl.cli.process import StopRequest
 
 
 app = new_app("List and drain messages whose handling failed.")
@@ -143,7 +143,7 @@ def drain(
 def _drain_to_stdout(
     env: Environment, directory: Path, take_all: bool, framing: Framing
 ) -> ExitStatus:
-    from pylogctl.cli.signals import graceful_stop
+    from pylogctl.cli.process import graceful_stop
     from pylogctl.format.framing import write_message
 
     count = 0
@@ -166,7 +166,7 @@ def _drain_by(
     max_attempts: int | None,
 ) -> ExitStatus:
     from broker.tools.retry import RetryingHandler
-    from pylogctl.cli.signals import graceful_stop
+    from pylogctl.cli.process import graceful_stop
     from pylogctl.consume.exec import DEFAULT_RETRIES, ExecCommand, make_retry_options
 
     options = make_retry_options(directory, DEFAULT_RETRIES, backoff, max_attempts)

@@ -12,9 +12,9 @@ from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.memory import keep_freed_memory
 from pylogctl.cli.offset_resolution import resolve_ranges
 from pylogctl.cli.offsets import Mark
+from pylogctl.cli.process import StopRequest, graceful_stop, keep_freed_memory
 from pylogctl.cli.progress import announced_wait
 from pylogctl.cli.selection import (
     compile_patterns,
@@ -22,7 +22,6 @@ from pylogctl.cli.selection import (
     select_topics,
     wait_for_topics,
 )
-from pylogctl.cli.signals import StopRequest, graceful_stop
 from pylogctl.consume.output import Consumption, summary
 from pylogctl.consume.plan import Request
 from pylogctl.consume.reading import Reading

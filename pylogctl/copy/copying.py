@@ -17,10 +17,10 @@ from broker.protocol.message_set import Excerpt, describe_fault, excerpt, find_d
 from broker.protocol.primitives import Buffer
 from broker.tools.relay import Parcel, Relay
 from broker.topic import TopicPartition
-from pylogctl.cli.corruption import CorruptMessages
 from pylogctl.cli.errors import CliError
-from pylogctl.cli.pacing import Pacer
+from pylogctl.cli.failures import CorruptMessages
 from pylogctl.cli.report import failure_of
+from pylogctl.cli.units import Pacer
 from pylogctl.consume.reading import Reading, Stretch
 from pylogctl.produce.readback import SentSets
 from pylogctl.produce.sender import Batch, Confirmed, count_text

@@ -24,16 +24,15 @@ from broker.tools.relay import Relay
 from broker.topic import TopicPartition, check_topic_name
 from pylogctl.cli.connections import Absence, Side, are_same, open_side
 from pylogctl.cli.context import Environment
-from pylogctl.cli.corruption import CorruptMessages, OnCorrupt
 from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.failures import CorruptMessages, OnCorrupt
 from pylogctl.cli.offset_resolution import ResolvedRange, resolve_ranges, total_bytes
 from pylogctl.cli.offsets import Span
-from pylogctl.cli.pacing import Pacer
+from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import Column, Document, Kind, Record, render
 from pylogctl.cli.selection import select_partitions
-from pylogctl.cli.signals import StopRequest, graceful_stop
-from pylogctl.cli.units import Rate, format_count, format_duration, format_size
+from pylogctl.cli.units import Pacer, Rate, format_count, format_duration, format_size
 from pylogctl.consume.reading import Reading
 from pylogctl.copy.copying import Copied, Copy, Limits
 from pylogctl.produce.readback import SentSets

@@ -21,7 +21,7 @@ import typer
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
 from pylogctl.cli.units import format_time
 from pylogctl.format.envelope import MessageFacts
-from pylogctl.format.escapes import escape, unescape
+from pylogctl.format.framing import escape, unescape
 
 
 class Received(NamedTuple):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pylogctl.cli.connections import connector, open_registry
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.targets import Done, check_done
+from pylogctl.cli.failures import Done, check_done
 from pylogctl.cli.units import format_size, parse_size
 from pylogctl.group.lag import GroupObserver, GroupStanding
 from pylogctl.group.snapshot import GroupSnapshot, require_group

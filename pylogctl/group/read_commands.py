@@ -355,7 +355,7 @@ def watch(
 
     On a terminal it fills the screen; in a pipe each look is a JSON object on one line.
     """
-    from pylogctl.cli.signals import graceful_stop
+    from pylogctl.cli.process import graceful_stop
     from pylogctl.group.access import open_observer
 
     interval_s = parse_duration_s(interval)

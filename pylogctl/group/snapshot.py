@@ -25,7 +25,7 @@ from broker.zk.values import (
 )
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.selection import validate_group_name
-from pylogctl.format.escapes import escape
+from pylogctl.format.framing import escape
 
 
 class StoredOffset(NamedTuple):

@@ -1,21 +1,47 @@
-"""`pylogctl help`: the manual page of a command or of a topic."""
+"""`pylogctl help`, `man`, `completion`, `version`, and the hidden `properties`.
+
+Each is an application of its own, as the root loads a command by module and attribute.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Literal
 
 import typer
 
+from pylogctl import __version__
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import PAGER, accepts
+from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.options import DRY_RUN, OUTPUT, PAGER, PROPERTIES, accepts
+from pylogctl.cli.render import Column, Document, paged, render, terminal_width
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.help.man import show_page
 
-app = new_app()
+help_app = new_app()
+man_app = new_app()
+completion_app = new_app()
+version_app = new_app()
+properties_app = new_app()
+
+PIPE_WIDTH = 80
+MAX_WIDTH = 100
+LIBRARIES = ("typer", "rich", "tabulate", "kazoo", "crcmod", "cramjam")
+WIRE_FORMAT = "Kafka 0.7 (message magic 0 and 1) with extension requests"
+VERSIONS = Document(
+    "version/1",
+    (
+        Column("component", "part of the program"),
+        Column("version", "its version, missing if it is not installed"),
+    ),
+    empty="no versions",
+)
+
+Shell = Literal["bash", "zsh", "fish"]
 
 
-@app.command("help", cls=Command)
+@help_app.command("help", cls=Command)
 @accepts(
     *PAGER,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
@@ -34,10 +60,122 @@ def help_(
 ) -> None:
     """Explain a command or a topic."""
     if words:
-        show_page(env, words)
+        _show_page(env, words)
         return
     from pylogctl.cli.app import root
 
     command = root()
     ctx = typer.Context(command, info_name="pylogctl")
     env.write_line(command.get_help(ctx))
+
+
+@man_app.command("man", cls=Command)
+@accepts(
+    *PAGER,
+    exits=(ExitStatus.NOT_FOUND, ExitStatus.CONFIG),
+    examples=("pylogctl man", "pylogctl man log verify"),
+)
+def man(
+    env: Environment,
+    command: Annotated[
+        list[str] | None, typer.Argument(metavar="[COMMAND...]", help="Command to explain.")
+    ] = None,
+) -> None:
+    """Show a manual page."""
+    _show_page(env, command or [])
+
+
+def _show_page(env: Environment, words: list[str]) -> None:
+    """Write the manual page of a command or topic, through the pager on a terminal.
+
+    Raises:
+        CliError: there is no such page.
+    """
+    from pylogctl.help.manual import find_page, render_page
+
+    source = find_page(words).read_text(encoding="utf-8")
+    is_tty = env.streams.stdout_is_tty
+    width = min(terminal_width(env), MAX_WIDTH) if is_tty else PIPE_WIDTH
+    with paged(env) as out:
+        out.write_line(render_page(source, width=width, styled=env.use_color()).rstrip("\n"))
+        out.flush()
+
+
+@completion_app.command("completion", cls=Command)
+@accepts(
+    *DRY_RUN,
+    exits=(ExitStatus.FAILED,),
+    examples=(
+        "source <(pylogctl completion bash)",
+        "pylogctl completion fish --install",
+    ),
+)
+def completion(
+    env: Environment,
+    shell: Annotated[Shell, typer.Argument(help="Which shell.", show_default=False)],
+    install: Annotated[
+        bool, typer.Option("--install", help="Write it to where the shell looks for it.")
+    ] = False,
+) -> None:
+    """Print a shell completion script."""
+    from pylogctl.cli.app import root
+    from pylogctl.cli.completion import SHELLS
+    from pylogctl.cli.tree import describe
+
+    script = SHELLS[shell](describe(root()))
+    if not install:
+        env.write(script.encode())
+        return
+    path = _install_path(shell, env.environ)
+    if env.settings.dry_run:
+        env.note(f"would write {path}")
+        return
+    verb = "replaced" if path.exists() else "wrote"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(script, encoding="utf-8")
+    env.note(f"{verb} {path}")
+    if shell == "zsh":
+        env.note(f"its directory must be in fpath: fpath+=({path.parent}) before compinit")
+
+
+def _install_path(shell: Shell, environ: Mapping[str, str]) -> Path:
+    """Return the file from which a shell loads a user's completion script."""
+    home = Path(environ.get("HOME") or "/")
+    data = Path(environ.get("XDG_DATA_HOME") or home / ".local/share")
+    if shell == "bash":
+        return data / "bash-completion" / "completions" / "pylogctl"
+    if shell == "zsh":
+        return data / "zsh" / "site-functions" / "_pylogctl"
+    config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+    return config / "fish" / "completions" / "pylogctl.fish"
+
+
+@version_app.command("version", cls=Command)
+@accepts(*OUTPUT, examples=("pylogctl version", "pylogctl --version --output json"))
+def version(env: Environment) -> None:
+    """Show versions of program and libraries."""
+    from importlib import metadata
+
+    from broker.protocol import codec
+
+    rows: list[dict[str, object]] = [
+        {"component": "pylogctl", "version": __version__},
+        {"component": "python", "version": platform.python_version()},
+        {"component": "wire-format", "version": WIRE_FORMAT},
+        {"component": "codec", "version": codec.describe()},
+    ]
+    for library in LIBRARIES:
+        try:
+            rows.append({"component": library, "version": metadata.version(library)})
+        except metadata.PackageNotFoundError:
+            rows.append({"component": library, "version": None})
+    render(env, VERSIONS, rows)
+
+
+@properties_app.command("properties", cls=Command)
+@accepts(*OUTPUT, *PROPERTIES, examples=("pylogctl -X list",))
+def properties(env: Environment) -> None:
+    """Show the properties that -X takes; stands for `pylogctl -X list` and `-X dump`."""
+    raise UsageError(
+        "-X sets a property of a command, and no command was given", hints=["try: pylogctl -X list"]
+    )

@@ -1,6 +1,4 @@
-"""Where the manual pages are, and which one explains what.
-
-Showing man pages without `man`: the macros that `pylogctl.cli.roff` writes, laid out as text.
+"""Finds manual pages, and lays out as text the macros that `pylogctl.cli.docgen` writes.
 
 Pure text in, text out. It knows only what our own pages use; for anything else there is groff.
 """

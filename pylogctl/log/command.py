@@ -16,9 +16,8 @@ from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import CONFIRM, DRY_RUN, OUTPUT, PAGER, PROGRESS, accepts
-from pylogctl.cli.pager import paged
 from pylogctl.cli.progress import progress
-from pylogctl.cli.render import render
+from pylogctl.cli.render import paged, render
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadOption
 from pylogctl.log.document import (

@@ -24,9 +24,9 @@ from pylogctl.cli.connections import (
 )
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
 from pylogctl.cli.service import set_up_logging
-from pylogctl.cli.signals import graceful_stop
 from pylogctl.cli.units import format_duration, format_size, format_time
 from pylogctl.mirror.document import SUMMARY
 from pylogctl.mirror.errors import published_errors

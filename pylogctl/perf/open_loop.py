@@ -28,7 +28,7 @@ from broker.errors import BrokerError
 from broker.producer.producer import Delivery, Producer
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from pylogctl.cli.memory import settle_garbage
+from pylogctl.cli.process import freeze_garbage
 from pylogctl.perf.measure import cpu_s
 from pylogctl.perf.produce import SizeRange, make_batches, make_producer
 
@@ -192,7 +192,7 @@ def main() -> None:
     with Pipe(int(sys.argv[1])) as pipe, suppress(EOFError):
         plan: LoopPlan = pipe.recv()
         producer = make_producer(plan.leaders, plan.connect, plan.config)
-        settle_garbage()
+        freeze_garbage()
         pipe.send(NOTHING_SENT)
         if pipe.recv() == GO:
             pipe.send(_send(plan, producer, pipe))

@@ -31,8 +31,7 @@ from broker.producer.producer import (
 from broker.protocol.extension_requests import Acks
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from pylogctl.cli.pacing import Pacer
-from pylogctl.cli.units import Rate
+from pylogctl.cli.units import Pacer, Rate
 from pylogctl.perf.measure import (
     Budget,
     Counted,

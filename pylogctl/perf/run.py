@@ -20,12 +20,11 @@ from pylogctl.broker.control import ask_status
 from pylogctl.cli.connections import Absence, Side, open_cluster, with_addresses
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.memory import settle_garbage
 from pylogctl.cli.offset_resolution import ResolvedRange, resolve_ranges
 from pylogctl.cli.offsets import Span
+from pylogctl.cli.process import freeze_garbage, graceful_stop
 from pylogctl.cli.render import Document, Record, render
 from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
-from pylogctl.cli.signals import graceful_stop
 from pylogctl.perf.consume import ConsumePlan, End, OpenReadings, consume_load
 from pylogctl.perf.display import Interval, intervals
 from pylogctl.perf.e2e import E2ePlan, E2eResult, e2e_load, make_topic
@@ -202,7 +201,7 @@ def run_e2e(
         flush = _flush_of(cluster, connect, plan.topic, config.acks)
         stop = stack.enter_context(graceful_stop())
         shown = stack.enter_context(intervals(env, every_s))
-        settle_garbage()
+        freeze_garbage()
         found = e2e_load(
             plan,
             config,

@@ -10,8 +10,8 @@ from py4j.protocol import Py4JError
 from broker.spark.failures import cause_of
 from broker.spark.source import FORMAT
 from pylogctl.cli.context import Environment
+from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import render
-from pylogctl.cli.signals import graceful_stop
 from pylogctl.pipeline.input import cluster_options
 from pylogctl.pipeline.results import document_of, for_files, records_of, to_send
 from pylogctl.pipeline.target_options import StreamChoice, TargetChoice, file_format

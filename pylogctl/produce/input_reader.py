@@ -23,8 +23,8 @@ from typing import Protocol
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError
+from pylogctl.cli.process import StopRequest
 from pylogctl.cli.report import failure_of
-from pylogctl.cli.signals import StopRequest
 from pylogctl.format.framing_reader import CHUNK_BYTES
 
 STDIN = "-"

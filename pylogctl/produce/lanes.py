@@ -11,8 +11,7 @@ from broker.producer.producer import Producer
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.selection import PartitionPattern
-from pylogctl.format.escapes import escape
-from pylogctl.format.framing import Shape
+from pylogctl.format.framing import Shape, escape
 from pylogctl.format.framing_reader import ChunkReader, Framed, Refuse, read_messages
 from pylogctl.produce.input_reader import Input
 from pylogctl.produce.message_lane import Interpret, MessageLane, Outgoing, Route, partition_for

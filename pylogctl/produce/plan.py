@@ -22,8 +22,14 @@ from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.properties import PRODUCE, client_settings
 from pylogctl.cli.selection import PartitionPattern, parse_partition
 from pylogctl.cli.units import Rate, parse_duration_s, parse_rate, parse_size
-from pylogctl.format.escapes import unescape
-from pylogctl.format.framing import NO_FRAMING, Framing, FramingChoice, Shape, choose_framing
+from pylogctl.format.framing import (
+    NO_FRAMING,
+    Framing,
+    FramingChoice,
+    Shape,
+    choose_framing,
+    unescape,
+)
 from pylogctl.produce.audit_options import NO_AUDIT, AuditChoice
 from pylogctl.produce.input_reader import STDIN
 

@@ -20,10 +20,10 @@ from broker.topic import TopicPartition
 from pylogctl.cli.connections import Absence, connector, open_cluster, with_addresses
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.pacing import Pacer
+from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, announced_wait, progress
 from pylogctl.cli.report import failure_of
-from pylogctl.cli.signals import StopRequest, graceful_stop
+from pylogctl.cli.units import Pacer
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.produce.input_reader import (
     STDIN,

@@ -18,8 +18,8 @@ from broker.protocol.message_set import wrap
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError
-from pylogctl.cli.pacing import Pacer
 from pylogctl.cli.report import failure_of
+from pylogctl.cli.units import Pacer
 
 
 class Batch(NamedTuple):

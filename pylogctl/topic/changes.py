@@ -25,9 +25,9 @@ from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.failures import check_done, for_each
 from pylogctl.cli.render import Record, render
 from pylogctl.cli.selection import topic_not_found
-from pylogctl.cli.targets import check_done, for_each
 from pylogctl.topic.document import CREATE, DELETE
 
 if TYPE_CHECKING:

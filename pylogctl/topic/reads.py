@@ -13,12 +13,12 @@ from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.failures import Done, check_done, for_each
 from pylogctl.cli.offset_resolution import ResolvedRange, resolve, resolve_ranges, total_bytes
 from pylogctl.cli.offsets import ByTime, Mark, OffsetRange, Span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import Document, Record, chosen_columns, render
 from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
-from pylogctl.cli.targets import Done, check_done, for_each
 from pylogctl.cli.units import format_time
 from pylogctl.consume.reading import count_messages
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm

@@ -15,76 +15,26 @@ from pylogctl.cli.connections import registry_session
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, REGISTRY, SUMMARY, TIMEOUT, accepts
-from pylogctl.cli.render import Column, Document, Kind, render
+from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
+from pylogctl.zk.document import (
+    GET,
+    LS,
+    LS_LONG,
+    READY,
+    STAT,
+    TREE,
+    describe_value,
+    full_record,
+    stat_record,
+)
 
 if TYPE_CHECKING:
-    from broker.zk.session import NodeStat, Session
+    from broker.zk.session import Session
 
 app = new_app("Look into the registry (ZooKeeper), or start one.")
 
 READS = (ExitStatus.NOT_FOUND, ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
-
-STAT_COLUMNS = (
-    Column("version", "changes of the value", Kind.INTEGER),
-    Column("bytes", "size of the value", Kind.BYTES),
-    Column("children", "number of children", Kind.INTEGER),
-    Column("ephemeral", "goes with its session", Kind.BOOLEAN),
-    Column("modified", "last change of the value", Kind.TIME),
-)
-LS = Document(
-    "zk.ls/1",
-    (
-        Column("name", "name of the child; its path with --recursive"),
-        *(column._replace(shown=False) for column in STAT_COLUMNS),
-    ),
-    empty="no children",
-)
-LS_LONG = LS._replace(columns=(LS.columns[0], *STAT_COLUMNS))
-TREE = Document(
-    "zk.tree/1",
-    (
-        Column("path", "path of the node"),
-        Column("depth", "levels below the start", Kind.INTEGER),
-        Column("value", "decoded where the node is known, else with escapes"),
-        *STAT_COLUMNS,
-    ),
-    empty="no nodes",
-)
-GET = Document(
-    "zk.get/1",
-    (
-        Column("path", "path of the node"),
-        Column("value", "the value as text with escapes"),
-        Column("hex", "the value in hexadecimal", shown=False),
-        *STAT_COLUMNS,
-    ),
-    empty="no node",
-)
-STAT = Document(
-    "zk.stat/1",
-    (
-        Column("path", "path of the node"),
-        *STAT_COLUMNS,
-        Column("owner", "session that owns an ephemeral node"),
-        Column("created", "when the node was made", Kind.TIME),
-        Column("czxid", "transaction that made it"),
-        Column("mzxid", "transaction that last changed it"),
-        Column("cversion", "changes of its children", Kind.INTEGER),
-        Column("aversion", "changes of its access list", Kind.INTEGER),
-    ),
-    empty="no node",
-)
-READY = Document(
-    "zk.start/1",
-    (
-        Column("zookeeper", "where it listens"),
-        Column("pid", "process id of this command", Kind.INTEGER),
-        Column("data", "data directory"),
-        Column("log_file", "the server's log"),
-    ),
-    empty="not started",
-)
 
 
 def _checked_path(path: str) -> str:
@@ -99,16 +49,6 @@ def _checked_path(path: str) -> str:
 PathArgument = Annotated[
     str, typer.Argument(metavar="PATH", help="Path below the chroot.", parser=_checked_path)
 ]
-
-
-def _stat_record(stat: NodeStat) -> dict[str, Any]:
-    return {
-        "version": stat.version,
-        "bytes": stat.data_length,
-        "children": stat.children_count,
-        "ephemeral": stat.ephemeral_owner != 0,
-        "modified": stat.mtime_ms,
-    }
 
 
 def _below(session: Session, path: str, max_depth: int | None) -> Iterator[tuple[int, str]]:
@@ -143,7 +83,7 @@ def ls(
         for _, child in _below(session, path, depth):
             name = child if recursive else child.rpartition("/")[2]
             stat = session.exists(child) if long or env.settings.output else None
-            records.append({"name": name, **(_stat_record(stat) if stat else {})})
+            records.append({"name": name, **(stat_record(stat) if stat else {})})
     render(env, LS_LONG if long else LS, records)
 
 
@@ -179,19 +119,15 @@ def tree(
 def _tree_records(
     session: Session, nodes: list[tuple[int, str]], *, raw: bool
 ) -> Iterator[dict[str, Any]]:
-    from pylogctl.zk.nodes import describe_value
-
     for depth, path in nodes:
         value, stat = session.get(path)
         text = describe_value(path, value, raw=raw)
-        yield {"path": path, "depth": depth, "value": text, **_stat_record(stat)}
+        yield {"path": path, "depth": depth, "value": text, **stat_record(stat)}
 
 
 def _draw(
     env: Environment, session: Session, nodes: list[tuple[int, str]], *, data: bool, raw: bool
 ) -> None:
-    from pylogctl.zk.nodes import describe_value
-
     branch, corner, bar = (
         ("├── ", "└── ", "│   ") if env.unicode_output else ("|-- ", "`-- ", "|   ")
     )
@@ -237,7 +173,7 @@ def get(
         "path": path,
         "value": value.decode("utf-8", "backslashreplace"),
         "hex": value.hex(),
-        **_stat_record(stat),
+        **stat_record(stat),
     }
     if env.settings.output or env.settings.columns:
         render(env, GET, [record])
@@ -245,7 +181,7 @@ def get(
     env.write(_written(value, path, as_hex=as_hex, as_json=as_json))
     if show_stat:
         env.write(b"\n")
-        render(env, STAT, [_full_record(path, stat)])
+        render(env, STAT, [full_record(path, stat)])
     elif env.streams.stdout_is_tty and not raw:
         env.write(b"\n")
 
@@ -267,20 +203,7 @@ def stat(env: Environment, path: PathArgument) -> None:
     """Show what is known of a node apart from its value."""
     with registry_session(env) as session:
         _, node_stat = session.get(path)
-    render(env, STAT, [_full_record(path, node_stat)])
-
-
-def _full_record(path: str, stat: NodeStat) -> dict[str, Any]:
-    return {
-        "path": path,
-        **_stat_record(stat),
-        "owner": f"0x{stat.ephemeral_owner:x}" if stat.ephemeral_owner else None,
-        "created": stat.ctime_ms,
-        "czxid": f"0x{stat.czxid:x}",
-        "mzxid": f"0x{stat.mzxid:x}",
-        "cversion": stat.cversion,
-        "aversion": stat.aversion,
-    }
+    render(env, STAT, [full_record(path, node_stat)])
 
 
 @app.command("start", cls=Command)
@@ -311,8 +234,8 @@ def start(
     development and single machines; it ends with this command.
     """
     from broker.zk.embedded import EmbeddedZooKeeper
+    from pylogctl.cli.process import graceful_stop
     from pylogctl.cli.service import announce_ready
-    from pylogctl.cli.signals import graceful_stop
 
     server = EmbeddedZooKeeper(data, host=host, port=port, log_file=log_file)
     with graceful_stop() as stop:

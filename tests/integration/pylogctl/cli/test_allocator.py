@@ -10,7 +10,7 @@ import pytest
 
 _TAKE_AND_FREE = """
 import resource
-from pylogctl.cli.memory import keep_freed_memory
+from pylogctl.cli.process import keep_freed_memory
 
 def faults():
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.signals import graceful_stop
+from pylogctl.cli.process import graceful_stop
 from tests.support.command_line import REPOSITORY, process_environment
 
 
@@ -40,7 +40,7 @@ def test_handlers_are_put_back_afterwards() -> None:
 
 
 _STUBBORN = """
-from pylogctl.cli.signals import graceful_stop
+from pylogctl.cli.process import graceful_stop
 with graceful_stop() as stop:
     print("ready", flush=True)
     stop.wait()

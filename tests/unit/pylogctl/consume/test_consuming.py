@@ -9,7 +9,7 @@ from broker.topic import TopicPartition
 from pylogctl.cli.context import Environment, Streams
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.offset_resolution import Point
-from pylogctl.cli.signals import StopRequest
+from pylogctl.cli.process import StopRequest
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import Plan
 from pylogctl.consume.reading import Stretch

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pylogctl.cli.errors import UsageError
-from pylogctl.format.escapes import escape, unescape
+from pylogctl.format.framing import escape, unescape
 
 
 def test_unescape_given_every_escape_returns_its_bytes() -> None:

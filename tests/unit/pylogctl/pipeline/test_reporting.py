@@ -13,8 +13,8 @@ from broker.topic import TopicPartition
 from pylogctl.cli.context import Environment
 from pylogctl.pipeline.reading import Reading, reporting
 from pylogctl.pipeline.spark import SparkChoice
-from tests.unit.pylogctl.cli.test_targets import env as env
-from tests.unit.pylogctl.cli.test_targets import stderr as stderr
+from tests.unit.pylogctl.cli.test_failures import env as env
+from tests.unit.pylogctl.cli.test_failures import stderr as stderr
 
 PARTITION = TopicPartition("events", 0, 0)
 

@@ -11,8 +11,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.pacing import Pacer
-from pylogctl.cli.units import Rate
+from pylogctl.cli.units import Pacer, Rate
 from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender
 from tests.doubles import FakeClock
 

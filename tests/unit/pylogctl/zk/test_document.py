@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pylogctl.zk.nodes import describe_value
+from pylogctl.zk.document import describe_value
 
 
 @pytest.mark.parametrize(

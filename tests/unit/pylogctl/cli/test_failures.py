@@ -9,7 +9,7 @@ import pytest
 from broker.errors import TopicNotFoundError
 from pylogctl.cli.context import Environment, Streams
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.targets import Done, check_done, for_each
+from pylogctl.cli.failures import Done, check_done, for_each
 
 
 @pytest.fixture

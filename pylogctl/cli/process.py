@@ -1,0 +1,93 @@
+"""The process of a command that runs for long: signals that stop it, and its memory.
+
+A short command is simply interrupted: `pylogctl.__main__` turns SIGINT and SIGTERM into exceptions.
+A stream or a service asks a `StopRequest` between its steps instead, so that a step it has begun is
+completed.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from pylogctl.cli.errors import ExitStatus
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_KEPT_BYTES = 128 << 20
+_BLOCK_BYTES = 64 << 20
+
+
+class StopRequest:
+    """Records the first signal that asks to stop; a second SIGINT ends the process at once."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._signum = 0
+
+    @property
+    def is_set(self) -> bool:
+        """Whether a signal has asked to stop."""
+        return self._signum != 0
+
+    @property
+    def status(self) -> ExitStatus:
+        """The exit status of a command that was interrupted; OK if it was not."""
+        if not self._signum:
+            return ExitStatus.OK
+        return ExitStatus.SIGINT if self._signum == signal.SIGINT else ExitStatus.SIGTERM
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for a signal, without limit if `timeout_s` is None; return whether one came."""
+        return self._event.wait(timeout_s)
+
+    def note(self, signum: int, frame: FrameType | None = None) -> None:
+        """Record a signal; runs as its handler in the main thread."""
+        if self._signum and signum == signal.SIGINT:
+            os._exit(ExitStatus.SIGINT)
+        self._signum = signum
+        self._event.set()
+
+
+@contextmanager
+def graceful_stop() -> Iterator[StopRequest]:
+    """Record SIGINT, SIGTERM and SIGHUP instead of raising them, for the duration of a block."""
+    request = StopRequest()
+    before = {signum: signal.signal(signum, request.note) for signum in _SIGNALS}
+    try:
+        yield request
+    finally:
+        for signum, handler in before.items():
+            signal.signal(signum, handler)
+
+
+def freeze_garbage() -> None:
+    """Exclude all objects that exist now from later garbage collections.
+
+    The objects of the start-up stay until the end; scanning them stops every thread for 10 ms.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def keep_freed_memory() -> None:
+    """Keep large blocks in the process when they are freed; does nothing without glibc.
+
+    By default glibc returns blocks of a megabyte to the kernel. A consumer allocates several for
+    each response: the kernel would map, clear and unmap their pages a thousand times a second,
+    which costs as much as everything else.
+
+    Source: mallopt(3).
+    """
+    import ctypes  # late: only consumers need it
+
+    with suppress(AttributeError):  # other C libraries have no such setting
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_M_MMAP_THRESHOLD, _BLOCK_BYTES)
+        set_option(_M_TRIM_THRESHOLD, _KEPT_BYTES)
