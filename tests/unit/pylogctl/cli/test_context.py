@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from pathlib import Path
@@ -78,8 +79,31 @@ def test_diagnostics_are_one_line_each() -> None:
     assert stderr.getvalue() == "a\\nb\n"
 
 
-def test_closed_standard_error_is_no_error() -> None:
-    Environment(Streams(None, None, None), {}).warn("nobody hears this")
+class _FullDisk(io.StringIO):
+    """A standard error whose every write fails."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attempts: list[str] = []
+
+    def write(self, text: str) -> int:
+        self.attempts.append(text)
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+
+def test_warn_when_standard_error_cannot_be_written_then_continues() -> None:
+    stderr = _FullDisk()
+    Environment(Streams(None, None, stderr), {}).warn("lost")
+    assert stderr.attempts == ["warning: lost\n"]
+
+
+def test_warn_when_standard_error_is_closed_then_continues_and_leaves_stdout_alone() -> None:
+    stdout = io.BytesIO()
+    env = Environment(Streams(None, stdout, None), {})
+    env.warn("lost")
+    env.leave_out("also lost")
+    assert env.left_out == ["also lost"]
+    assert stdout.getvalue() == b""
 
 
 def test_closed_standard_output_is_an_error() -> None:
