@@ -140,7 +140,7 @@ def _open_counts(
             )
         yield side, tally(one for one in events if selects(one.topic))
     if problems:
-        env.complain(problems[0])
+        env.error(problems[0])
         raise CliError(
             ExitStatus.PARTIAL,
             f"no audit events in '{audit_topic}': {count_text(len(problems))}",

@@ -20,10 +20,10 @@ from pylogctl.broker.document import (
 )
 from pylogctl.cli.connections import (
     Absence,
-    check_chroot,
     connector,
     open_cluster,
     registry_session,
+    validate_chroot,
 )
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
@@ -406,7 +406,7 @@ def status(
     from pylogctl.broker.control import ask_status, find_broker
     from pylogctl.cli.report import failure_of
 
-    absence = Absence.LEFT_OUT if broker is None else Absence.TOLD
+    absence = Absence.PARTIAL if broker is None else Absence.WARN
     with open_cluster(env, absence=absence) as cluster:
         addresses = cluster.brokers() if broker is None else [find_broker(cluster, broker)]
     connect = connector(env, timeout_s=10.0)
@@ -418,7 +418,7 @@ def status(
         raise failures[0]
     for error in failures:
         failure = failure_of(error)
-        env.complain(failure.message if failure else str(error))
+        env.error(failure.message if failure else str(error))
     if failures:
         raise typer.Exit(
             ExitStatus.UNREACHABLE if len(failures) == len(answers) else ExitStatus.PARTIAL
@@ -442,7 +442,7 @@ def _registered(env: Environment) -> Iterator[dict[str, Any]]:
     from pylogctl.broker.control import registered_brokers
 
     with registry_session(env) as session:
-        check_chroot(session)
+        validate_chroot(session)
         for broker in registered_brokers(session):
             yield registered_record(broker)
 

@@ -59,11 +59,11 @@ def registry_session(env: Environment) -> Iterator[Session]:
 class Absence(Enum):
     """What it means for a command that a broker named by `--broker` does not answer."""
 
-    LEFT_OUT = "left out"
+    PARTIAL = "partial"
     """The result lacks what it has: the command ends as partly done."""
-    TOLD = "told"
+    WARN = "warn"
     """The others will do."""
-    REFUSED = "refused"
+    FAIL = "fail"
     """Nothing is done without it."""
 
 
@@ -72,7 +72,7 @@ def open_cluster(
     env: Environment,
     connect: Connect | None = None,
     *,
-    absence: Absence = Absence.LEFT_OUT,
+    absence: Absence = Absence.PARTIAL,
     config: ProducerConfig | ConsumerConfig | None = None,
     may_be_new: bool = False,
 ) -> Iterator[Cluster]:
@@ -117,9 +117,9 @@ def _absence_teller(env: Environment, absence: Absence) -> OnAbsent:
     """Return what is done when a static broker does not answer."""
 
     def tell(error: BrokerError) -> None:
-        if absence is Absence.REFUSED:
+        if absence is Absence.FAIL:
             raise error
-        say = env.warn if absence is Absence.TOLD else env.leave_out
+        say = env.warn if absence is Absence.WARN else env.leave_out
         say(f"{error}; going on without it")
 
     return tell
@@ -161,13 +161,13 @@ def open_registry(
         registry.start(start_s)
     try:
         if not may_be_new:
-            check_chroot(registry)
+            validate_chroot(registry)
         yield registry
     finally:
         registry.stop()
 
 
-def check_chroot(session: Session) -> None:
+def validate_chroot(session: Session) -> None:
     """Check that the chroot is there: what looks like an empty cluster may be a wrong name.
 
     Raises:
@@ -266,7 +266,7 @@ def cluster_name(env: Environment) -> str:
 
 
 @contextmanager
-def open_side(env: Environment, *, absence: Absence = Absence.LEFT_OUT) -> Iterator[Side]:
+def open_side(env: Environment, *, absence: Absence = Absence.PARTIAL) -> Iterator[Side]:
     """Open one of the two clusters.
 
     Args:

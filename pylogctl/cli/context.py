@@ -163,18 +163,18 @@ class Environment:
         if not self.settings.quiet:
             self._diagnose("warning", message, prefix="warning: ")
 
-    def tell(self, message: str) -> None:
+    def report(self, message: str) -> None:
         """Tell what was asked for, on standard error, even with `--quiet`."""
         self._diagnose("note", message, prefix="")
 
-    def complain(self, message: str) -> None:
+    def error(self, message: str) -> None:
         """Tell an error of one of several targets on standard error, always."""
         self._diagnose("error", message, prefix="error: ")
 
     def leave_out(self, message: str) -> None:
         """Tell an error that leaves something out of the result: the command ends with 6, not 0."""
         self.left_out.append(message)
-        self.complain(message)
+        self.error(message)
 
     def trace(self, level: int, message: str) -> None:
         """Tell a detail on standard error if `-v` was given at least `level` times."""

@@ -29,7 +29,7 @@ class Done(NamedTuple):
         return f"{len(self.failures)} of {self.target_count} {self.plural}"
 
 
-def check_done(env: Environment, *results: Done) -> None:
+def raise_failures(env: Environment, *results: Done) -> None:
     """End the command with PARTIAL if some targets failed; the same failure is reported once.
 
     Raises:
@@ -39,7 +39,7 @@ def check_done(env: Environment, *results: Done) -> None:
     if not messages:
         return
     for message in messages:
-        env.complain(message)
+        env.error(message)
     summary = " and ".join(done.summary for done in results if done.failures)
     raise CliError(ExitStatus.PARTIAL, f"{summary} failed", details={"failures": messages})
 
@@ -68,7 +68,7 @@ def for_each(
             failures.append(error)
     if failures and not results:
         for failure in failures[:-1]:
-            env.complain(str(failure))
+            env.error(str(failure))
         raise failures[-1]
     return results, Done(failures, len(chosen), plural)
 

@@ -55,7 +55,7 @@ class OffsetSource(Protocol):
         """Return start and message count of each entry from `start` (a boundary) up to `end`."""
 
 
-class Point(NamedTuple):
+class MessagePosition(NamedTuple):
     """A boundary, and how many messages of the compressed set that starts there lie before."""
 
     offset: int
@@ -65,8 +65,8 @@ class Point(NamedTuple):
 class ResolvedRange(NamedTuple):
     """From `start` up to `end`, which is None for no end; `warnings` say what was moved."""
 
-    start: Point
-    end: Point | None
+    start: MessagePosition
+    end: MessagePosition | None
     warnings: tuple[str, ...]
 
 
@@ -106,21 +106,21 @@ class _Resolver:
         self.last = source.latest(partition)
         self.warnings: list[str] = []
 
-    def point(self, position: Position, *, is_end: bool) -> Point:
+    def point(self, position: Position, *, is_end: bool) -> MessagePosition:
         match position:
             case Mark.EARLIEST:
-                return Point(self.first)
+                return MessagePosition(self.first)
             case Mark.LATEST:
-                return Point(self.last)
+                return MessagePosition(self.last)
             case Absolute():
-                return Point(self._absolute(position, is_end=is_end))
+                return MessagePosition(self._absolute(position, is_end=is_end))
             case ByMessages(count, from_end):
                 return self._messages_back(count) if from_end else self._messages_on(count)
             case ByBytes(size, from_end):
                 wanted = self.last - size if from_end else self.first + size
-                return Point(self._boundary_after(wanted))
+                return MessagePosition(self._boundary_after(wanted))
             case ByTime(time_ms):
-                return Point(self._by_time(time_ms, is_end=is_end))
+                return MessagePosition(self._by_time(time_ms, is_end=is_end))
             case Mark.STORED:
                 raise UsageError("offset 'stored' needs a consumer group")
             case _:
@@ -162,10 +162,10 @@ class _Resolver:
             return self.last if is_end else self.first
         return min(max(offset, self.first), self.last)
 
-    def _messages_back(self, count: int) -> Point:
+    def _messages_back(self, count: int) -> MessagePosition:
         """Return the point `count` messages before the end, scanning ever larger windows."""
         if count == 0:
-            return Point(self.last)
+            return MessagePosition(self.last)
         window = _FIRST_WINDOW_BYTES
         while True:
             start = self._boundary_after(self.last - window)
@@ -174,10 +174,10 @@ class _Resolver:
             if total >= count:
                 return nth_message(entries, total - count)
             if start <= self.first:
-                return Point(self.first)
+                return MessagePosition(self.first)
             window *= 4
 
-    def _messages_on(self, count: int) -> Point:
+    def _messages_on(self, count: int) -> MessagePosition:
         """Return the point `count` messages after the start, scanning window by window."""
         start, remaining = self.first, count
         while start < self.last:
@@ -187,10 +187,10 @@ class _Resolver:
             if total > remaining:
                 return nth_message(entries, remaining)
             start, remaining = end, remaining - total
-        return Point(self.last)
+        return MessagePosition(self.last)
 
 
-def nth_message(entries: Sequence[tuple[int, int]], index: int) -> Point:
+def nth_message(entries: Sequence[tuple[int, int]], index: int) -> MessagePosition:
     """Return the point before message `index`, which lies in one of the entries.
 
     Args:
@@ -199,7 +199,7 @@ def nth_message(entries: Sequence[tuple[int, int]], index: int) -> Point:
     """
     for offset, count in entries:
         if index < count:
-            return Point(offset, index)
+            return MessagePosition(offset, index)
         index -= count
     raise AssertionError("the caller counted")
 

@@ -386,7 +386,7 @@ def make_span(
     return Span(spec, from_file, exit_at_end)
 
 
-def check_order(order: str, span: Span) -> None:
+def validate_order(order: str, span: Span) -> None:
     """Check that partitions that are read one after another have an end.
 
     Raises:

@@ -580,9 +580,9 @@ def accepts(
                     **{one.name: values.pop(one.name) for one in group.options}
                 )
             if env.settings.properties:
-                from pylogctl.cli.properties import check_given  # late: few runs set any
+                from pylogctl.cli.properties import validate_given  # late: few runs set any
 
-                check_given(env, ctx.command_path)
+                validate_given(env, ctx.command_path)
             if asks.isdisjoint(env.settings.properties):
                 function(env, **values)
                 if env.left_out:

@@ -54,7 +54,7 @@ class Progress:
         self._done += amount
         if self._line_now:
             self._line_now = False
-            self._env.tell(self.line())
+            self._env.report(self.line())
         if not (self._wants_bar or self._wants_lines):
             return
         now_s = self._env.clock.monotonic_s()

@@ -138,7 +138,7 @@ def use_of(command_path: str) -> Use | None:
     return _USES.get(command_path.partition(" ")[2])
 
 
-def check_given(env: Environment, command_path: str) -> None:
+def validate_given(env: Environment, command_path: str) -> None:
     """Check that every property that is given means something to a command.
 
     Raises:

@@ -358,7 +358,7 @@ def consume(  # the signature is the option table
     """
     from pylogctl.cli import selection
     from pylogctl.cli.connections import with_addresses
-    from pylogctl.cli.offsets import check_order, make_span
+    from pylogctl.cli.offsets import make_span, validate_order
     from pylogctl.consume import plan as consume_plan
     from pylogctl.consume import run
 
@@ -374,7 +374,7 @@ def consume(  # the signature is the option table
         pattern = consume_plan.group_pattern(include or (), exclude or ())
         member = consume_plan.GroupOptions(group, commit, interval_ms, default_offset, pattern)
     consume_plan.check_selection(env, topics or (), include or (), partition, member, span)
-    check_order(order, span)
+    validate_order(order, span)
     shown = consume_plan.Shown(
         framing=framing,
         jsonl=jsonl,

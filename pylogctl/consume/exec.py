@@ -240,7 +240,7 @@ class CommandExecutor:
         try:
             self._command.run(_retry_message(message))
         except CommandFailedError as error:
-            self._env.complain(f"{message.partition} at {message.offset}: {error}")
+            self._env.error(f"{message.partition} at {message.offset}: {error}")
             return False
         return True
 

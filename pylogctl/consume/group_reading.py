@@ -16,7 +16,7 @@ from broker.consumer.stream import Chunk, ConsumerStream
 from broker.errors import BrokerError, ConsumerTimeoutError, RegistryUnreachableError
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError
-from pylogctl.cli.offset_resolution import Point
+from pylogctl.cli.offset_resolution import MessagePosition
 from pylogctl.consume.reading import Stretch
 
 
@@ -77,7 +77,7 @@ class StartElsewhere:
 class _ChunkPlace:
     """Where a chunk is from, and how much of it has been dealt with."""
 
-    end: Point | None = None
+    end: MessagePosition | None = None
 
     def __init__(self, chunk: Chunk) -> None:
         self._chunk = chunk

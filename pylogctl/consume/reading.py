@@ -34,7 +34,7 @@ from broker.protocol.message_set import excerpt, raise_fault
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import Point, ResolvedRange
+from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
 
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
@@ -66,7 +66,7 @@ class Place(Protocol):
         """Return where the next message starts."""
 
     @property
-    def end(self) -> Point | None:
+    def end(self) -> MessagePosition | None:
         """Return where reading stops, None for never."""
 
     def take(self, valid_bytes: int) -> None:

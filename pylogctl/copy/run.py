@@ -154,7 +154,7 @@ def run(
     with ExitStack() as stack:
         stop = stack.enter_context(graceful_stop())
         source = stack.enter_context(open_side(source_env))
-        target = stack.enter_context(open_side(target_env, absence=Absence.TOLD))
+        target = stack.enter_context(open_side(target_env, absence=Absence.WARN))
         partitions = select_partitions(source.cluster, [plan.source])
         if plan.source == plan.target and are_same(source, target):
             raise UsageError(f"cannot copy topic '{plan.source}' to itself")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import BrokerError
-from pylogctl.cli.connections import check_chroot, connector, registry_session
+from pylogctl.cli.connections import connector, registry_session, validate_chroot
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.units import format_size
@@ -205,7 +205,7 @@ def _registered_brokers(env: Environment) -> list[BrokerAddress]:
     from broker.zk.values import decode_broker
 
     with registry_session(env) as session:
-        check_chroot(session)
+        validate_chroot(session)
         try:
             names = session.children(BROKER_IDS)
         except RegistryNodeNotFoundError:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pylogctl.cli.connections import connector, open_registry
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.failures import Done, check_done
+from pylogctl.cli.failures import Done, raise_failures
 from pylogctl.cli.units import format_size, parse_size
 from pylogctl.group.lag import GroupObserver, GroupStanding
 from pylogctl.group.snapshot import GroupSnapshot, require_group
@@ -95,4 +95,6 @@ def check_brokers(env: Environment, standings: Sequence[GroupStanding]) -> None:
     """
     failures = [error for one in standings for error in one.failures]
     homes = {home for one in standings for home in one.homes}
-    check_done(env, Done(list({str(one): one for one in failures}.values()), len(homes), "brokers"))
+    raise_failures(
+        env, Done(list({str(one): one for one in failures}.values()), len(homes), "brokers")
+    )

@@ -25,8 +25,8 @@ from pylogctl.log.document import (
     RECOVER,
     STAT,
     plan_record,
+    report_verification,
     stat_record,
-    tell_verification,
     with_file_column,
 )
 
@@ -276,7 +276,7 @@ def verify(
                 engine=engine,
                 progress=meter.advance,
             )
-    raise typer.Exit(tell_verification(env, summary, env.clock.monotonic_s() - started_s))
+    raise typer.Exit(report_verification(env, summary, env.clock.monotonic_s() - started_s))
 
 
 @app.command("stat", cls=Command)

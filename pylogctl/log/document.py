@@ -154,7 +154,7 @@ def plan_record(plan: RecoveryPlan, *, done: bool) -> dict[str, Any]:
     }
 
 
-def tell_verification(env: Environment, summary: VerifySummary, elapsed_s: float) -> ExitStatus:
+def report_verification(env: Environment, summary: VerifySummary, elapsed_s: float) -> ExitStatus:
     """Write what was found.
 
     Args:
@@ -168,7 +168,7 @@ def tell_verification(env: Environment, summary: VerifySummary, elapsed_s: float
     render(env, VERIFY, [problem_record(problem) for problem in summary.problems])
     env.flush()
     for unreadable in summary.unreadable:
-        env.complain(f"'{unreadable.path}': {unreadable.reason.lower()}")
+        env.error(f"'{unreadable.path}': {unreadable.reason.lower()}")
     env.note(summary_line(summary, elapsed_s))
     return _status_of(summary)
 

@@ -15,7 +15,7 @@ from broker.log.inspect import base_offset_of, first_entry_at_or_after, iter_seg
 from broker.protocol.message_set import Entry, Message, messages_of
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.offset_resolution import Point, ResolvedRange, resolve
+from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange, resolve
 from pylogctl.cli.offsets import OffsetRange
 from pylogctl.format.envelope import MessageFacts
 
@@ -134,18 +134,20 @@ def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Du
         if end is not None and offset >= end.offset + (end.inner > 0):
             return
         for number, dumped in enumerate(take(entry)):
-            if not shallow and _is_outside(Point(offset, number), found.start, end):
+            if not shallow and _is_outside(MessagePosition(offset, number), found.start, end):
                 continue
             yield dumped
 
 
 def _resolved(path: Path, offsets: OffsetRange, source: FileSource) -> ResolvedRange:
     if offsets.start is None and offsets.end is None:
-        return ResolvedRange(Point(source.base), None, ())
+        return ResolvedRange(MessagePosition(source.base), None, ())
     return resolve(offsets, partition_of(path), source)
 
 
-def _is_outside(point: Point, start: Point, end: Point | None) -> bool:
+def _is_outside(
+    point: MessagePosition, start: MessagePosition, end: MessagePosition | None
+) -> bool:
     return point < start or (end is not None and point >= end)
 
 

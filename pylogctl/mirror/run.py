@@ -118,7 +118,7 @@ def run(
     with ExitStack() as stack:
         registry = stack.enter_context(open_registry(source_env))
         source = Side(RegistryCluster(registry), connector(source_env))
-        target = stack.enter_context(open_side(target_env, absence=Absence.TOLD))
+        target = stack.enter_context(open_side(target_env, absence=Absence.WARN))
         is_one = check_no_loop(plan.selection, source, target)
         confirm(plan.selection.topics(source))
         set_up_logging(env, None)

@@ -81,7 +81,7 @@ class Intervals:
         if self._line_now:
             self._line_now = False
             elapsed_s = max(now_s - self._started_s, 1e-9)
-            self._env.tell(_line(Interval.of(elapsed_s, elapsed_s, counted)))
+            self._env.report(_line(Interval.of(elapsed_s, elapsed_s, counted)))
         if is_due:
             seconds = now_s - self._last_s
             new = Interval.of(now_s - self._started_s, seconds, counted.since(self._before))

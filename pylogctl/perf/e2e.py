@@ -26,7 +26,7 @@ from broker.producer.producer import Producer
 from broker.protocol.codec import decode
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import Point, ResolvedRange
+from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
 from pylogctl.consume.reading import Reading, Stretch, take_whole
 from pylogctl.perf.measure import (
     Counted,
@@ -227,7 +227,10 @@ def _from_the_end(
     leaders: Leaders, connect: Connect, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, ResolvedRange]:
     with Positions(leaders, connect) as positions:
-        return {one: ResolvedRange(Point(positions.latest(one)), None, ()) for one in partitions}
+        return {
+            one: ResolvedRange(MessagePosition(positions.latest(one)), None, ())
+            for one in partitions
+        }
 
 
 class _Listener:

@@ -73,7 +73,7 @@ def run_produce(
     connect = connect_with(env, config)
     with (
         open_cluster(
-            with_addresses(env, config), connect, absence=Absence.TOLD, config=config
+            with_addresses(env, config), connect, absence=Absence.WARN, config=config
         ) as cluster,
         graceful_stop() as stop,
         intervals(env, every_s) as shown,

@@ -16,7 +16,7 @@ from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import decode_fetch_response
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.offset_resolution import Point, ResolvedRange
+from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
 from pylogctl.consume.reading import Stretch
 from pylogctl.perf.consume import ConsumePlan, Polled
 
@@ -60,7 +60,7 @@ class _Place:
     def __init__(self, partition: TopicPartition, wanted: ResolvedRange) -> None:
         self.partition = partition
         self.offset = wanted.start.offset
-        self.end: Point | None = wanted.end
+        self.end: MessagePosition | None = wanted.end
         self.skip = wanted.start.inner
         self._is_stuck = False
 

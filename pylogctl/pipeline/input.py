@@ -179,12 +179,12 @@ def _resolved(side: str, spec: OffsetSpec, options: Mapping[str, str]) -> str:
     from broker.spark.offsets import to_json
     from broker.spark.options import SegmentPaths, parse_read_options
     from broker.spark.plans import open_cluster, select_partitions
-    from pylogctl.cli.offset_resolution import Point, resolve
+    from pylogctl.cli.offset_resolution import MessagePosition, resolve
 
     parsed = parse_read_options(options, is_stream=False)
     assert not isinstance(parsed.where, SegmentPaths)
     default = Mark.EARLIEST if side == "starting" else Mark.LATEST
-    found: dict[TopicPartition, Point] = {}
+    found: dict[TopicPartition, MessagePosition] = {}
     with open_cluster(parsed.where, parsed.connection) as (cluster, positions):
         for partition in select_partitions(cluster, parsed.selection):
             wanted = OffsetRange(spec.range_for(partition).start or default, None)

@@ -12,7 +12,7 @@ from pylogctl.cli.options import OUTPUT, PROGRESS, accepts
 from pylogctl.cli.progress import progress
 from pylogctl.cli.units import parse_size
 from pylogctl.log.command import Deep, EngineChoice, FilesOnDisk, MaxErrors
-from pylogctl.log.document import tell_verification
+from pylogctl.log.document import report_verification
 from pylogctl.pipeline.spark import (
     DEFAULT_SPARK,
     SPARK,
@@ -83,4 +83,4 @@ def verify(
             on_progress=in_parts(meter, total),
         )
         elapsed_s = env.clock.monotonic_s() - started_s
-    raise typer.Exit(tell_verification(env, summary, elapsed_s))
+    raise typer.Exit(report_verification(env, summary, elapsed_s))

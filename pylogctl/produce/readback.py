@@ -14,7 +14,7 @@ from broker.protocol.checksum import crc32
 from broker.protocol.codec import Fault, scan
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import Point, ResolvedRange
+from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
 from pylogctl.consume.reading import Reading, Stretch
 from pylogctl.produce.sender import Confirmed, numbers_text
 
@@ -98,7 +98,9 @@ class _Check:
     @property
     def range(self) -> ResolvedRange:
         """Return from where to where the sets lie."""
-        return ResolvedRange(Point(self._sets[0].offset), Point(self._sets[-1].end), ())
+        return ResolvedRange(
+            MessagePosition(self._sets[0].offset), MessagePosition(self._sets[-1].end), ()
+        )
 
     def take(self, stretch: Stretch) -> None:
         """Compare a stretch.

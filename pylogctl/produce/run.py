@@ -114,7 +114,7 @@ class _Run:
         self._stop = stop
         self._sent_sets = _sent_sets(env, plan)
         self._audit = _audited_sink(env, plan, peers.producer)
-        self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.complain)
+        self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
         pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
         self._sender = self._make_sender(pacer, receipts)
         self._receipt = receipt
@@ -315,7 +315,7 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
         connect_timeout_s=config.connect_timeout_ms / 1000,
         send_bytes=config.socket_send_bytes,
     )
-    with open_cluster(env, connect, absence=Absence.TOLD, config=config) as cluster:
+    with open_cluster(env, connect, absence=Absence.WARN, config=config) as cluster:
         producer = Producer(
             cluster,
             connect,

@@ -25,7 +25,7 @@ from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.failures import check_done, for_each
+from pylogctl.cli.failures import for_each, raise_failures
 from pylogctl.cli.render import Record, render
 from pylogctl.cli.selection import topic_not_found
 from pylogctl.topic.document import CREATE, DELETE
@@ -96,7 +96,7 @@ def create_topic(
     homes = {int(record["broker"]) for record in records}
     await_topic(cluster, topic, homes, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S))
     render(env, CREATE, records)
-    check_done(env, done)
+    raise_failures(env, done)
 
 
 def _create_record(topic: str, creation: Creation, action: str) -> Record:
@@ -247,7 +247,7 @@ def delete_topics(
     if env.settings.dry_run:
         render(env, DELETE, [_delete_record(step, "delete") for plan in plans for step in plan])
         env.note("nothing changed; this was a dry run")
-        check_done(env, planned)
+        raise_failures(env, planned)
         return
     for plan in filter(None, plans):
         name = plan[0].topic
@@ -255,7 +255,7 @@ def delete_topics(
         confirm_name(env, "topic delete", name, given)
     deleted, done = for_each(env, "topics", map(tuple, plans), delete_one)
     render(env, DELETE, [_delete_record(step, "deleted") for plan in deleted for step in plan])
-    check_done(env, planned, done)
+    raise_failures(env, planned, done)
 
 
 def _delete_record(deletion: Deletion, action: str) -> Record:

@@ -158,7 +158,7 @@ def create(
     from pylogctl.topic.changes import create_topic
 
     env, broker_ids = _split_brokers(env, targets or [])
-    with open_cluster(env, absence=Absence.REFUSED) as cluster:
+    with open_cluster(env, absence=Absence.FAIL) as cluster:
         create_topic(
             env,
             cluster,
@@ -225,7 +225,7 @@ def delete(
     if env.settings.brokers and not data:
         raise UsageError("without --data only ZooKeeper is changed, which --broker leaves out")
     with ExitStack() as closing:
-        cluster = closing.enter_context(open_cluster(env, absence=Absence.REFUSED))
+        cluster = closing.enter_context(open_cluster(env, absence=Absence.FAIL))
         delete_topics(
             env,
             cluster,

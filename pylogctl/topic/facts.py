@@ -18,7 +18,7 @@ from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutErr
 from broker.protocol.extension_requests import StatusRequest
 from broker.protocol.responses import BrokerAddress, decode_document
 from broker.topic import TopicPartition
-from pylogctl.cli.offset_resolution import Point, ResolvedRange
+from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
 from pylogctl.consume.reading import count_messages
 
 _T = TypeVar("_T")
@@ -153,7 +153,7 @@ class TopicFacts:
             BrokerError: a broker is unreachable for longer than retries last.
         """
         ranges = {
-            partition: ResolvedRange(Point(start), Point(end), ())
+            partition: ResolvedRange(MessagePosition(start), MessagePosition(end), ())
             for partition, (start, end) in ends.items()
         }
         return sum(count_messages(self._cluster, self._connect, ranges, advance).values())

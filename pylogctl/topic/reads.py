@@ -13,7 +13,7 @@ from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.failures import Done, check_done, for_each
+from pylogctl.cli.failures import Done, for_each, raise_failures
 from pylogctl.cli.offset_resolution import ResolvedRange, resolve, resolve_ranges, total_bytes
 from pylogctl.cli.offsets import ByTime, Mark, OffsetRange, Span
 from pylogctl.cli.progress import progress
@@ -66,7 +66,7 @@ def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count:
         facts.check_any_response(partitions)
         records = [document.list_record(one, counts.get(one.topic)) for one in summaries]
         render(env, columns, records)
-        check_done(env, _broker_failures(facts, partitions))
+        raise_failures(env, _broker_failures(facts, partitions))
 
 
 def _shows_names_only(env: Environment, columns: Document) -> bool:
@@ -103,7 +103,7 @@ def describe(env: Environment, topics: Iterable[str]) -> None:
         asked = [one.partition for one in found]
         facts.check_any_response(asked)
         render(env, document.DESCRIBE, [document.describe_record(one) for one in found])
-        check_done(env, done, _broker_failures(facts, asked))
+        raise_failures(env, done, _broker_failures(facts, asked))
 
 
 def list_offsets(
@@ -134,7 +134,7 @@ def list_offsets(
 
         found, done = for_each(env, "topics", topics, resolve_one)
         render(env, document.OFFSETS, [record for records in found for record in records])
-        check_done(env, done)
+        raise_failures(env, done)
 
 
 def show_watermarks(env: Environment, topics: Iterable[str], wanted: PartitionList | None) -> None:
@@ -147,7 +147,7 @@ def show_watermarks(env: Environment, topics: Iterable[str], wanted: PartitionLi
         records = [document.watermarks_record(one, facts.watermarks(one)) for one in asked]
         facts.check_any_response(asked)
         render(env, document.WATERMARKS, records)
-        check_done(env, done, _broker_failures(facts, asked))
+        raise_failures(env, done, _broker_failures(facts, asked))
 
 
 def sample(
@@ -175,7 +175,7 @@ def sample(
 
         sampled, done = for_each(env, "topics", topics, sample_one)
         render(env, document.SAMPLE, [record for records in sampled for record in records])
-        check_done(env, done)
+        raise_failures(env, done)
 
 
 def count(
@@ -199,7 +199,7 @@ def count(
         records = [record for of_topic in counted for record in of_topic]
         total = document.count_total(records) if len(records) > 1 else None
         render(env, document.COUNT, records, total=total)
-        check_done(env, done)
+        raise_failures(env, done)
 
 
 def _ranges(

@@ -8,7 +8,7 @@ from random import Random
 from broker.consumer.list_offsets import Positions
 from broker.protocol.message_set import messages_of
 from broker.topic import TopicPartition
-from pylogctl.cli.offset_resolution import Point, ResolvedRange, nth_message
+from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange, nth_message
 from pylogctl.consume.reading import damage_of
 from pylogctl.format.envelope import MessageFacts, facts_of
 
@@ -52,7 +52,9 @@ class Sampler:
         found = self._by_number if is_small else self._by_position
         return list(found(start, end, count))
 
-    def _by_number(self, start: Point, end: Point, count: int) -> Iterator[MessageFacts]:
+    def _by_number(
+        self, start: MessagePosition, end: MessagePosition, count: int
+    ) -> Iterator[MessageFacts]:
         until = end.offset + (end.inner > 0)
         if start.offset >= until:
             return
@@ -66,7 +68,9 @@ class Sampler:
             messages, _ = self._entry(offset)
             yield from (messages[inner] for inner in inners)
 
-    def _by_position(self, start: Point, end: Point, count: int) -> Iterator[MessageFacts]:
+    def _by_position(
+        self, start: MessagePosition, end: MessagePosition, count: int
+    ) -> Iterator[MessageFacts]:
         after = start
         for position in self._choose(start.offset, end.offset, count):
             wanted = max(position, after.offset)
@@ -80,7 +84,7 @@ class Sampler:
                 inner = max(inner, after.inner)
             yield messages[inner]
             is_last = inner + 1 == len(messages)
-            after = Point(next_offset) if is_last else Point(offset, inner + 1)
+            after = MessagePosition(next_offset) if is_last else MessagePosition(offset, inner + 1)
 
     def _choose(self, first: int, last: int, count: int) -> list[int]:
         """Return up to `count` different numbers from `first` up to `last`, in order."""

@@ -56,7 +56,7 @@ def test_quiet_hides_notes_but_not_complaints() -> None:
     env.note("note")
     env.warn("warning")
     env.trace(1, "trace")
-    env.complain("complaint")
+    env.error("complaint")
     assert stderr.getvalue() == "error: complaint\n"
 
 

@@ -9,7 +9,7 @@ import pytest
 from broker.errors import TopicNotFoundError
 from pylogctl.cli.context import Environment, Streams
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.failures import Done, check_done, for_each
+from pylogctl.cli.failures import Done, for_each, raise_failures
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def _length(target: str) -> int:
 
 def test_for_each_when_all_go_well_gives_every_answer_once(env: Environment) -> None:
     answers, done = for_each(env, "topics", ["a", "bb", "a"], _length)
-    check_done(env, done)
+    raise_failures(env, done)
     assert answers == [1, 2]
 
 
@@ -40,7 +40,7 @@ def test_for_each_when_one_fails_does_the_rest_and_ends_as_partly_done(
     answers, done = for_each(env, "topics", ["bad", "a"], _length)
     assert answers == [1]
     with pytest.raises(CliError, match="1 of 2 topics failed") as caught:
-        check_done(env, done)
+        raise_failures(env, done)
     assert caught.value.status is ExitStatus.PARTIAL
     assert stderr.getvalue() == "error: topic 'bad' not found\n"
 
@@ -55,7 +55,7 @@ def test_for_each_when_several_fail_alike_tells_it_once(
 
     _, done = for_each(env, "topics", ["a", "b", "good"], fail)
     with pytest.raises(CliError, match="2 of 3 topics failed"):
-        check_done(env, done)
+        raise_failures(env, done)
     assert stderr.getvalue() == "error: no\n"
 
 
@@ -72,11 +72,11 @@ def test_for_each_when_all_fail_raises_the_last_and_tells_the_others(
     assert stderr.getvalue() == "error: topic 'bad1' not found\n"
 
 
-def test_check_done_when_several_kinds_failed_tells_all_of_them_in_one_error(
+def test_raise_failures_when_several_kinds_failed_then_reports_all_in_one_error(
     env: Environment, stderr: io.StringIO
 ) -> None:
     topics = Done([UsageError("bad topic")], 3, "topics")
     brokers = Done([UsageError("bad broker")], 2, "brokers")
     with pytest.raises(CliError, match="1 of 3 topics and 1 of 2 brokers failed"):
-        check_done(env, topics, brokers)
+        raise_failures(env, topics, brokers)
     assert stderr.getvalue() == "error: bad topic\nerror: bad broker\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.offset_resolution import Point, ResolvedRange, resolve
+from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange, resolve
 from pylogctl.cli.offsets import parse_range
 
 PARTITION = TopicPartition("t", 0, 0)
@@ -54,7 +54,7 @@ def _resolve(text: str, log: LogInMemory, *, strict: bool = False) -> ResolvedRa
     return resolve(parse_range(text, now_ms=10**15), PARTITION, log, strict=strict)
 
 
-def _start(text: str, log: LogInMemory) -> Point:
+def _start(text: str, log: LogInMemory) -> MessagePosition:
     return _resolve(text, log).start
 
 
@@ -81,7 +81,7 @@ THREE = LogInMemory([(10, 1), (20, 1), (30, 1)])
     ],
 )
 def test_resolve_given_a_start_returns_a_boundary(text: str, offset: int) -> None:
-    assert _start(text, THREE) == Point(offset)
+    assert _start(text, THREE) == MessagePosition(offset)
 
 
 def test_resolve_given_a_position_inside_a_message_names_the_neighbours() -> None:
@@ -93,7 +93,7 @@ def test_resolve_given_a_position_inside_a_message_names_the_neighbours() -> Non
 def test_resolve_given_a_position_out_of_range_moves_it_and_warns() -> None:
     log = LogInMemory([(10, 1)], start=8192)
     resolved = _resolve("4096", log)
-    assert resolved.start == Point(8192)
+    assert resolved.start == MessagePosition(8192)
     assert resolved.warnings == ("t[0-0]: 4096 is before the first offset 8192; starting at 8192",)
 
 
@@ -109,31 +109,31 @@ def test_resolve_given_stored_needs_a_group() -> None:
 
 
 def test_resolve_given_no_start_begins_at_the_end() -> None:
-    assert _resolve("e@1000000000", THREE).start == Point(60)
+    assert _resolve("e@1000000000", THREE).start == MessagePosition(60)
 
 
 def test_resolve_given_compressed_entries_counts_inner_messages() -> None:
     log = LogInMemory([(50, 4), (10, 1), (80, 3)])
-    assert _start("-2", log) == Point(60, 1)
-    assert _start("-5", log) == Point(0, 3)
-    assert _start("+3", log) == Point(0, 3)
-    assert _start("+4", log) == Point(50, 0)
+    assert _start("-2", log) == MessagePosition(60, 1)
+    assert _start("-5", log) == MessagePosition(0, 3)
+    assert _start("+3", log) == MessagePosition(0, 3)
+    assert _start("+4", log) == MessagePosition(50, 0)
 
 
 def test_resolve_given_a_time_uses_segments_early_at_the_start_and_late_at_the_end() -> None:
     log = LogInMemory([(10, 1)] * 30)
     resolved = resolve(parse_range("@0000001001:@0000001001", now_ms=0), PARTITION, log)
-    assert resolved.start == Point(200)
-    assert resolved.end == Point(300)
+    assert resolved.start == MessagePosition(200)
+    assert resolved.end == MessagePosition(300)
     log.segments = {1_001_000: 100, 1_002_000: 200}
     resolved = resolve(parse_range("@0000001001:@0000001001", now_ms=0), PARTITION, log)
-    assert (resolved.start, resolved.end) == (Point(100), Point(200))
+    assert (resolved.start, resolved.end) == (MessagePosition(100), MessagePosition(200))
 
 
 def test_resolve_given_a_time_before_all_segments_starts_at_the_first() -> None:
     log = LogInMemory([(10, 1)] * 3)
     log.segments = {5000: 0}
-    assert resolve(parse_range("@0000000001", now_ms=0), PARTITION, log).start == Point(0)
+    assert resolve(parse_range("@0000000001", now_ms=0), PARTITION, log).start == MessagePosition(0)
 
 
 @given(

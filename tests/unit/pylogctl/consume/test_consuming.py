@@ -8,7 +8,7 @@ from broker.protocol.message_set import build_set
 from broker.topic import TopicPartition
 from pylogctl.cli.context import Environment, Streams
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.offset_resolution import Point
+from pylogctl.cli.offset_resolution import MessagePosition
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.output import Consumption
 from pylogctl.consume.plan import Plan
@@ -20,7 +20,7 @@ class FakePlace:
     """Where the stretch of a `FakeSource` is from."""
 
     partition = TopicPartition("t", 0, 0)
-    end: Point | None = None
+    end: MessagePosition | None = None
     offset = 0
 
     def take(self, valid_bytes: int) -> None:

@@ -15,7 +15,7 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import Entry, build_set, iter_entries, messages_of
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import Point, ResolvedRange
+from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
 from pylogctl.format.envelope import MessageFacts
 from pylogctl.topic.sampling import Sampler
 
@@ -47,20 +47,27 @@ class LogInMemory:
     def entry_at(self, partition: TopicPartition, offset: int) -> Entry:
         return next(one for one in self.entries if one.offset == offset)
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[MessagePosition]:
         """Every message there is."""
-        return [Point(one.offset, m.inner) for one in self.entries for m in messages_of(one)]
+        return [
+            MessagePosition(one.offset, m.inner) for one in self.entries for m in messages_of(one)
+        ]
 
     def sample(
-        self, start: Point, end: Point, count: int, chance: Random | None, whole_bytes: int
+        self,
+        start: MessagePosition,
+        end: MessagePosition,
+        count: int,
+        chance: Random | None,
+        whole_bytes: int,
     ) -> list[MessageFacts]:
         positions = cast(Positions, self)
         sampler = Sampler(positions, PARTITION, chance, whole_bytes=whole_bytes)
         return sampler.sample(ResolvedRange(start, end, ()), count)
 
 
-def points_of(found: list[MessageFacts]) -> list[Point]:
-    return [Point(one.offset, one.inner) for one in found]
+def points_of(found: list[MessageFacts]) -> list[MessagePosition]:
+    return [MessagePosition(one.offset, one.inner) for one in found]
 
 
 sets = st.tuples(
@@ -77,7 +84,7 @@ chances = st.none() | st.integers().map(Random)
 def test_sample_of_any_range_has_different_messages_of_it_in_order(
     log: LogInMemory, data: st.DataObject, chance: Random | None, whole_bytes: int
 ) -> None:
-    everything = [*log.points(), Point(log.end)]
+    everything = [*log.points(), MessagePosition(log.end)]
     start, end = sorted(data.draw(st.tuples(*[st.sampled_from(everything)] * 2)))
     count = data.draw(st.integers(1, 12))
     found = points_of(log.sample(start, end, count, chance, whole_bytes))
@@ -93,20 +100,22 @@ def test_sample_of_any_range_has_different_messages_of_it_in_order(
 
 def test_sample_evenly_spaced_takes_the_first_message_and_equal_steps() -> None:
     log = LogInMemory(build_set([b"%d" % n for n in range(10)]))
-    found = log.sample(Point(BASE), Point(log.end), 5, None, 1 << 20)
+    found = log.sample(MessagePosition(BASE), MessagePosition(log.end), 5, None, 1 << 20)
     assert [one.payload for one in found] == [b"0", b"2", b"4", b"6", b"8"]
 
 
 def test_sample_of_a_large_range_spreads_over_the_messages_of_a_compressed_set() -> None:
     log = LogInMemory(build_set([b"%d" % n for n in range(10)], Codec.GZIP))
-    found = log.sample(Point(BASE), Point(log.end), 5, None, NEVER_WHOLE)
+    found = log.sample(MessagePosition(BASE), MessagePosition(log.end), 5, None, NEVER_WHOLE)
     assert [one.payload for one in found] == [b"0", b"2", b"4", b"6", b"8"]
 
 
 def test_sample_by_chance_depends_on_chance() -> None:
     log = LogInMemory(build_set([b"%d" % n for n in range(1000)]))
     samples = [
-        points_of(log.sample(Point(BASE), Point(log.end), 5, Random(seed), 1 << 20))
+        points_of(
+            log.sample(MessagePosition(BASE), MessagePosition(log.end), 5, Random(seed), 1 << 20)
+        )
         for seed in (1, 1, 2)
     ]
     assert samples[0] == samples[1] != samples[2]
@@ -117,5 +126,5 @@ def test_sample_when_a_chosen_message_is_damaged_names_it() -> None:
     damaged[-1] ^= 1
     log = LogInMemory(bytes(damaged))
     with pytest.raises(CliError, match=r"t\[0-0\]: the message at 1014 is invalid") as raised:
-        log.sample(Point(BASE), Point(log.end), 2, None, NEVER_WHOLE)
+        log.sample(MessagePosition(BASE), MessagePosition(log.end), 2, None, NEVER_WHOLE)
     assert raised.value.status is ExitStatus.CORRUPT
