@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from broker.errors import InvalidMessageError, ServerError, error_for_code
-from broker.protocol.codec import LENGTH_BYTES
-from broker.protocol.primitives import INT32, Buffer
+from broker.protocol.message import entry_end, has_length
+from broker.protocol.primitives import Buffer
 from broker.protocol.responses import Run
 from broker.topic import TopicPartition
 
@@ -94,11 +94,9 @@ class MessageStream:
         Args:
             after_bytes: how much of what is left lies before the entry.
         """
-        if len(self._rest) < after_bytes + LENGTH_BYTES:
+        if not has_length(self._rest, after_bytes):
             return False
-        (length,) = INT32.unpack_from(self._rest, after_bytes)
-        end = self.offset + after_bytes + LENGTH_BYTES + length
-        return bool(0 <= self._high_watermark < end)
+        return 0 <= self._high_watermark < self.offset + entry_end(self._rest, after_bytes)
 
     def take(self, valid_bytes: int) -> None:
         """Drop bytes from the front that have been decoded.

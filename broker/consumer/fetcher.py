@@ -21,7 +21,7 @@ from broker.errors import (
     RequestTimeoutError,
 )
 from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
-from broker.protocol.message_set import select
+from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import FetchRequest, MultiFetchRequest
@@ -67,7 +67,7 @@ class LocalFilter:
             yield piece._replace(offset=base, next_offset=base)
             return
         view = stream.add(piece.data, piece.high_watermark)
-        found = select(view, self._is_wanted, _NO_LIMIT)
+        found = filter_entries(view, self._is_wanted, _NO_LIMIT)
         runs = [Run(base + start, view[start:end]) for start, end in found.spans]
         end = found.end
         if stream.is_cut_for_good(end):

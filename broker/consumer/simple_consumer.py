@@ -12,7 +12,7 @@ from broker.client.connection import (
 from broker.errors import NO_ERROR, ProtocolError, error_for_code
 from broker.protocol.codec import Fault, decode
 from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
-from broker.protocol.message_set import raise_fault, select
+from broker.protocol.message_set import filter_entries, raise_fault
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import BaseRequest, FetchRequest, MultiFetchRequest, OffsetsRequest
@@ -258,7 +258,7 @@ class SimpleConsumer:
 def _selected(fetched: FetchedSet, is_wanted: Callable[[Buffer], object]) -> FilteredSet:
     """Filter what came of a fetch; a message that did not come whole is for another one."""
     view = memoryview(fetched.data)
-    found = select(view, is_wanted, max(len(view), 1))
+    found = filter_entries(view, is_wanted, max(len(view), 1))
     spans = found.spans if found.end or not len(view) else [(0, len(view))]
     runs = [Run(fetched.offset + start, view[start:end]) for start, end in spans]
     return FilteredSet(fetched.offset, runs, fetched.offset + found.end, is_wanted)

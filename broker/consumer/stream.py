@@ -19,9 +19,10 @@ from broker.consumer.lease import Lease
 from broker.consumer.offset_store import Position, position_after
 from broker.consumer.owned import OwnedPartition
 from broker.errors import BrokerError, ConsumerTimeoutError, InvalidMessageError
-from broker.protocol.codec import LENGTH_BYTES, MAGIC0_HEADER_BYTES, Fault, decode
+from broker.protocol.codec import Fault, decode
+from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
-from broker.protocol.primitives import INT32, Buffer
+from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
 _NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
@@ -215,13 +216,13 @@ class ConsumerStream:
         next_offset = self._find_behind(partition, offset)
         if next_offset is None:
             rest = owned.arrived.add(b"")
-            length = INT32.unpack_from(rest)[0] if len(rest) >= LENGTH_BYTES else 0
-            if length < MAGIC0_HEADER_BYTES or owned.arrived.is_cut_for_good():
+            size = entry_bytes(rest) if has_length(rest) else 0
+            if size < MIN_ENTRY_BYTES or owned.arrived.is_cut_for_good():
                 raise InvalidMessageError(
                     f"{partition}: the message at {offset} has no length to skip by; seek to where "
                     "the next one starts (pylogctl log verify finds it)"
                 )
-            next_offset = offset + LENGTH_BYTES + length
+            next_offset = offset + size
         self.seek(partition, next_offset)
         return next_offset
 

@@ -1,11 +1,7 @@
-"""Offline tools: segment files looked at, measured and mended without a broker.
+"""Offline tools: inspect, measure and recover segment files without a broker.
 
-The one door for the command line. Everything here works on paths alone; only `recover` changes a
-file, and it stays away from a directory that a broker has open.
-
-What a segment file holds, in figures.
-
-Owns the counting; looks at one block at a time and changes nothing.
+All functions work on paths; only `recover` changes a file, and it refuses to while a broker has the
+data directory open. `verify` is imported from its own module.
 """
 
 from __future__ import annotations
@@ -14,37 +10,18 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from pathlib import Path
 
 from broker.clock import Clock, SystemClock
 from broker.errors import InvalidMessageError, LogCorruptError
 from broker.log.data_directory import check_not_in_use
-from broker.log.lookup import boundaries_around
 from broker.log.recovery import cut_file
-from broker.log.scan import ScannedBlock, fault_of_large, scan_blocks
-from broker.log.segment import SegmentFile, base_offset_of, expand_paths, segments_of
-from broker.log.verify import (
-    Engine,
-    Kind,
-    Problem,
-    UnreadableFile,
-    VerifyReport,
-    VerifySummary,
-    verify_paths,
-    verify_segment,
-)
-from broker.protocol.codec import (
-    ENTRY_OVERHEAD_BYTES,
-    LENGTH_BYTES,
-    Fault,
-    boundaries,
-    scan,
-    unfold,
-)
+from broker.log.scan import ScannedBlock, boundaries_around, fault_of_large, scan_blocks
+from broker.log.segment import SegmentFile, base_offset_of, segments_of
+from broker.protocol.codec import Fault, boundaries, scan, unfold
 from broker.protocol.compression import Codec
+from broker.protocol.message import entry_bytes, payload_sizes
 from broker.protocol.message_set import Entry, describe_fault, iter_entries
-from broker.protocol.primitives import INT32
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +31,8 @@ class SegmentStat:
     Attributes:
         path: the file.
         size_bytes: its size.
-        valid_bytes: how far it is good.
-        fault: what ended the good part, `NONE` for the end of the file.
+        valid_bytes: the size of its good part.
+        fault: the fault at the end of the good part, `NONE` for the end of the file.
         entry_count: outer entries.
         message_count: messages, those inside wrappers counted singly.
         payload_bytes: of all messages, decompressed.
@@ -91,19 +68,12 @@ class SegmentStat:
 
     @property
     def compression_ratio(self) -> float | None:
-        """Return how many bytes of payload a compressed byte stands for; None without any."""
+        """Return the ratio of unwrapped to wrapped bytes; None without wrappers."""
         return self.unwrapped_bytes / self.wrapped_bytes if self.wrapped_bytes else None
 
 
 def segment_stat(path: Path) -> SegmentStat:
-    """Measure a segment file.
-
-    Args:
-        path: the file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Measure a segment file."""
     file = SegmentFile(path)
     size = os.fstat(file.fd).st_size
     counts = _Counts()
@@ -131,7 +101,7 @@ def segment_stat(path: Path) -> SegmentStat:
 
 
 class _Counts:
-    """Running totals; memory grows with the number of different message sizes only."""
+    """Running totals; memory grows only with the number of different message sizes."""
 
     def __init__(self) -> None:
         self.sizes: Counter[int] = Counter()
@@ -143,14 +113,9 @@ class _Counts:
     def add(self, block: ScannedBlock) -> None:
         data = block.data
         starts = boundaries(data)
-        magics = [data[start + LENGTH_BYTES] for start in starts[:-1]]
+        magics, sizes = payload_sizes(data, starts)
         self.magics.update(magics)
-        # Magic 0 has no attributes, so one byte less before the payload.
-        header_bytes = ENTRY_OVERHEAD_BYTES - 1
-        self.sizes.update(
-            end - start - header_bytes - magic
-            for (start, end), magic in zip(pairwise(starts), magics, strict=True)
-        )
+        self.sizes.update(sizes)
         self.codecs[Codec.NONE] += len(magics) - len(block.scan.wrappers)
         for position in block.scan.wrappers:
             self._add_wrapper(data[position:])
@@ -176,32 +141,11 @@ def _by_power_of_two(sizes: Counter[int]) -> dict[int, int]:
     return dict(sorted(counts.items()))
 
 
-__all__ = [
-    "Engine",
-    "Kind",
-    "Problem",
-    "RecoveryPlan",
-    "SegmentStat",
-    "UnreadableFile",
-    "VerifyReport",
-    "VerifySummary",
-    "base_offset_of",
-    "expand_paths",
-    "first_entry_at_or_after",
-    "iter_segment_entries",
-    "plan_recovery",
-    "recover",
-    "segment_stat",
-    "segments_of",
-    "verify_paths",
-    "verify_segment",
-]
-
 _BLOCK_BYTES = 1 << 20
 
 
 def iter_segment_entries(path: Path, start: int = 0) -> Iterator[Entry]:
-    """Give the entries of a segment file one by one, also those with a bad CRC.
+    """Yield the entries of a segment file, also those with a bad CRC.
 
     Args:
         path: the file.
@@ -211,8 +155,7 @@ def iter_segment_entries(path: Path, start: int = 0) -> Iterator[Entry]:
         Entries whose `offset` is their position in the file.
 
     Raises:
-        LogCorruptError: behind the last entry there are bytes that are none; the text says where
-            and why.
+        LogCorruptError: the bytes behind the last entry are not an entry.
         OSError: the file cannot be read.
     """
     file = SegmentFile(path)
@@ -231,10 +174,10 @@ def iter_segment_entries(path: Path, start: int = 0) -> Iterator[Entry]:
 
 
 def _large_entry(file: SegmentFile, path: Path, block: bytes, position: int, end: int) -> Entry:
-    """Return an entry that is larger than the block it starts in, or raise what is wrong there."""
+    """Return an entry that is larger than the block it starts in, or raise its fault."""
     fault = scan(block).fault
     if fault is Fault.PARTIAL and len(block) == _BLOCK_BYTES < end - position:
-        size = LENGTH_BYTES + int(INT32.unpack_from(block)[0])
+        size = entry_bytes(block)
         fault = fault_of_large(file.fd, position, size, end)
         if not fault:
             return next(iter_entries(os.pread(file.fd, size, position), position))
@@ -242,14 +185,10 @@ def _large_entry(file: SegmentFile, path: Path, block: bytes, position: int, end
 
 
 def first_entry_at_or_after(path: Path, position: int) -> int:
-    """Return where the first entry at or after a position of a segment file starts.
-
-    Args:
-        path: the file.
-        position: any position in it; the file's end for one past it.
+    """Return the start of the first entry at or after a position of a segment file, or its end.
 
     Raises:
-        LogCorruptError: the chain of lengths breaks before the position.
+        LogCorruptError: a length before the position is impossible.
         OSError: the file cannot be read.
     """
     file = SegmentFile(path)
@@ -264,17 +203,17 @@ def first_entry_at_or_after(path: Path, position: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RecoveryPlan:
-    """What recovery does, or did, to one segment file.
+    """The truncation of one segment file, planned or done.
 
     Attributes:
         path: the file.
         size_bytes: its size before.
-        valid_end: the position it is good up to.
-        fault: what is wrong there, `NONE` if nothing is.
+        valid_end: the end of its good part.
+        fault: the fault there, `NONE` without one.
         entry_count: good entries.
-        later_segments: segments of the same log that start behind the cut; a broker does not open
-            a log with such a gap until they are moved away.
-        side_file: where the cut bytes went; None if they were not kept, or not cut yet.
+        later_segments: segments of the same log behind the cut; a broker does not open a log with
+            such a gap until they are moved away.
+        side_file: holds the bytes cut off; None if they were not kept, or not cut yet.
     """
 
     path: Path
@@ -287,19 +226,12 @@ class RecoveryPlan:
 
     @property
     def cut_bytes(self) -> int:
-        """Return how many bytes go."""
+        """Return how many bytes are cut off."""
         return self.size_bytes - self.valid_end
 
 
 def plan_recovery(path: Path) -> RecoveryPlan:
-    """Say where a segment file must be cut to hold nothing but valid entries.
-
-    Args:
-        path: the file.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Find where a segment file must be cut to hold valid entries only."""
     file = SegmentFile(path)
     size = os.fstat(file.fd).st_size
     end, fault, count = 0, Fault.NONE, 0
@@ -318,11 +250,8 @@ def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> R
 
     Args:
         path: the file.
-        backup: keep the cut bytes in a side file next to it.
-        clock: the time in the side file's name.
-
-    Returns:
-        What was done.
+        backup: keep the bytes cut off in a side file next to it.
+        clock: for the time in the side file's name.
 
     Raises:
         LogLockedError: a broker has the data directory open.

@@ -1,19 +1,11 @@
 """The log of one partition: append, read, roll and flush.
 
 Owns the segments of one directory, the log end offset (written), the flushed offset (safe) and the
-high watermark (visible): where the log is flushed to, or written to, as its topic is configured.
-Does not decide when retention runs, how a log is recovered, or who asks.
+high watermark (visible): equal to the flushed or to the log end offset, as its topic is
+configured. When retention runs and how a log is recovered is decided elsewhere.
 
 Locks: `_lock` guards every change to what is written; `_flush_lock` lets one flush run at a time
 and is taken first. Readers take neither: they read one tuple of segments and two numbers.
-
-Reading a log without a lock: from a snapshot of its segments and its visible end.
-
-Owns nothing but the way from an offset to the file that holds it.
-
-Who wants to know when the high watermark of a log moves.
-
-Owns the list of callbacks of one log; calls them without holding any lock.
 """
 
 from __future__ import annotations
@@ -26,109 +18,27 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.config import LogConfig
 from broker.errors import OffsetOutOfRangeError, ShuttingDownError, StorageError, UnknownTopicError
-from broker.log import lookup
-from broker.log.atomic_file import Disk, sync_directory
+from broker.log.atomic_file import sync_directory
 from broker.log.flusher import Flushable
-from broker.log.lookup import boundaries_despite_damage
-from broker.log.segment import FileSlice, Segment, SegmentFile, SegmentFiles
+from broker.log.scan import boundaries_despite_damage
+from broker.log.segment import Disk, FileSlice, Segment, SegmentFile, SegmentFiles
 from broker.protocol.primitives import Buffer
+from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
 
 _BASE_OFFSET = attrgetter("base_offset")
 
 
-class Boundaries(NamedTuple):
-    """The offsets around a position where entries start; equal if it is one itself."""
-
-    before: int
-    after: int
-
-
-class LogReader:
-    """Reads one log.
-
-    Args:
-        partition: whose log, for error texts.
-        files: open descriptors, shared with other logs.
-    """
-
-    __slots__ = ("_files", "_partition")
-
-    def __init__(self, partition: TopicPartition, files: SegmentFiles) -> None:
-        self._partition = partition
-        self._files = files
-
-    def read(
-        self, segments: tuple[Segment, ...], visible_end: int, offset: int, max_bytes: int
-    ) -> FileSlice | None:
-        """Return where the visible bytes from an offset on are (`Log.read`)."""
-        if not segments[0].base_offset <= offset < visible_end:
-            if offset == visible_end:
-                return None
-            raise self._out_of_range(segments, visible_end, offset)
-        segment = _segment_of(segments, offset)
-        base = segment.base_offset
-        end = min(base + segment.size, visible_end)
-        return FileSlice(self._open(segment), offset - base, min(max_bytes, end - offset))
-
-    def boundaries_around(
-        self, segments: tuple[Segment, ...], visible_end: int, position: int
-    ) -> Boundaries:
-        """Return the message boundaries around a position (`Log.boundary_at_or_before`)."""
-        if position == visible_end:
-            return Boundaries(position, position)
-        if not segments[0].base_offset <= position < visible_end:
-            raise self._out_of_range(segments, visible_end, position)
-        segment = _segment_of(segments, position)
-        base = segment.base_offset
-        end = min(segment.end_offset, visible_end) - base
-        try:
-            before, after = boundaries_despite_damage(self._open(segment), position - base, end)
-        except OSError as error:
-            raise self._unreadable(segment, error) from error
-        return Boundaries(base + before, base + after)
-
-    def _open(self, segment: Segment) -> SegmentFile:
-        try:
-            return self._files.get(segment)
-        except OSError as error:
-            if segment.is_removed:  # by retention, since the snapshot was taken
-                raise OffsetOutOfRangeError(
-                    f"{self._partition}: the segment at {segment.base_offset} was just removed"
-                ) from error
-            raise self._unreadable(segment, error) from error
-
-    def _unreadable(self, segment: Segment, error: OSError) -> StorageError:
-        return StorageError(f"cannot read {self._partition}: {segment.path}: {error.strerror}")
-
-    def _out_of_range(
-        self, segments: tuple[Segment, ...], visible_end: int, offset: int
-    ) -> OffsetOutOfRangeError:
-        return OffsetOutOfRangeError(
-            f"offset {offset} of {self._partition} is out of range: "
-            f"{segments[0].base_offset} to {visible_end} can be read"
-        )
-
-
-def _segment_of(segments: tuple[Segment, ...], offset: int) -> Segment:
-    """Return the segment that holds an offset at or after the first one's start."""
-    last = segments[-1]
-    if offset >= last.base_offset:
-        return last
-    return segments[bisect_right(segments, offset, key=_BASE_OFFSET) - 1]
-
-
-logger = logging.getLogger(__name__)
-
-
-class Waiters:
-    """The callbacks of one log."""
+class _Listeners:
+    """Callbacks run when a log's high watermark advances; called without holding a lock."""
 
     __slots__ = ("_counts", "_lock")
 
@@ -137,20 +47,10 @@ class Waiters:
         self._counts: Counter[Callable[[], None]] = Counter()
 
     def add(self, callback: Callable[[], None]) -> None:
-        """Call something at each notice from now on.
-
-        Args:
-            callback: must be quick. Added twice, it is called once a notice, until removed twice.
-        """
         with self._lock:
             self._counts[callback] += 1
 
     def remove(self, callback: Callable[[], None]) -> None:
-        """Take back one `add`; a callback that is not there is ignored.
-
-        Args:
-            callback: what was added.
-        """
         with self._lock:
             if self._counts[callback] <= 1:
                 del self._counts[callback]
@@ -158,25 +58,17 @@ class Waiters:
                 self._counts[callback] -= 1
 
     def notify(self) -> None:
-        """Call every callback, on the calling thread."""
         with self._lock:
             callbacks = list(self._counts)
         for callback in callbacks:
             try:
                 callback()
-            except Exception:  # one waiter's bug must not leave the others asleep
-                logger.exception("a waiter failed")
-
-
-class FlushSchedule(Protocol):
-    """Where a log asks to be flushed later; the flusher."""
-
-    def schedule(self, log: Flushable, due_s: float) -> None:
-        """Have the log flushed at a time of the clock's `monotonic_s`."""
+            except Exception:  # a failing listener must not keep the others from being called
+                logger.exception("a listener of the high watermark failed")
 
 
 class _Unflushed(NamedTuple):
-    """What one flush has to make durable, captured under the append lock."""
+    """The data one flush makes durable, captured under the append lock."""
 
     end_offset: int
     message_count: int
@@ -191,16 +83,17 @@ class Log:
         partition: which partition.
         directory: where its segments are.
         config: roll and flush settings of its topic.
-        segments: what is on disk, oldest first, contiguous; at least one.
+        segments: those on disk, oldest first, contiguous; at least one.
         clock: for ages and deadlines.
         files: descriptors shared with other logs.
-        flusher: who calls `flush` when it is due.
-        flush_stats: where flushes are counted.
-        disk: how message data is written.
+        schedule_flush: has the log flushed at a time of the clock's `monotonic_s`
+            (`Flusher.schedule`).
+        flush_stats: durations of flushes.
+        disk: the system calls that write message data.
         active_since_ms: when the last segment got its first message, milliseconds since 1970;
-            without it, the segment's own time stands for it.
+            None for the segment's modification time.
         unsynced_directories: directories with entries not yet durable: of a new log, its own and
-            the one above.
+            the data directory.
     """
 
     def __init__(
@@ -212,7 +105,7 @@ class Log:
         *,
         clock: Clock,
         files: SegmentFiles,
-        flusher: FlushSchedule,
+        schedule_flush: Callable[[Flushable, float], None],
         flush_stats: WindowedStats,
         disk: Disk | None = None,
         active_since_ms: int | None = None,
@@ -223,13 +116,12 @@ class Log:
         self._config = config
         self._clock = clock
         self._files = files
-        self._flusher = flusher
+        self._schedule_flush = schedule_flush
         self._flush_stats = flush_stats
         self._disk = disk or Disk()
         self._lock = Lock()
         self._flush_lock = Lock()
-        self._reader = LogReader(partition, files)
-        self._waiters = Waiters()
+        self._listeners = _Listeners()
         self._segments = tuple(segments)
         active = self._segments[-1]
         self._active_since_ms = (active_since_ms or active.modified_ms) if active.size else None
@@ -248,27 +140,27 @@ class Log:
 
     @property
     def log_start_offset(self) -> int:
-        """Return the offset of the first byte kept."""
+        """Return the offset of the oldest message kept."""
         return self._segments[0].base_offset
 
     @property
     def log_end_offset(self) -> int:
-        """Return the offset the next append gets."""
+        """Return the offset of the next append."""
         return self._log_end_offset
 
     @property
     def high_watermark(self) -> int:
-        """Return the offset up to which the log can be read."""
+        """Return the offset up to which the log is visible to readers."""
         return self._high_watermark
 
     @property
     def flushed_offset(self) -> int:
-        """Return the offset up to which the log is on disk, whatever happens to the machine."""
+        """Return the offset up to which the log survives a crash of the machine."""
         return self._flushed_offset
 
     @property
     def size_bytes(self) -> int:
-        """Return the written bytes kept."""
+        """Return the size of all segments."""
         return self._log_end_offset - self._segments[0].base_offset
 
     @property
@@ -298,34 +190,34 @@ class Log:
 
     @property
     def appended_message_count(self) -> int:
-        """Return how many messages were appended since the log was opened."""
+        """Return the number of messages appended since the log was opened."""
         return self._appended_message_count
 
     @property
     def failure(self) -> StorageError | None:
-        """Return why the log takes no more data, None while it does."""
+        """Return the error after which the log refuses appends, None if there was none."""
         return self._failure
 
     @property
     def is_deleted(self) -> bool:
-        """Return whether the topic was deleted; another log may be in this one's place."""
+        """Return whether the topic was deleted; a new log may use the same directory."""
         return self._is_deleted
 
     def append(self, message_set: Buffer, message_count: int, *, flush_now: bool = False) -> int:
-        """Write a message set behind the log's end.
+        """Write a message set at the log's end.
 
         Args:
-            message_set: whole, valid entries; none appends nothing.
+            message_set: whole, valid entries; an empty one appends nothing.
             message_count: how many messages they hold, those inside wrappers counted singly.
-            flush_now: ask for a flush at once, also of what was appended before; the flushed
-                offset tells when it is done.
+            flush_now: request a flush at once, also of earlier appends; the flushed offset shows
+                when it is done.
 
         Returns:
             The offset of the first entry. It is readable once the high watermark passed it.
 
         Raises:
-            StorageError: the disk refused the data, which is then not in the log; or it failed to
-                flush or undo earlier, and the log takes no more.
+            StorageError: the disk refused the data, which is then not in the log; or an earlier
+                flush or undo failed, and the log refuses all appends.
             ShuttingDownError: the log is closed.
             UnknownTopicError: the log is deleted.
 
@@ -334,52 +226,71 @@ class Log:
         length = len(message_set)
         if not length:
             if flush_now and self._log_end_offset != self._flushed_offset:
-                self._flusher.schedule(self, self._clock.monotonic_s())
+                self._schedule_flush(self, self._clock.monotonic_s())
             return self._log_end_offset
         try:
             with self._lock:
-                offset = self._append(message_set, length, message_count)
+                self._raise_if_not_writable()
+                now_ms = self._clock.time_ms()
+                active = self._segments[-1]
+                if self._is_roll_due(active, now_ms):
+                    active = self._roll(now_ms)
+                self._write(active, message_set)
+                active.size += length
+                active.modified_ms = self._last_append_ms = now_ms
+                if self._active_since_ms is None:
+                    self._active_since_ms = now_ms
+                offset = self._log_end_offset
+                self._log_end_offset = offset + length
+                if not self._config.flush_before_read:
+                    self._high_watermark = self._log_end_offset
+                self._appended_message_count += message_count
+                self._unflushed_message_count += message_count
                 due_s = self._next_flush_s(flush_now=flush_now)
         except StorageError as error:
             if self._failure is not None and error.__cause__ is not self._failure:
-                self._waiters.notify()  # it failed just now
+                self._listeners.notify()  # the log failed in this call
             raise
         if due_s is not None:
-            self._flusher.schedule(self, due_s)
+            self._schedule_flush(self, due_s)
         if not self._config.flush_before_read:
-            self._waiters.notify()
+            self._listeners.notify()
         return offset
 
     def read(self, offset: int, max_bytes: int) -> FileSlice | None:
-        """Return where the visible bytes from an offset on are.
+        """Return the slice of a file with the visible bytes from an offset on, None at their end.
 
         Args:
-            offset: from the log start offset to the high watermark; any byte, also inside a
-                message.
+            offset: from the log start offset to the high watermark; may lie inside a message.
             max_bytes: the most bytes wanted, 0 or more.
 
-        Returns:
-            A slice of one segment, or None at the high watermark.
-
         Raises:
-            OffsetOutOfRangeError: the offset is outside what can be read.
+            OffsetOutOfRangeError: the offset is outside that range.
             StorageError: the segment cannot be opened.
             UnknownTopicError: the log is deleted.
 
         Source: Kafka 0.7 `Log.read`: a read never crosses a segment.
         """
-        # The high watermark first: a segment that it covers is then sure to be in the tuple.
+        # The high watermark first: the segments up to it are then sure to be in the tuple.
         visible_end = self._high_watermark
-        found = self._reader.read(self._segments, visible_end, offset, max_bytes)
-        self._check_not_deleted()
+        segments = self._segments
+        found = None
+        if segments[0].base_offset <= offset < visible_end:
+            segment = _segment_of(segments, offset)
+            base = segment.base_offset
+            end = min(base + segment.size, visible_end)
+            found = FileSlice(self._open(segment), offset - base, min(max_bytes, end - offset))
+        elif offset != visible_end:
+            raise self._out_of_range(segments, visible_end, offset)
+        self._raise_if_deleted()
         return found
 
     def flush(self) -> None:
         """Make everything appended before this call durable, then visible.
 
         Raises:
-            StorageError: a sync failed, now or earlier. What was not flushed then may be lost,
-                whatever a later sync says, so the log takes no more data.
+            StorageError: a sync failed, now or earlier. Unflushed data may then be lost even if a
+                later sync succeeds, so the log refuses further appends.
         """
         with self._flush_lock:
             with self._lock:
@@ -389,83 +300,90 @@ class Log:
             if unflushed is None:
                 return
             self._sync(unflushed)
-        self._waiters.notify()
+        self._listeners.notify()
         if self._failure is not None:
             raise self._failure
 
-    def add_waiter(self, callback: Callable[[], None]) -> None:
-        """Call something after each advance of high watermark or flushed offset, failure and close.
+    def add_listener(self, callback: Callable[[], None]) -> None:
+        """Have a callback run when high watermark or flushed offset advance, on failure and close.
 
         Args:
             callback: runs on a flusher's or appender's thread with no lock held; must be quick.
-                Look at the offsets after adding it: an advance just before is not told.
+                Added twice, it runs once each time, until removed twice. Read the offsets after
+                adding it: an advance just before is not reported.
         """
-        self._waiters.add(callback)
+        self._listeners.add(callback)
 
-    def remove_waiter(self, callback: Callable[[], None]) -> None:
-        """Take back one `add_waiter`.
-
-        Args:
-            callback: what was added; ignored if it is not there.
-        """
-        self._waiters.remove(callback)
+    def remove_listener(self, callback: Callable[[], None]) -> None:
+        """Undo one `add_listener`; an unknown callback is ignored."""
+        self._listeners.remove(callback)
 
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
-        """Return offsets written at or before a time, newest first (`lookup.offsets_before`).
+        """Return segment starts, and the high watermark, written at or before a time, newest first.
 
         Args:
-            time_ms: -1 latest, -2 earliest, else milliseconds since 1970.
+            time_ms: -1 for the latest offsets, -2 for the earliest, else milliseconds since 1970;
+                the high watermark counts as written now.
             max_offsets: how many to return at most.
+
+        Source: Kafka 0.7 `Log.getOffsetsBefore`. The resolution is one segment.
         """
         visible_end = self._high_watermark
-        return lookup.offsets_before(
-            self._segments,
-            visible_end,
-            now_ms=self._clock.time_ms(),
-            time_ms=time_ms,
-            max_offsets=max_offsets,
-        )
+        segments = [segment for segment in self._segments if segment.base_offset <= visible_end]
+        candidates = [(segment.base_offset, segment.modified_ms) for segment in segments]
+        if visible_end > segments[-1].base_offset:
+            candidates.append((visible_end, self._clock.time_ms()))
+        if time_ms == LATEST_TIME:
+            count = len(candidates)
+        elif time_ms == EARLIEST_TIME:
+            count = 1
+        else:
+            count = len(candidates)
+            while count and candidates[count - 1][1] > time_ms:
+                count -= 1
+        newest_first = [offset for offset, _ in reversed(candidates[:count])]
+        return newest_first[: max(0, max_offsets)]
 
-    def boundary_at_or_before(self, position: int) -> int:
-        """Return the last offset at or before a position where an entry starts, good or damaged.
+    def boundary_at_or_before(self, offset: int) -> int:
+        """Return the last offset at or before another where an entry starts, good or damaged.
 
         Args:
-            position: from the log start offset to the high watermark.
+            offset: from the log start offset to the high watermark.
 
         Raises:
-            OffsetOutOfRangeError: the position is outside.
+            OffsetOutOfRangeError: the offset is outside that range.
             StorageError: the segment cannot be read.
         """
-        return self._boundaries_around(position).before
+        return self._boundaries_around(offset)[0]
 
-    def boundary_at_or_after(self, position: int) -> int:
-        """Return the first offset at or after a position where an entry starts, or the end.
+    def boundary_at_or_after(self, offset: int) -> int:
+        """Return the first offset at or after another where an entry starts, or the end.
 
         Behind a damaged entry that is the next good one.
 
         Args:
-            position: from the log start offset to the high watermark.
+            offset: from the log start offset to the high watermark.
 
         Raises:
-            OffsetOutOfRangeError: the position is outside.
+            OffsetOutOfRangeError: the offset is outside that range.
             StorageError: the segment cannot be read.
         """
-        return self._boundaries_around(position).after
+        return self._boundaries_around(offset)[1]
 
     def prepare_removal(
         self, choose: Callable[[Sequence[Segment], int], int]
     ) -> tuple[Segment, ...]:
-        """Name the segments retention may remove, rolling first if it wants them all.
+        """Return the segments retention may remove; roll first if it chooses all of them.
 
         Args:
-            choose: gets the segments and the time, returns how many of the oldest are to go;
-                called under the append lock, so that no append comes between look and leap.
+            choose: gets the segments and the time in ms, returns how many of the oldest to remove;
+                called under the append lock, so that no append intervenes.
 
         Returns:
             The oldest segments, never the active one. They stay readable until `remove`.
 
         Raises:
-            StorageError: a new segment was needed and could not be made, or the time not set.
+            StorageError: a new segment could not be created, or a file time not set.
 
         Source: Kafka 0.7 `Log.markDeletedWhile`; an empty active segment gets a new time instead.
         """
@@ -487,10 +405,10 @@ class Log:
             return segments[:-1]
 
     def remove(self, segment: Segment) -> None:
-        """Drop the oldest segment and delete its file, whose readers in flight keep it open.
+        """Remove the oldest segment and delete its file; readers in flight keep it open.
 
         Args:
-            segment: the oldest one `prepare_removal` named, flushed since.
+            segment: the oldest one returned by `prepare_removal`; the log was flushed since.
 
         Raises:
             StorageError: the file could not be deleted; it is no longer part of the log.
@@ -506,10 +424,10 @@ class Log:
             self._files.discard(segment)
 
     def delete(self) -> None:
-        """Refuse reads and appends for good, and close; the caller moves the directory away.
+        """Refuse reads and appends from now on, and close; the caller moves the directory away.
 
-        What was appended before is flushed, so that who waits for that hears of it. Slices that
-        were handed out stay readable.
+        Earlier appends are flushed, so that requests delayed for that are completed. File slices
+        returned before stay readable.
 
         Raises:
             StorageError: the flush failed, now or earlier.
@@ -535,42 +453,61 @@ class Log:
                 for segment in self._segments:
                     segment.file = None
                     self._files.discard(segment)
-            self._waiters.notify()
+            self._listeners.notify()
 
-    def _check_not_deleted(self) -> None:
-        """Check after a file was opened, too: the files of a new log have the same names."""
+    def _open(self, segment: Segment) -> SegmentFile:
+        try:
+            return self._files.get(segment)
+        except OSError as error:
+            if segment.is_removed:  # by retention, since the segments were read
+                raise OffsetOutOfRangeError(
+                    f"{self.partition}: the segment at {segment.base_offset} was just removed"
+                ) from error
+            raise self._unreadable(segment, error) from error
+
+    def _unreadable(self, segment: Segment, error: OSError) -> StorageError:
+        return StorageError(f"cannot read {self.partition}: {segment.path}: {error.strerror}")
+
+    def _out_of_range(
+        self, segments: tuple[Segment, ...], visible_end: int, offset: int
+    ) -> OffsetOutOfRangeError:
+        return OffsetOutOfRangeError(
+            f"offset {offset} of {self.partition} is out of range: "
+            f"{segments[0].base_offset} to {visible_end} can be read"
+        )
+
+    def _boundaries_around(self, offset: int) -> tuple[int, int]:
+        visible_end = self._high_watermark
+        segments = self._segments
+        found = offset, offset
+        if segments[0].base_offset <= offset < visible_end:
+            segment = _segment_of(segments, offset)
+            base = segment.base_offset
+            end = min(segment.end_offset, visible_end) - base
+            try:
+                before, after = boundaries_despite_damage(self._open(segment), offset - base, end)
+            except OSError as error:
+                raise self._unreadable(segment, error) from error
+            found = base + before, base + after
+        elif offset != visible_end:
+            raise self._out_of_range(segments, visible_end, offset)
+        self._raise_if_deleted()
+        return found
+
+    def _raise_if_deleted(self) -> None:
+        """Called after a file was opened: the files of a new log have the same names."""
         if self._is_deleted:
             raise UnknownTopicError(f"{self.partition} was deleted")
 
-    def _check_writable(self) -> None:
-        self._check_not_deleted()
+    def _raise_if_not_writable(self) -> None:
+        self._raise_if_deleted()
         if self._failure is not None:
             raise StorageError(str(self._failure)) from self._failure
         if self._is_closed:
             raise ShuttingDownError(f"{self.partition} is closed")
 
-    def _append(self, message_set: Buffer, length: int, message_count: int) -> int:
-        """Roll if due and write; caller holds `_lock`."""
-        self._check_writable()
-        now_ms = self._clock.time_ms()
-        active = self._segments[-1]
-        if self._is_roll_due(active, now_ms):
-            active = self._roll(now_ms)
-        self._write(active, message_set)
-        active.size += length
-        active.modified_ms = self._last_append_ms = now_ms
-        if self._active_since_ms is None:
-            self._active_since_ms = now_ms
-        offset = self._log_end_offset
-        self._log_end_offset = offset + length
-        if not self._config.flush_before_read:
-            self._high_watermark = self._log_end_offset
-        self._appended_message_count += message_count
-        self._unflushed_message_count += message_count
-        return offset
-
     def _next_flush_s(self, *, flush_now: bool) -> float | None:
-        """Return when to flush what was just appended, None if that is settled already."""
+        """Return when to flush the last append, None if a flush is scheduled already."""
         if flush_now or self._unflushed_message_count >= self._config.flush_interval_messages:
             due_s = self._clock.monotonic_s()
         elif self._is_flush_scheduled:
@@ -587,7 +524,7 @@ class Log:
         return since_ms is not None and now_ms - since_ms > self._config.roll_ms
 
     def _roll(self, now_ms: int) -> Segment:
-        """Start a new segment at the log's end; caller holds `_lock`. Syncs nothing."""
+        """Roll: start a new segment at the log's end; caller holds `_lock`. Syncs nothing."""
         previous = self._segments[-1]
         segment = Segment(self.directory, self._log_end_offset, size=0, modified_ms=now_ms)
         try:
@@ -605,7 +542,7 @@ class Log:
         return segment
 
     def _write(self, active: Segment, message_set: Buffer) -> None:
-        """Write behind the active segment's end, or leave it as it was; caller holds `_lock`."""
+        """Write at the active segment's end, or leave it unchanged; caller holds `_lock`."""
         position = active.size
         try:
             if (file := active.file) is None:
@@ -618,7 +555,7 @@ class Log:
         file.boundaries.append(position)
 
     def _undo_write(self, active: Segment, size: int) -> None:
-        """Cut what a failed write left behind; caller holds `_lock`."""
+        """Truncate after a failed write; caller holds `_lock`."""
         if active.file is None:
             return
         try:
@@ -627,7 +564,7 @@ class Log:
             self._fail("undo a failed append", error)
 
     def _capture_unflushed(self) -> _Unflushed | None:
-        """Return what the flush that starts now must cover; caller holds `_lock`."""
+        """Return the data the flush that starts now must cover; caller holds `_lock`."""
         self._is_flush_scheduled = False
         if self._log_end_offset == self._flushed_offset and not self._unsynced_directories:
             return None
@@ -640,7 +577,7 @@ class Log:
         return _Unflushed(self._log_end_offset, self._unflushed_message_count, files, directories)
 
     def _sync(self, unflushed: _Unflushed) -> None:
-        """Sync, then move the flushed offset or fail for good; caller holds `_flush_lock`."""
+        """Sync, then advance the flushed offset or fail the log; caller holds `_flush_lock`."""
         started_s = self._clock.monotonic_s()
         try:
             for directory in unflushed.directories:
@@ -671,8 +608,10 @@ class Log:
             f"cannot {action} {self.partition} at offset {self._log_end_offset}: {path}: {reason}"
         )
 
-    def _boundaries_around(self, position: int) -> Boundaries:
-        visible_end = self._high_watermark
-        found = self._reader.boundaries_around(self._segments, visible_end, position)
-        self._check_not_deleted()
-        return found
+
+def _segment_of(segments: tuple[Segment, ...], offset: int) -> Segment:
+    """Return the segment that holds an offset at or after the first one's start."""
+    last = segments[-1]
+    if offset >= last.base_offset:
+        return last
+    return segments[bisect_right(segments, offset, key=_BASE_OFFSET) - 1]

@@ -21,7 +21,6 @@ from broker.errors import (
     UnknownTopicError,
     WrongPartitionError,
 )
-from broker.log.atomic_file import Disk
 from broker.log.data_directory import (
     DataDirectory,
     LogKey,
@@ -34,7 +33,7 @@ from broker.log.flusher import Flusher, PeriodicTask
 from broker.log.log import Log
 from broker.log.recovery import Recovery, check_contiguity, list_segments, recover
 from broker.log.retention import Retention
-from broker.log.segment import Segment, SegmentFile, SegmentFiles
+from broker.log.segment import Disk, Segment, SegmentFile, SegmentFiles
 from broker.log.topics import Deletions, PartitionCounts
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition, check_topic_name
@@ -461,7 +460,7 @@ class LogManager:
             segments,
             clock=self._clock,
             files=self._files,
-            flusher=self._flusher,
+            schedule_flush=self._flusher.schedule,
             flush_stats=self.flush_stats,
             disk=self._disk,
             active_since_ms=point.active_since_ms if point and is_same_segment else None,

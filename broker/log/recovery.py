@@ -18,8 +18,7 @@ from typing import NamedTuple
 
 from broker.errors import LogCorruptError
 from broker.log.atomic_file import sync_directory, write_all
-from broker.log.lookup import boundaries_around
-from broker.log.scan import BLOCK_BYTES, scan_blocks
+from broker.log.scan import BLOCK_BYTES, boundaries_around, scan_blocks
 from broker.log.segment import Segment, SegmentFile, parse_segment_name
 from broker.topic import TopicPartition
 

@@ -1,41 +1,41 @@
-"""A segment file scanned from front to back in large blocks.
+"""Finding entries in a segment file: block scans, boundaries, and good entries behind damage.
 
-Owns the block reading that recovery and the offline tools share: memory stays at one block, or
-at one entry where an entry is larger. Decides nothing about what a fault means.
-
-Finding the next message behind damage that broke the chain of lengths.
-
-Owns the guesses about what looks like an entry. Reads a window of a file at a time; reports
-nothing.
+Recovery, `Log` and the offline tools share these functions. Memory is bounded by one block, or by
+one entry where an entry is larger. How to treat a fault is up to the caller.
 """
 
 from __future__ import annotations
 
 import os
-import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from broker.errors import LogCorruptError
+from broker.log.segment import SPACING_BYTES, SegmentFile
 from broker.protocol import codec
 from broker.protocol.checksum import crc32
-from broker.protocol.codec import (
+from broker.protocol.codec import Fault, Scan, boundaries
+from broker.protocol.message import (
+    ENTRY_CANDIDATE,
+    ENTRY_CANDIDATE_BYTES,
     ENTRY_OVERHEAD_BYTES,
-    LENGTH_BYTES,
-    MAGIC0_HEADER_BYTES,
-    Fault,
-    Scan,
+    MIN_ENTRY_BYTES,
+    EntryHeader,
+    entry_bytes,
+    parse_header,
 )
-from broker.protocol.primitives import INT32, Buffer
+from broker.protocol.primitives import Buffer
 
 BLOCK_BYTES = 1 << 20
-CRC_BYTES = 4
+_WINDOW_BYTES = 4 << 20
 
 
 class ScannedBlock(NamedTuple):
-    """A block that starts on an entry, and what `codec.scan` found in it.
+    """A block that starts on an entry, and its `codec.scan`.
 
-    `data` ends with the last good entry and is only good until the next block is asked for. A
-    fault is that of the file at `end`; an entry that merely reaches into the next block is none.
+    `data` ends with the last good entry and is only valid until the next block is requested. A
+    fault is that of the file at `end`; an entry that continues in the next block is none.
     """
 
     position: int
@@ -56,17 +56,17 @@ def scan_blocks(
     block_bytes: int = BLOCK_BYTES,
     scan: Callable[[Buffer], Scan] = codec.scan,
 ) -> Iterator[ScannedBlock]:
-    """Scan a range of a file, until its end or the first fault.
+    """Scan a range of a file in blocks, up to its end or the first fault.
 
     Args:
         fd: the file, open for reading.
         start: an entry start.
         end: where to stop, at most the file's size.
         block_bytes: how much to read at a time, at least 16.
-        scan: what checks a block.
+        scan: validates a block.
 
     Returns:
-        Blocks without a gap between them. Only the last one can have a fault.
+        Adjoining blocks. Only the last one can have a fault.
 
     Raises:
         OSError: the file cannot be read.
@@ -81,7 +81,7 @@ def scan_blocks(
             if found.valid_bytes:
                 found = found._replace(fault=Fault.NONE)
             else:
-                size = _entry_bytes(block)
+                size = entry_bytes(block)
                 fault = fault_of_large(fd, position, size, end)
                 block = memoryview(b"" if fault else _read(fd, position, size))
                 found = Scan(0, 0, fault, [], 0) if fault else scan(block)
@@ -92,7 +92,7 @@ def scan_blocks(
 
 
 def _read_into(fd: int, view: memoryview, position: int) -> int:
-    """Fill a view from a file as far as the file reaches; return how many bytes came."""
+    """Fill a view from a file up to the file's end; return the number of bytes read."""
     size = 0
     while size < len(view):
         count = os.preadv(fd, [view[size:]], position + size)
@@ -102,15 +102,16 @@ def _read_into(fd: int, view: memoryview, position: int) -> int:
     return size
 
 
-def _entry_bytes(block: memoryview) -> int:
-    """Return the size of the entry at the start of a block that is too small for it."""
-    return LENGTH_BYTES + int(INT32.unpack_from(block)[0])
+def _read(fd: int, position: int, size: int) -> bytearray:
+    buffer = bytearray(size)
+    del buffer[_read_into(fd, memoryview(buffer), position) :]
+    return buffer
 
 
 def fault_of_large(fd: int, position: int, size: int, end: int) -> Fault:
-    """Check an entry that is larger than a block before it is read as a whole.
+    """Validate an entry that is larger than a block before it is read as a whole.
 
-    Its CRC is taken piece by piece: a damaged length must not make us ask for gigabytes.
+    Its CRC is computed block by block: a damaged length must not make us allocate gigabytes.
 
     Args:
         fd: the file, open for reading.
@@ -123,80 +124,25 @@ def fault_of_large(fd: int, position: int, size: int, end: int) -> Fault:
     """
     if size > end - position:
         return Fault.PARTIAL
-    header = os.pread(fd, ENTRY_OVERHEAD_BYTES, position)
-    header_bytes = LENGTH_BYTES + MAGIC0_HEADER_BYTES + header[LENGTH_BYTES]
-    stored = int.from_bytes(header[:header_bytes][-CRC_BYTES:], "big")
-    found = crc_of_range(fd, position + header_bytes, position + size)
-    return Fault.NONE if found == stored else Fault.CRC
+    return Fault.NONE if has_good_crc(fd, position, end) else Fault.CRC
 
 
 def crc_of_range(fd: int, start: int, end: int) -> int:
-    """Return the CRC-32 of a range of a file, as far as the file reaches.
-
-    Args:
-        fd: the file, open for reading.
-        start: the first position.
-        end: the position after the last.
-    """
+    """Return the CRC-32 of a range of a file; less of it where the file ends earlier."""
     crc = 0
-    while start < end and (piece := os.pread(fd, min(BLOCK_BYTES, end - start), start)):
-        crc = crc32(piece, crc)
-        start += len(piece)
+    while start < end and (block := os.pread(fd, min(BLOCK_BYTES, end - start), start)):
+        crc = crc32(block, crc)
+        start += len(block)
     return crc
 
 
-def _read(fd: int, position: int, size: int) -> bytearray:
-    buffer = bytearray(size)
-    del buffer[_read_into(fd, memoryview(buffer), position) :]
-    return buffer
-
-
-_WINDOW_BYTES = 4 << 20
-
-# A length from 5 to 2^24-1 before a magic byte of 0 or 1. Lengths beyond are left out: every zero
-# byte of text would otherwise be looked at, and the next smaller entry is found all the same.
-_CANDIDATE = re.compile(
-    rb"(?=\x00(?:[^\x00]..|\x00[^\x00].|\x00\x00[\x05-\xff])[\x00\x01])", re.DOTALL
-)
-_CANDIDATE_BYTES = LENGTH_BYTES + 1
-
-
-class EntryHeader(NamedTuple):
-    """The fields of an entry that need no trust; `crc` is the stored one."""
-
-    length: int
-    magic: int
-    attributes: int
-    crc: int
-    payload_position: int
-    end: int
-
-
 def read_header(fd: int, position: int) -> EntryHeader | None:
-    """Return the header at a position, whatever it holds; None if the file ends inside it.
-
-    Args:
-        fd: the file, open for reading.
-        position: where an entry may start.
-    """
-    data = os.pread(fd, ENTRY_OVERHEAD_BYTES, position)
-    if len(data) < LENGTH_BYTES + MAGIC0_HEADER_BYTES:
-        return None
-    (length,) = INT32.unpack_from(data)
-    magic = data[LENGTH_BYTES]
-    header_bytes = LENGTH_BYTES + MAGIC0_HEADER_BYTES + bool(magic)
-    return EntryHeader(
-        length=length,
-        magic=magic,
-        attributes=data[LENGTH_BYTES + 1] if magic else 0,
-        crc=int.from_bytes(data[:header_bytes][-CRC_BYTES:], "big"),
-        payload_position=position + header_bytes,
-        end=position + LENGTH_BYTES + length,
-    )
+    """Return the header at a position, valid or not; None if the file ends inside it."""
+    return parse_header(os.pread(fd, ENTRY_OVERHEAD_BYTES, position), position)
 
 
 def looks_like_entry(fd: int, position: int, end: int) -> bool:
-    """Return whether an entry may start here, judging by two headers and no CRC.
+    """Return whether an entry may start at a position, judging by two headers and no CRC.
 
     Args:
         fd: the file.
@@ -208,33 +154,30 @@ def looks_like_entry(fd: int, position: int, end: int) -> bool:
     header = read_header(fd, position)
     if header is None:
         return True
-    if not _is_sane(header) or header.end > end:
+    if not header.is_plausible or header.end > end:
         return False
     following = read_header(fd, header.end)
-    return following is None or _is_sane(following)
+    return following is None or following.is_plausible
 
 
 def find_entry(fd: int, position: int, end: int, *, search_end: int | None = None) -> int | None:
-    """Return where the next whole entry with a good CRC starts.
+    """Return the position of the next whole entry with a good CRC, None if there is none.
 
     Args:
         fd: the file.
-        position: where to start looking.
+        position: where to start searching.
         end: the end of the file.
-        search_end: where to stop looking; the end of the file if None.
-
-    Returns:
-        A position, or None when there is none up to the end.
+        search_end: where to stop searching; the end of the file if None.
     """
     while position < (end if search_end is None else search_end):
         window = os.pread(fd, min(_WINDOW_BYTES, end - position), position)
-        for found in _CANDIDATE.finditer(window):
+        for found in ENTRY_CANDIDATE.finditer(window):
             candidate = position + found.start()
             if _is_good_entry(fd, candidate, end):
                 return candidate
         if len(window) < _WINDOW_BYTES:
             return None
-        position += len(window) - _CANDIDATE_BYTES + 1
+        position += len(window) - ENTRY_CANDIDATE_BYTES + 1
     return None
 
 
@@ -243,24 +186,96 @@ def _is_good_entry(fd: int, position: int, end: int) -> bool:
         return False
     header = read_header(fd, position)
     if header is None or header.end == header.payload_position:
-        # Without a payload there is no CRC to tell an entry from a few stray zero bytes.
+        # Without a payload no CRC tells an entry from a few stray zero bytes.
         return False
     return has_good_crc(fd, position, end)
 
 
 def has_good_crc(fd: int, position: int, end: int) -> bool:
-    """Return whether a whole entry starts here, judging by its header and CRC.
-
-    Args:
-        fd: the file.
-        position: where the entry would start.
-        end: the end of the file.
-    """
+    """Return whether a whole entry starts at a position, judging by its header and CRC."""
     header = read_header(fd, position)
-    if header is None or not _is_sane(header) or header.end > end:
+    if header is None or not header.is_plausible or header.end > end:
         return False
     return crc_of_range(fd, header.payload_position, header.end) == header.crc
 
 
-def _is_sane(header: EntryHeader) -> bool:
-    return header.magic <= 1 and header.length >= MAGIC0_HEADER_BYTES + header.magic
+class ChainBrokenError(LogCorruptError):
+    """An entry has an impossible length, so the start of the next one is unknown.
+
+    Args:
+        position: where in the file the entry starts.
+    """
+
+    def __init__(self, position: int) -> None:
+        super().__init__(f"the message at position {position} has an impossible length")
+        self.position = position
+
+
+def boundaries_around(
+    file: SegmentFile, target: int, end: int, *, start: int | None = None
+) -> tuple[int, int]:
+    """Return the entry starts at or before, and at or after, a position of a segment file.
+
+    Walks from the nearest boundary in the file's index, and adds the boundaries it passes.
+
+    Args:
+        file: the open segment file.
+        target: a position in it, from 0 to below `end`.
+        end: a boundary: the segment's size, or the end of its visible part.
+        start: a boundary to walk from instead, at most `target`.
+
+    Returns:
+        Two positions, equal when the target is itself a boundary.
+
+    Raises:
+        ChainBrokenError: a length before the target is impossible.
+        OSError: the file cannot be read.
+    """
+    position = file.boundaries.floor(target) if start is None else start
+    while True:
+        block = os.pread(file.fd, min(SPACING_BYTES, end - position), position)
+        starts = boundaries(block)
+        if len(starts) == 1:  # the entry is larger than the block
+            size = entry_bytes(block) if len(block) >= MIN_ENTRY_BYTES else 0
+            if size < MIN_ENTRY_BYTES or position + size > end:
+                raise ChainBrokenError(position)
+            starts.append(size)
+        if position + starts[-1] > target:
+            at = bisect_left(starts, target - position)
+            before = at if starts[at] == target - position else at - 1
+            return position + starts[before], position + starts[at]
+        position += starts[-1]
+        if position == target:
+            return target, target
+        file.boundaries.insert(position)
+
+
+def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple[int, int]:
+    """Return the boundaries around a position of a segment file that may be damaged.
+
+    A damaged entry extends up to the next good one, so that readers can resume there. Lengths
+    alone are not trusted: the CRC of the entry around the target, or of the one behind it, must be
+    good.
+
+    Args:
+        file: the open segment file.
+        target: a position in it, from 0 to below `end`.
+        end: a boundary: the segment's size, or the end of its visible part.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    start = None
+    while True:
+        try:
+            before, after = boundaries_around(file, target, end, start=start)
+        except ChainBrokenError as error:
+            before = error.position
+        else:
+            if after in (target, end) or any(
+                has_good_crc(file.fd, at, end) for at in (before, after)
+            ):
+                return before, after
+        start = find_entry(file.fd, before + 1, end) or end
+        if start > target:
+            return before, start

@@ -1,15 +1,6 @@
-"""One segment file: its name, its size, its descriptor.
+"""Segment files: their names, descriptors, sparse boundary index and the system calls on them.
 
-Owns the naming of segment files and the life of descriptors. Does not know which segment is
-active, what is flushed, or what an entry looks like.
-
-Where some of a segment's entries start, so that a search need not walk the whole file.
-
-Owns a sorted, sparse list of positions in one file; never reads the file itself.
-
-Segment files as offline tools find them: by path, of this broker or of a real Kafka 0.7.
-
-Owns which files a path stands for and in which order. Opens none of them.
+Which segment is active and how much of it is flushed is the subject of `log`.
 """
 
 from __future__ import annotations
@@ -20,21 +11,22 @@ import weakref
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
 from broker.log.data_directory import DELETED_NAME
+from broker.protocol.primitives import Buffer
 
 SPACING_BYTES = 1 << 20
 
 
 class BoundaryIndex:
-    """Known entry starts of one segment file, about one for each MiB, the first being 0.
+    """Sparse index of entry starts in one segment file, about one for each MiB, the first being 0.
 
-    Eight bytes for each MiB of log; an index lives and dies with its open file, so memory is
-    bounded by the number of open files.
+    Takes 8 bytes for each MiB of log, and exists only while its file is open.
     """
 
     __slots__ = ("_lock", "_positions")
@@ -44,20 +36,12 @@ class BoundaryIndex:
         self._positions = array("q", [0])
 
     def append(self, position: int) -> None:
-        """Note an entry start that lies behind all known ones, unless it is too close to the last.
-
-        Args:
-            position: where in the file an entry starts.
-        """
+        """Add an entry start behind all others, unless it is too close to the last one."""
         if position - self._positions[-1] >= SPACING_BYTES:
             self.insert(position)
 
     def insert(self, position: int) -> None:
-        """Note an entry start anywhere, unless a known one is too close.
-
-        Args:
-            position: where in the file an entry starts.
-        """
+        """Add an entry start, unless another one is too close."""
         with self._lock:
             positions = self._positions
             at = bisect_left(positions, position)
@@ -68,11 +52,7 @@ class BoundaryIndex:
             positions.insert(at, position)
 
     def floor(self, position: int) -> int:
-        """Return the last known entry start at or before a position.
-
-        Args:
-            position: a position in the file, 0 or more.
-        """
+        """Return the last indexed entry start at or before a position."""
         with self._lock:
             return self._positions[bisect_right(self._positions, position) - 1]
 
@@ -87,13 +67,7 @@ _SEGMENT_NAME = re.compile(r"([0-9]{20})\.pylog", re.ASCII)
 
 
 def segment_name(base_offset: int) -> str:
-    """Return the file name of the segment that starts at an offset.
-
-    Args:
-        base_offset: the offset of the segment's first byte.
-
-    Returns:
-        20 digits and `.pylog`.
+    """Return the file name of the segment that starts at an offset: 20 digits and `.pylog`.
 
     Source: Kafka 0.7 `Log.nameFromOffset`, with another suffix.
     """
@@ -101,27 +75,20 @@ def segment_name(base_offset: int) -> str:
 
 
 def parse_segment_name(name: str) -> int | None:
-    """Return the base offset a file name stands for.
-
-    Args:
-        name: a file name without directory.
-
-    Returns:
-        The offset, or None when the name is not that of a segment of this broker.
-    """
+    """Return the base offset in the name of a segment of this broker, None for another name."""
     found = _SEGMENT_NAME.fullmatch(name)
     return int(found[1]) if found else None
 
 
 class SegmentFile:
-    """An open segment file, whose descriptor closes when the last reference goes.
+    """An open segment file, whose descriptor closes with the last reference to it.
 
-    Readers, the flusher and the cache share it by holding references, so a file that retention
-    deletes stays readable for whoever is still sending it.
+    Readers, the flusher and the cache hold references, so that a file deleted by retention stays
+    readable for fetches in flight.
 
     Args:
         path: the file.
-        flags: `os.open` flags; read-only unless told otherwise.
+        flags: `os.open` flags.
 
     Raises:
         OSError: the file cannot be opened.
@@ -135,6 +102,37 @@ class SegmentFile:
         weakref.finalize(self, os.close, self.fd).atexit = False
 
 
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """The system calls by which a log writes, syncs and truncates segment files.
+
+    An argument, so that tests can make them write short, run out of space or fail.
+    """
+
+    pwrite: Callable[[int, Buffer, int], int] = os.pwrite
+    sync: Callable[[int], None] = os.fdatasync
+    truncate: Callable[[int, int], None] = os.ftruncate
+
+    def write_all(self, fd: int, content: Buffer, position: int) -> None:
+        """Write a whole buffer at a position, continuing after short writes.
+
+        Raises:
+            OSError: the disk refused a part; the bytes before it are in the file.
+        """
+        written = self.pwrite(fd, content, position)
+        if written == len(content):
+            return
+        rest = memoryview(content)
+        while True:
+            if written <= 0:
+                raise OSError(0, "the disk took none of the bytes")
+            rest = rest[written:]
+            position += written
+            if not rest:
+                return
+            written = self.pwrite(fd, rest, position)
+
+
 class FileSlice(NamedTuple):
     """A range of bytes of an open segment file, ready for `os.sendfile`."""
 
@@ -144,11 +142,11 @@ class FileSlice(NamedTuple):
 
 
 class Segment:
-    """One file of a log; the log alone changes it, under its append lock.
+    """One file of a log; only the log changes it, under its append lock.
 
     Args:
         directory: the log's directory.
-        base_offset: the offset of the first byte.
+        base_offset: the offset of the first message.
         size: bytes in the file.
         modified_ms: time of the last append, milliseconds since 1970.
     """
@@ -160,26 +158,25 @@ class Segment:
         self.base_offset = base_offset
         self.size = size
         self.modified_ms = modified_ms
-        # Set while the segment is appended to: the writer's descriptor must see its fsync errors.
+        # Set while the segment is active: fsync errors are reported to the writer's descriptor.
         self.file: SegmentFile | None = None
         self.is_removed = False
 
     @property
     def path(self) -> Path:
-        """Return the segment's file."""
+        """Return the path of the segment's file."""
         return self.directory / segment_name(self.base_offset)
 
     @property
     def end_offset(self) -> int:
-        """Return the offset after the last written byte."""
+        """Return the offset after the last message."""
         return self.base_offset + self.size
 
 
 class SegmentFiles:
-    """A bounded number of open descriptors for segments that are only read.
+    """A bounded cache of open descriptors for segments that are not active.
 
-    The least recently read one is forgotten when there are too many; it closes as soon as no
-    reader holds it.
+    The least recently read one is evicted; it closes as soon as no reader holds it.
 
     Args:
         capacity: how many descriptors to keep, at least 1.
@@ -191,10 +188,7 @@ class SegmentFiles:
         self._files: OrderedDict[Segment, SegmentFile] = OrderedDict()
 
     def get(self, segment: Segment) -> SegmentFile:
-        """Return an open file of a segment, opening it if need be.
-
-        Args:
-            segment: the segment to read.
+        """Return an open file of a segment, opening it if necessary.
 
         Raises:
             OSError: the file cannot be opened; `FileNotFoundError` once retention deleted it.
@@ -210,28 +204,19 @@ class SegmentFiles:
         return opened
 
     def put(self, segment: Segment, file: SegmentFile) -> None:
-        """Keep an open file for the readers to come.
-
-        Args:
-            segment: the segment it belongs to.
-            file: the open file.
-        """
+        """Cache an open file of a segment."""
         with self._lock:
             self._files[segment] = file
             if len(self._files) > self._capacity:
                 self._files.popitem(last=False)
 
     def discard(self, segment: Segment) -> None:
-        """Forget a segment's file, so that its disk space is freed when the last reader is done.
-
-        Args:
-            segment: a segment that was deleted.
-        """
+        """Drop a segment's file, so that its disk space is freed after the last reader."""
         with self._lock:
             self._files.pop(segment, None)
 
     def clear(self) -> None:
-        """Forget every file."""
+        """Drop every file."""
         with self._lock:
             self._files.clear()
 
@@ -246,26 +231,16 @@ _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
 
 
 def base_offset_of(path: Path) -> int | None:
-    """Return the offset a segment's name says it starts at, None for another file's name.
-
-    Args:
-        path: any path; `.pylog` and `.kafka` names count.
-    """
+    """Return the base offset in the name of a `.pylog` or `.kafka` segment, else None."""
     found = _NAME.fullmatch(path.name)
     return int(found[1]) if found else None
 
 
 def expand_paths(paths: Iterable[Path]) -> list[Path]:
-    """Return files as given, and the segments of directories and the directories below.
+    """Return the given files, and the segments in and below the given directories, each once.
 
-    Logs of deleted topics that wait in a data directory to be removed are none of them.
-
-    Args:
-        paths: files and directories; what does not exist is passed on as it is.
-
-    Returns:
-        Each file once: in the order given, inside a directory in natural order (`t_2` before
-        `t_10`).
+    Logs of deleted topics that a data directory still contains are left out. Files inside a
+    directory come in natural order (`t_2` before `t_10`); missing paths are returned as given.
     """
     found: list[Path] = []
     for path in paths:
@@ -274,11 +249,7 @@ def expand_paths(paths: Iterable[Path]) -> list[Path]:
 
 
 def segments_of(directory: Path) -> list[Path]:
-    """Return the segments directly in a directory, by base offset.
-
-    Args:
-        directory: an existing directory.
-    """
+    """Return the segments directly in a directory, by base offset."""
     return sorted(path for path in directory.iterdir() if base_offset_of(path) is not None)
 
 
@@ -294,6 +265,6 @@ def _segments_below(directory: Path) -> list[Path]:
 
 def _natural_key(path: Path) -> list[list[tuple[int, str]]]:
     return [
-        [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in _DIGITS.split(part)]
+        [(int(text), "") if text.isdecimal() else (-1, text) for text in _DIGITS.split(part)]
         for part in path.parts
     ]

@@ -25,7 +25,6 @@ from typing import Literal, NamedTuple
 
 from broker.errors import InvalidMessageError
 from broker.log.scan import (
-    EntryHeader,
     ScannedBlock,
     crc_of_range,
     find_entry,
@@ -36,8 +35,9 @@ from broker.log.scan import (
 from broker.log.segment import SegmentFile, base_offset_of, expand_paths, segments_of
 from broker.protocol import _codec_python, codec
 from broker.protocol.checksum import crc32_crcmod
-from broker.protocol.codec import LENGTH_BYTES, MAGIC0_HEADER_BYTES, Fault, Scan
+from broker.protocol.codec import Fault, Scan
 from broker.protocol.compression import Codec
+from broker.protocol.message import LENGTH_BYTES, MAGIC0_HEADER_BYTES, MIN_ENTRY_BYTES, EntryHeader
 from broker.protocol.message_set import Entry, iter_entries
 from broker.protocol.primitives import Buffer
 
@@ -45,7 +45,6 @@ Engine = Literal["codec", "zlib", "crcmod"]
 Kind = Literal["crc", "size", "magic", "codec", "compressed", "partial", "gap", "overlap"]
 
 _BLOCK_BYTES = 4 << 20
-_HEADER_BYTES = LENGTH_BYTES + MAGIC0_HEADER_BYTES
 
 
 class Problem(NamedTuple):
@@ -110,7 +109,7 @@ def verify_segment(
 
 
 @dataclass(frozen=True, slots=True)
-class PieceReport:
+class RangeReport:
     """What was found in a part of a file.
 
     Attributes:
@@ -128,9 +127,9 @@ class PieceReport:
     is_good: bool
 
 
-def verify_piece(
+def verify_range(
     path: Path, start: int, stop: int, *, deep: bool = True, engine: Engine = "codec"
-) -> PieceReport:
+) -> RangeReport:
     """Check the entries that start in a part of a segment file.
 
     Where the first one is can only be guessed, if the part is not the first: what a message
@@ -189,7 +188,7 @@ class _Verification:
             is_complete=position >= self._end,
         )
 
-    def run_piece(self, start: int, stop: int) -> PieceReport:
+    def run_piece(self, start: int, stop: int) -> RangeReport:
         size = self._end
         found = find_entry(self._file.fd, start, size, search_end=stop) if start else 0
         start = position = stop if found is None or found > stop else found
@@ -200,7 +199,7 @@ class _Verification:
             position, fault = self._check_good_part(position)
             is_whole = not fault or (fault is Fault.PARTIAL and self._has_grown(position))
             is_good = is_whole and not self._problems
-        return PieceReport(start, position, self._entry_count, self._message_count, is_good)
+        return RangeReport(start, position, self._entry_count, self._message_count, is_good)
 
     def _check_good_part(self, position: int) -> tuple[int, Fault]:
         """Check up to the first fault or the end, and say where that is."""
@@ -257,7 +256,7 @@ class _Verification:
     ) -> tuple[Kind, str, str]:
         rest = self._end - position
         if header is None:
-            return "partial", f"at least {_HEADER_BYTES} bytes", f"{rest} bytes"
+            return "partial", f"at least {MIN_ENTRY_BYTES} bytes", f"{rest} bytes"
         if fault is Fault.CRC:
             crc = crc_of_range(self._file.fd, header.payload_position, header.end)
             return "crc", f"{header.crc:08x}", f"{crc:08x}"

@@ -1,9 +1,7 @@
-"""The codec in plain Python: what serves where the compiled twin is not built.
+"""The codec engine in plain Python, which runs where the compiled one is not built.
 
-Says what each function does for both twins. It shares nothing with the other but the types of the
-results and the unfolding of wrappers, so that the tests can hold the two against each other.
-
-Message sets as columns for Arrow, in plain Python; a part of the codec's plain twin.
+Documents each function for both engines. It shares only the result types and the unfolding of
+wrappers with the other one, so that tests can compare the two.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from broker.protocol.message import (
     codec_at,
     count_with,
     crc_at,
-    end_at,
+    entry_end,
     fault_at,
     fault_of_content,
     fault_of_header,
@@ -48,58 +46,13 @@ from broker.protocol.primitives import INT32, Buffer
 _MAX_OFFSET = 2**63 - 1
 
 
-def check_offsets(base_offset: int, size: int) -> None:
-    """Raise for offsets that no int64 holds.
-
-    Raises:
-        OverflowError: the offset after a buffer of this size exceeds 64 bits.
-    """
+def _validate_offsets(base_offset: int, size: int) -> None:
     if base_offset > _MAX_OFFSET - size:
         raise OverflowError("the offset after the last message exceeds 64 bits")
 
 
-def columns_with(
-    open_: Opener,
-    buffer: Buffer,
-    base_offset: int,
-    crc_check: CrcCheck,
-    max_value_bytes: int,
-) -> Columns:
-    """Do what `codec_python.decode_columns` says.
-
-    Args:
-        open_: gives what is in a wrapper.
-        buffer: starts on an entry.
-        base_offset: the log offset of its first byte.
-        crc_check: what to do about bad entries.
-        max_value_bytes: how many bytes of payload to take at most, at least 0.
-    """
-    check_offsets(base_offset, len(buffer))
-    rows = _Rows(base_offset, crc_check, max_value_bytes)
-    data = bytes(buffer)
-    view = memoryview(data)
-    fault = Fault.NONE
-    position = rows.add_plain(data, 0)
-    while position < len(data) and rows.value_bytes <= max_value_bytes:
-        fault = fault_of_header(view, position)
-        if fault:
-            break
-        fault, payloads = _content(view, position, crc_check, open_)
-        is_good = not fault
-        if fault and crc_check is CrcCheck.MARK:
-            fault, payloads = Fault.NONE, [bytes(payload_at(view, position))]
-        value_bytes = rows.value_bytes + sum(map(len, payloads))
-        if fault or (position and value_bytes > max_value_bytes):
-            break
-        rows.add(view, position, payloads, is_good=is_good)
-        position = rows.add_plain(data, end_at(view, position))
-    return rows.columns(position, fault)
-
-
-def _content(
-    view: memoryview, position: int, crc_check: CrcCheck, open_: Opener
-) -> tuple[Fault, list[bytes]]:
-    """Return the payloads of an entry whose header is good, or what is wrong inside."""
+def _content(view: memoryview, position: int, crc_check: CrcCheck) -> tuple[Fault, list[bytes]]:
+    """Return the payloads of an entry whose header is good, or the fault in its content."""
     fault = fault_of_content(view, position)
     if fault and not (fault is Fault.CRC and crc_check is CrcCheck.OFF):
         return fault, []
@@ -107,18 +60,12 @@ def _content(
     payload = payload_at(view, position)
     if not codec:
         return Fault.NONE, [bytes(payload)]
-    inner = open_(codec, payload)
+    inner = _open(codec, payload)
     return (Fault.COMPRESSED, []) if inner is None else (Fault.NONE, inner)
 
 
 class _Rows:
-    """Columns while they grow.
-
-    Args:
-        base_offset: the log offset of position 0.
-        crc_check: whether CRCs are computed, and whether rows are marked.
-        max_value_bytes: at most so many bytes of payload.
-    """
+    """The columns under construction."""
 
     def __init__(self, base_offset: int, crc_check: CrcCheck, max_value_bytes: int) -> None:
         self.value_bytes = 0
@@ -130,10 +77,10 @@ class _Rows:
         self._crcs: list[int] = []
         self._values: list[bytes] = []
         self._others: list[tuple[int, int, int, bool]] = []
-        """Row, place in the wrapper, attributes, and whether it is good, of all not plain."""
+        """Row, index in the wrapper, attributes and validity of each message that is not plain."""
 
     def add_plain(self, data: bytes, position: int) -> int:
-        """Add good entries without attributes as long as they come; return the first other."""
+        """Add good entries without attributes up to the first other one; return its position."""
         unpack, checksum = _KIND.unpack_from, crc32
         is_checked = self._crc_check is not CrcCheck.OFF
         value_bytes, most = self.value_bytes, self._max_value_bytes
@@ -158,21 +105,21 @@ class _Rows:
         return position
 
     def add(self, view: memoryview, position: int, payloads: list[bytes], *, is_good: bool) -> None:
-        """Add what an entry of any kind stands for."""
+        """Add the messages of an entry of any kind."""
         if not payloads:
             return
         row, count = len(self._starts), len(payloads)
         attributes = attributes_at(view, position)
         is_wrapper = is_good and codec_at(view, position)
         self._starts += [position] * count
-        self._nexts += [position] * (count - 1) + [end_at(view, position)]
+        self._nexts += [position] * (count - 1) + [entry_end(view, position)]
         self._crcs += map(crc32, payloads) if is_wrapper else [crc_at(view, position)]
         self._values += payloads
         self._others += [(row + inner, inner, attributes, is_good) for inner in range(count)]
         self.value_bytes += sum(map(len, payloads))
 
     def columns(self, valid_bytes: int, fault: Fault) -> Columns:
-        """Return the columns as they are now."""
+        """Return the columns of the rows added."""
         count = len(self._starts)
         inners = array("i", [0]) * count
         attributes = bytearray(count)
@@ -195,7 +142,7 @@ class _Rows:
         )
 
     def _marks(self) -> bytes:
-        """Return the bitmap of the rows that are good."""
+        """Return the bitmap of the good rows."""
         count = len(self._starts)
         bits = (1 << count) - 1
         for row, _, _, is_good in self._others:
@@ -210,7 +157,7 @@ _COPY_MAX_BYTES = 4 << 20
 _MAGIC1 = struct.Struct(">iBBI")
 _KIND = struct.Struct(">iHI")
 _PLAIN = 0x0100
-"""Magic 1 and attributes 0 taken together, as nearly all entries have them."""
+"""Magic 1 and attributes 0 as one uint16, as nearly all entries have them."""
 
 
 def encode(payloads: Iterable[Buffer]) -> bytes:
@@ -243,26 +190,25 @@ def encode_delimited(
     batch_count: int,
     batch_bytes: int | None = None,
 ) -> EncodedText:
-    """Make a message of each delimited piece of text.
+    """Encode each line of delimited text as a message.
 
     Args:
-        buffer: text; what follows its last delimiter is left for the next call.
+        buffer: text; an incomplete last line is left for the next call.
         delimiter: at least one byte; it is not part of a message.
         max_payload_bytes: the largest payload allowed.
-        batch_count: how many messages one batch has at most, at least 1.
-        batch_bytes: how many bytes of the set one batch has at most, at least 0; a message that is
-            larger goes alone.
+        batch_count: the most messages of one batch, at least 1.
+        batch_bytes: the most bytes of the set in one batch, at least 0; a larger message is a
+            batch of its own.
 
     Raises:
-        MessageSizeTooLargeError: a piece is too large; the text names its index in the buffer,
-            from 0, and its byte position.
+        OversizePieceError: a line is too large.
         ValueError: the delimiter is empty, or a limit is out of range.
     """
     if not delimiter or batch_count < 1 or min(max_payload_bytes, batch_bytes or 0) < 0:
         raise ValueError("a delimiter or a limit is out of range")
-    pieces = bytes(buffer).split(delimiter)
-    rest = pieces.pop()
-    sizes = list(map(len, pieces))
+    lines = bytes(buffer).split(delimiter)
+    rest = lines.pop()
+    sizes = list(map(len, lines))
     limit = min(max_payload_bytes, MAX_PAYLOAD_BYTES)
     if sizes and max(sizes) > limit:
         index = next(i for i, size in enumerate(sizes) if size > limit)
@@ -270,11 +216,11 @@ def encode_delimited(
         raise OversizePieceError(index, position, sizes[index], limit)
     ends = list(accumulate([size + ENTRY_OVERHEAD_BYTES for size in sizes]))
     cuts, counts = _cut(ends, batch_count, batch_bytes)
-    return EncodedText(encode(pieces), len(buffer) - len(rest), len(pieces), cuts, counts)
+    return EncodedText(encode(lines), len(buffer) - len(rest), len(lines), cuts, counts)
 
 
 def _cut(ends: list[int], batch_count: int, batch_bytes: int | None) -> tuple[list[int], list[int]]:
-    """Return where batches end, and how many messages each has."""
+    """Return the end and the message count of each batch."""
     if batch_bytes is None or not ends or ends[-1] <= batch_bytes:
         cuts = ends[batch_count - 1 :: batch_count]
         counts = [batch_count] * len(cuts)
@@ -295,13 +241,10 @@ def _cut(ends: list[int], batch_count: int, batch_bytes: int | None) -> tuple[li
 
 
 def scan(buffer: Buffer) -> Scan:
-    """Check sizes, magic bytes, codecs and CRCs of the outer entries of a message set.
+    """Validate sizes, magic bytes, codecs and CRCs of the outer entries of a message set.
 
     Args:
-        buffer: starts on an entry; may end inside one.
-
-    Returns:
-        How far the buffer is good, and why not further. Never raises for any bytes.
+        buffer: starts on an entry; may end inside one. Never raises for any bytes.
     """
     view = memoryview(buffer)
     data = _to_slice(buffer)
@@ -339,10 +282,9 @@ def scan(buffer: Buffer) -> Scan:
 
 
 def _to_slice(buffer: Buffer) -> bytes | memoryview:
-    """Return a buffer in the form that its entries are sliced off fastest.
+    """Return a buffer in the form whose slices cost least, judging by the size of its first entry.
 
-    Slices of bytes cost less than views as long as they are short; the first entry stands for
-    all. Bytes that are no `bytes` are copied for it, within reason.
+    Short slices of `bytes` cost less than views, so another buffer is copied up to a limit.
     """
     view = memoryview(buffer)
     is_short = len(view) < LENGTH_BYTES or INT32.unpack_from(view)[0] <= _SHORT_BYTES
@@ -352,7 +294,7 @@ def _to_slice(buffer: Buffer) -> bytes | memoryview:
 
 
 def boundaries(buffer: Buffer) -> list[int]:
-    """Return where the entries of a message set start, by the length chain alone.
+    """Return the starts of the entries of a message set, by their lengths alone.
 
     Args:
         buffer: starts on an entry; may end inside one.
@@ -380,7 +322,7 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
     """Return the messages of a message set, compressed ones unfolded.
 
     Args:
-        buffer: starts on an entry; a partial entry at its end is left alone.
+        buffer: starts on an entry; a partial entry at its end is ignored.
         base_offset: the log offset of its first byte.
 
     Returns:
@@ -393,7 +335,7 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
     view = memoryview(buffer)
     data = buffer if isinstance(buffer, bytes) else bytes(buffer)
     size = len(data)
-    check_offsets(base_offset, size)
+    _validate_offsets(base_offset, size)
     unpack = _KIND.unpack_from
     checksum = crc32
     last_start = size - ENTRY_OVERHEAD_BYTES
@@ -428,10 +370,10 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
 
 
 def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> DecodedText:
-    """Write the payloads of a message set out as delimited text.
+    """Write the payloads of a message set as delimited text.
 
     Args:
-        buffer: starts on an entry; a partial entry at its end is left alone.
+        buffer: starts on an entry; a partial entry at its end is ignored.
         delimiter: written after each payload; may be empty.
         limit: the most payloads to write, or -1 for all.
     """
@@ -464,7 +406,7 @@ def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> Decod
             parts += inner[: limit - len(parts)]
             break
         parts += inner
-        position = end_at(view, position)
+        position = entry_end(view, position)
     count = len(parts)
     if count:
         add(b"")
@@ -472,7 +414,7 @@ def decode_delimited(buffer: Buffer, delimiter: bytes, limit: int = -1) -> Decod
 
 
 def _unfold_entry(view: memoryview, position: int, open_: Opener) -> tuple[Fault, list[bytes]]:
-    """Return the payloads of the entry at `position`, or what is wrong with it."""
+    """Return the payloads of the entry at `position`, or its fault."""
     fault = fault_at(view, position)
     if fault:
         return fault, []
@@ -484,13 +426,8 @@ def _unfold_entry(view: memoryview, position: int, open_: Opener) -> tuple[Fault
     return (Fault.COMPRESSED, []) if inner is None else (Fault.NONE, inner)
 
 
-def payloads(buffer: Buffer, open_: Opener) -> tuple[list[bytes], int, Fault]:
-    """Return the payloads of a message set, how far it is good, and why no further.
-
-    Args:
-        buffer: starts on an entry; a partial entry at its end is left alone.
-        open_: gives what is in a wrapper.
-    """
+def _payloads(buffer: Buffer, open_: Opener) -> tuple[list[bytes], int, Fault]:
+    """Return the payloads of a message set, the end of its good part, and the fault there."""
     data = bytes(buffer)
     view = memoryview(data)
     size = len(data)
@@ -513,53 +450,48 @@ def payloads(buffer: Buffer, open_: Opener) -> tuple[list[bytes], int, Fault]:
         if fault:
             return found, position, fault
         found += unfolded
-        position = end_at(view, position)
+        position = entry_end(view, position)
     return found, position, Fault.NONE
 
 
 def count_delimiters(text: Buffer, delimiter: bytes) -> int:
-    """Return how often a delimiter is in a text, occurrences that overlap counted once.
-
-    Args:
-        text: any bytes.
-        delimiter: at least one byte.
-    """
+    """Count the occurrences of a delimiter in a text, those that overlap counted once."""
     return bytes(text).count(delimiter)
 
 
 def unfold(codec: Codec, payload: Buffer) -> list[bytes]:
-    """Return the payloads inside a wrapper, whatever wrappers it holds in turn.
+    """Return the payloads inside a wrapper, those of wrappers nested in it included.
 
     Args:
         codec: how the wrapper is compressed, not `NONE`.
         payload: the wrapper's payload.
 
     Raises:
-        InvalidMessageError: it cannot be read, or exceeds a bound; see `unfolding`.
+        InvalidMessageError: it cannot be read, or exceeds a bound (`message.unfold_with`).
     """
-    return unfold_with(payloads, codec, payload)
+    return unfold_with(_payloads, codec, payload)
 
 
 def count_unfolded(
     codec: Codec, payload: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> tuple[int, int]:
-    """Return how many messages `unfold` would give, and to how many bytes it unfolded them.
+    """Return how many messages `unfold` would return, and their size decompressed.
 
     Args:
         codec: how the wrapper is compressed, not `NONE`.
         payload: the wrapper's payload.
-        max_bytes: the most to unfold.
+        max_bytes: the most to decompress.
 
     Raises:
         InvalidMessageError: as `unfold`.
-        UnfoldsTooFarError: there is more than `max_bytes` in it.
+        UnfoldsTooFarError: there are more than `max_bytes` in it.
     """
     return count_with(scan, codec, payload, max_bytes)
 
 
 def _open(codec: int, payload: Buffer) -> list[bytes] | None:
     try:
-        return unfold_with(payloads, codec, payload)
+        return unfold_with(_payloads, codec, payload)
     except InvalidMessageError:
         return None
 
@@ -574,12 +506,12 @@ def decode_columns(
     """Return the messages of a message set as columns for Arrow, compressed ones unfolded.
 
     Args:
-        buffer: starts on an entry; a partial entry at its end is left alone.
+        buffer: starts on an entry; a partial entry at its end is ignored.
         base_offset: the log offset of its first byte.
-        crc_check: what to do about entries whose CRC is wrong or that cannot be opened. A broken
-            chain of lengths, or an unknown magic byte, ends the walk in any case.
-        max_value_bytes: how many bytes of payload to take at most; the walk ends before the entry
-            that would exceed it, and takes at least one. At least 0.
+        crc_check: how to treat entries whose CRC is wrong or that cannot be opened. An impossible
+            length or an unknown magic byte ends the walk in any case.
+        max_value_bytes: the most bytes of payload, at least 0; the walk ends before the entry that
+            would exceed it, but takes at least one.
 
     Raises:
         OverflowError: the offset after the buffer exceeds 64 bits.
@@ -587,5 +519,24 @@ def decode_columns(
     """
     if max_value_bytes < 0:
         raise ValueError("max_value_bytes is at least 0")
-    limit = min(max_value_bytes, MAX_VALUE_BYTES)
-    return columns_with(_open, buffer, base_offset, crc_check, limit)
+    max_value_bytes = min(max_value_bytes, MAX_VALUE_BYTES)
+    _validate_offsets(base_offset, len(buffer))
+    rows = _Rows(base_offset, crc_check, max_value_bytes)
+    data = bytes(buffer)
+    view = memoryview(data)
+    fault = Fault.NONE
+    position = rows.add_plain(data, 0)
+    while position < len(data) and rows.value_bytes <= max_value_bytes:
+        fault = fault_of_header(view, position)
+        if fault:
+            break
+        fault, payloads = _content(view, position, crc_check)
+        is_good = not fault
+        if fault and crc_check is CrcCheck.MARK:
+            fault, payloads = Fault.NONE, [bytes(payload_at(view, position))]
+        value_bytes = rows.value_bytes + sum(map(len, payloads))
+        if fault or (position and value_bytes > max_value_bytes):
+            break
+        rows.add(view, position, payloads, is_good=is_good)
+        position = rows.add_plain(data, entry_end(view, position))
+    return rows.columns(position, fault)

@@ -1,7 +1,7 @@
-"""CRC-32 (IEEE) by independent engines.
+"""CRC-32 (IEEE) by independent routines.
 
-The hot path uses the compiled codec's engine where it is built, else zlib. crcmod shares no code
-with either, so `log verify --engine crcmod` can tell a broken file from a broken checksum routine.
+`crc32` is the compiled codec's where that is built, else zlib's. crcmod shares no code with either,
+so `log verify --engine crcmod` can tell a damaged file from a broken checksum routine.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from broker.protocol.codec_choice import IS_COMPILED
+from broker.protocol.codec import IS_COMPILED
 from broker.protocol.primitives import Buffer
 
 if IS_COMPILED:

@@ -1,18 +1,17 @@
-"""The seam for speed: every loop over the messages of a buffer is one of these functions.
+"""The codec: every loop over the messages of a buffer is one of these functions.
 
-Each works on a whole buffer and returns plain values. Two twins have them: `codec_python`, which
-says what they do, and the compiled one, which serves where it is built; `PYLOGCTL_CODEC` forces
-one. Nothing else walks messages one by one on a hot path.
+Each works on a whole buffer and returns plain values. Two engines implement them: `_codec_python`,
+which documents each function and runs everywhere, and the one in C (`native/`), which runs where it
+is built. `PYLOGCTL_CODEC` forces one of them. No hot path walks messages one by one outside of it.
 """
 
 from __future__ import annotations
 
-from broker.protocol.codec_choice import IS_COMPILED
+import os
+
+from broker.errors import ConfigError
 from broker.protocol.message import (
     ENTRY_OVERHEAD_BYTES,
-    LENGTH_BYTES,
-    MAGIC0_HEADER_BYTES,
-    MAGIC1_HEADER_BYTES,
     MAX_NESTING,
     Columns,
     CrcCheck,
@@ -23,6 +22,45 @@ from broker.protocol.message import (
     OversizePieceError,
     Scan,
 )
+
+VARIABLE = "PYLOGCTL_CODEC"
+"""The environment variable that forces an engine: `python` or `compiled`."""
+_INTERFACE = 2
+"""What the compiled engine must name as its interface: an older build may be in this folder."""
+
+
+def _is_compiled() -> bool:
+    """Return whether the compiled engine runs.
+
+    Raises:
+        ConfigError: the variable asks for an engine that is missing.
+    """
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted not in ("", "python", "compiled"):
+        raise ConfigError(f"{VARIABLE} is {wanted!r}; set it to python or compiled, or unset it")
+    if wanted == "python":
+        return False
+    problem = _problem_of_compiled()
+    if problem and wanted:
+        raise ConfigError(
+            f"{VARIABLE} asks for the compiled codec, but {problem}; "
+            "install again where there is a C compiler, or unset the variable"
+        )
+    return not problem
+
+
+def _problem_of_compiled() -> str:
+    """Return why the compiled engine cannot run; empty if it can."""
+    try:
+        from broker.protocol import _codec
+    except (ImportError, AttributeError) as error:  # AttributeError: it misses one of our types
+        return f"it is not built ({error})"
+    if _codec.INTERFACE != _INTERFACE:
+        return "it was built from sources of another version"
+    return ""
+
+
+IS_COMPILED = _is_compiled()
 
 if IS_COMPILED:
     from broker.protocol._codec_compiled import (
@@ -54,9 +92,6 @@ else:
 __all__ = [
     "ENTRY_OVERHEAD_BYTES",
     "IS_COMPILED",
-    "LENGTH_BYTES",
-    "MAGIC0_HEADER_BYTES",
-    "MAGIC1_HEADER_BYTES",
     "MAX_NESTING",
     "Columns",
     "CrcCheck",
@@ -81,7 +116,7 @@ __all__ = [
 
 
 def describe() -> str:
-    """Return which twin runs and what computes its CRCs, for people."""
+    """Return a text that names the engine and its CRC routine."""
     if not IS_COMPILED:
         return "plain Python, CRC-32 by zlib"
     from broker.protocol import _codec

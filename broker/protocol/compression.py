@@ -1,9 +1,9 @@
 """Compression codecs of wrapper messages, in 0.7's containers.
 
 0.7 keeps the codec in the low two bits of a message's attributes: 0 none, 1 gzip, 2 snappy, 3
-invalid. Our extension codecs keep those bits at 3, so that a true 0.7 client refuses a wrapper
-that it could not open, and name themselves in the bits above. gzip comes from the standard
-library, all others from cramjam.
+invalid. Our extension codecs set those bits to 3, so that a 0.7 client refuses a wrapper it could
+not open, and use the bits above as their number. gzip is in the standard library, all others are
+in cramjam.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from broker.errors import InvalidMessageError
 from broker.protocol.primitives import INT32, Buffer
 
 MAX_DECOMPRESSED_BYTES = 64 << 20
-"""What one wrapper may unfold to. 0.7 has no limit; a few kilobytes can stand for gigabytes."""
-_GZIP_PIECE_BYTES = 4096
+"""The most one wrapper may decompress to. 0.7 has no limit; kilobytes can become gigabytes."""
+_GZIP_CHUNK_BYTES = 4096
 _SNAPPY_BLOCK_BYTES = 32768
 _SNAPPY_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 
 class UnfoldsTooFarError(InvalidMessageError):
-    """Compressed data stands for more bytes than are allowed."""
+    """Compressed data decompresses to more bytes than allowed."""
 
 
 class Codec(IntEnum):
-    """A compression codec; its value is what goes into a message's attributes."""
+    """A compression codec; its value goes into a message's attributes."""
 
     NONE = 0
     GZIP = 1
@@ -59,16 +59,11 @@ def compress(codec: Codec, data: Buffer) -> bytes:
 
 
 def decompress(codec: Codec, data: Buffer, *, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes:
-    """Return what a container holds.
-
-    Args:
-        codec: how it was compressed.
-        data: the whole container.
-        max_bytes: the most it may unfold to; a few bytes can stand for gigabytes.
+    """Return the content of a whole container.
 
     Raises:
-        InvalidMessageError: the container is broken.
-        UnfoldsTooFarError: it unfolds to more than `max_bytes`.
+        InvalidMessageError: the container is damaged.
+        UnfoldsTooFarError: it decompresses to more than `max_bytes`.
     """
     try:
         return _DECOMPRESS[codec](data, max_bytes)
@@ -99,23 +94,23 @@ def _gzip_compress(data: Buffer) -> bytes:
 def _gzip_decompress(data: Buffer, max_bytes: int) -> bytes:
     """Read one or more gzip members, as the JDK's stream does.
 
-    Data goes in by small pieces, because zlib copies what it is given behind a member's end: a
-    container of many tiny members would cost the square of its length.
+    zlib copies the input behind a member's end, so input is given in small chunks: a container of
+    many tiny members would otherwise take quadratic time.
     """
     view = memoryview(data)
     parts: list[bytes] = []
     position = 0
-    room = max_bytes
+    left_bytes = max_bytes
     while position < len(view) or not parts:
         member = zlib.decompressobj(wbits=31)
         while not member.eof:
-            piece = view[position : position + _GZIP_PIECE_BYTES]
-            if not piece:
+            chunk = view[position : position + _GZIP_CHUNK_BYTES]
+            if not chunk:
                 raise InvalidMessageError("broken gzip data: it is cut off")
-            parts.append(member.decompress(piece, room + 1))
-            position += len(piece) - len(member.unused_data)
-            room -= len(parts[-1])
-            if room < 0:
+            parts.append(member.decompress(chunk, left_bytes + 1))
+            position += len(chunk) - len(member.unused_data)
+            left_bytes -= len(parts[-1])
+            if left_bytes < 0:
                 raise _too_large(max_bytes)
     return b"".join(parts)
 
@@ -132,20 +127,20 @@ def _snappy_compress(data: Buffer) -> bytes:
 
 
 def _snappy_decompress(data: Buffer, max_bytes: int) -> bytes:
-    """Read the stream container, or one bare block as 0.7's reader does where it is missing."""
+    """Read the stream container; without its header, one bare block, as 0.7's reader does."""
     view = memoryview(data)
     if len(view) < len(_SNAPPY_HEADER) or bytes(view[:8]) != _SNAPPY_HEADER[:8]:
         return _snappy_block(view, max_bytes)
     parts: list[bytes] = []
     position = len(_SNAPPY_HEADER)
-    room = max_bytes
+    left_bytes = max_bytes
     while position < len(view):
         (size,) = INT32.unpack_from(view, position)
         position += 4
         if size < 0 or position + size > len(view):
             raise InvalidMessageError("broken snappy data: a block is cut off")
-        parts.append(_snappy_block(view[position : position + size], room))
-        room -= len(parts[-1])
+        parts.append(_snappy_block(view[position : position + size], left_bytes))
+        left_bytes -= len(parts[-1])
         position += size
     return b"".join(parts)
 
@@ -161,7 +156,7 @@ def _snappy_block(block: memoryview, max_bytes: int) -> bytes:
 
 
 def _sized_compress(compressor: Callable[[bytes], Any], data: Buffer) -> bytes:
-    """Return an int32 with the length of `data`, then its compressed frame."""
+    """Return an int32 with the length of `data`, followed by its compressed frame."""
     return INT32.pack(len(data)) + bytes(compressor(bytes(data)))
 
 

@@ -1,25 +1,22 @@
-"""What the codec's functions return and raise, and the layout of an entry.
+"""The layout of an entry of a message set, and what both codec engines share.
 
     | length int32 | magic int8 | attributes int8 (magic 1 only) | crc uint32 | payload |
 
-`length` counts what follows it; the CRC covers the payload alone. Both twins of the codec make
-these values, so nothing here knows how.
+`length` counts what follows it; the CRC covers the payload alone. No other module outside the
+codec knows these fields: it asks the functions here, or `message_set`.
 
-Fields of one entry of a message set, read with care, for the plain twin of the codec.
-
-Each takes a view on the set and the position where the entry starts.
-
-Unfolding of compressed wrappers, for either twin of the codec.
-
-Owns the bounds on how deep wrappers nest and on what they unfold to. The loops over what is inside
-are the twin's own.
+Besides the layout: the faults a walk can end with, the results of the codec's functions, and the
+unfolding of compressed wrappers with its bounds. Either engine makes these values, so nothing here
+depends on which one runs.
 """
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import IntEnum
+from itertools import pairwise
 from typing import NamedTuple
 from zlib import crc32
 
@@ -28,18 +25,30 @@ from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of,
 from broker.protocol.primitives import INT32, Buffer
 
 LENGTH_BYTES = 4
+CRC_BYTES = 4
 MAGIC0_HEADER_BYTES = 5
-"""Bytes of a magic 0 message before its payload, without the length field."""
+"""Bytes of a magic 0 entry before its payload, without the length field."""
 MAGIC1_HEADER_BYTES = 6
-"""Bytes of a magic 1 message before its payload, without the length field."""
+"""Bytes of a magic 1 entry before its payload, without the length field."""
+MIN_ENTRY_BYTES = LENGTH_BYTES + MAGIC0_HEADER_BYTES
 ENTRY_OVERHEAD_BYTES = LENGTH_BYTES + MAGIC1_HEADER_BYTES
-"""What a message takes on the wire and on disk besides its payload."""
+"""Bytes a message takes on the wire and on disk besides its payload."""
 MAX_PAYLOAD_BYTES = 2**31 - 1 - MAGIC1_HEADER_BYTES
 """The largest payload whose length field is still an int32."""
 MAX_VALUE_BYTES = 2**31 - 1
-"""What the int32 value offsets of `Columns` can reach."""
+"""The largest total the int32 value offsets of `Columns` can reach."""
 MAX_NESTING = 8
-"""How deep wrappers may lie in one another. 0.7 has no limit, but some unfold to themselves."""
+"""How deep wrappers may nest. 0.7 has no limit, but some data unfolds to itself."""
+
+# Matches before a length from 5 to 2^24-1 that a magic byte of 0 or 1 follows. Larger lengths are
+# left out: every zero byte of text would be a candidate, and a smaller entry follows soon.
+ENTRY_CANDIDATE = re.compile(
+    rb"(?=\x00(?:[^\x00]..|\x00[^\x00].|\x00\x00[\x05-\xff])[\x00\x01])", re.DOTALL
+)
+"""Matches, without consuming, where an entry may start; `ENTRY_CANDIDATE_BYTES` decide."""
+ENTRY_CANDIDATE_BYTES = LENGTH_BYTES + 1
+
+_CRC = struct.Struct(">I")
 
 
 class Fault(IntEnum):
@@ -57,26 +66,26 @@ class Fault(IntEnum):
     CRC = 5
     """A payload does not have the CRC stored with it."""
     COMPRESSED = 6
-    """A wrapper does not decompress, or what is in it is no whole message set."""
+    """A wrapper does not decompress, or its content is not a whole message set."""
 
 
 class CrcCheck(IntEnum):
-    """What `decode_columns` does about entries that are not what their header says."""
+    """How `decode_columns` treats entries that do not match their header."""
 
     STOP = 0
     """End at the first one, with its fault."""
     MARK = 1
-    """Give an entry with a fault of `CRC`, `CODEC` or `COMPRESSED` as one row, its payload as it
-    is stored, and a 0 in `crc_ok`."""
+    """Return an entry with a fault of `CRC`, `CODEC` or `COMPRESSED` as one row: its payload as
+    stored, and a 0 in `crc_ok`."""
     OFF = 2
-    """Compute no CRC of outer entries; what is inside wrappers is checked all the same."""
+    """Compute no CRC of outer entries; messages inside wrappers are checked all the same."""
 
 
 class Scan(NamedTuple):
-    """What `scan` found.
+    """Result of `scan`.
 
-    `valid_bytes` is where the first fault lies, or the end; `entry_count` counts the outer
-    entries before it, `wrappers` the positions of the compressed ones among them, and
+    `valid_bytes` is the position of the first fault, or the end; `entry_count` counts the outer
+    entries before it, `wrappers` are the positions of the compressed ones among them, and
     `max_payload_bytes` is the largest outer payload (0 without entries).
     """
 
@@ -88,11 +97,11 @@ class Scan(NamedTuple):
 
 
 class EncodedText(NamedTuple):
-    """What `encode_delimited` made.
+    """Result of `encode_delimited`.
 
     `message_set` holds `message_count` messages out of the first `consumed` bytes of the input;
-    `cuts` are the ends of its batches, the last one the end of the set, and `counts` how many
-    messages each batch has.
+    `cuts` are the ends of its batches, the last one the end of the set, and `counts` the number of
+    messages in each batch.
     """
 
     message_set: bytes
@@ -103,9 +112,9 @@ class EncodedText(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """What `decode` found: messages as (offset, next offset, payload) before the first fault.
+    """Result of `decode`: messages as (offset, next offset, payload) before the first fault.
 
-    `valid_bytes` is how far the outer entries were good.
+    `valid_bytes` is the end of the last good outer entry.
     """
 
     messages: list[tuple[int, int, bytes]]
@@ -114,10 +123,10 @@ class Decoded(NamedTuple):
 
 
 class DecodedText(NamedTuple):
-    """What `decode_delimited` made: `message_count` payloads, each followed by the delimiter.
+    """Result of `decode_delimited`: `message_count` payloads, each followed by the delimiter.
 
-    `valid_bytes` is how far the outer entries were written out. A limit that ends inside a wrapper
-    leaves the wrapper out of it, as a reader can only resume at its start.
+    `valid_bytes` is the end of the last outer entry that was written out. A wrapper in which a
+    limit ended is not counted, as a reader can only resume at its start.
     """
 
     text: bytes
@@ -127,25 +136,25 @@ class DecodedText(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What `decode_columns` made: a row for each message, each column in a buffer of its own.
+    """Result of `decode_columns`: one row for each message, each column in a buffer of its own.
 
-    Numbers are in the byte order of the machine, as Arrow wants them, so that `pyarrow.py_buffer`
-    takes each buffer as it is.
+    Numbers are in the byte order of the machine, so that `pyarrow.py_buffer` takes each buffer
+    without a copy.
 
     Attributes:
         message_count: the number of rows.
-        valid_bytes: how far the outer entries were taken.
-        fault: why no further; `NONE` also where the limit on value bytes ended it.
+        valid_bytes: the end of the last outer entry taken.
+        fault: why the walk ended there; `NONE` also where the limit on value bytes ended it.
         offsets: int64, the start of a message's outer entry.
-        next_offsets: int64, where to resume behind it; all messages of a wrapper but the last have
+        next_offsets: int64, where to resume after it; all messages of a wrapper but the last have
             the wrapper's start.
-        inners: int32, the place inside the wrapper, 0 for a plain message.
+        inners: int32, the index inside the wrapper, 0 for a plain message.
         attributes: uint8, those of the outer entry; 0 for magic 0.
         crcs: uint32, the CRC stored with the message itself.
         value_offsets: int32, one more than rows: where each payload starts in `values`.
         values: the payloads, back to back.
-        crc_ok: one bit a row, the lowest of a byte first, set where nothing is wrong; empty unless
-            asked for with `CrcCheck.MARK`.
+        crc_ok: one bit a row, the lowest of a byte first, set where the message is good; empty
+            unless asked for with `CrcCheck.MARK`.
     """
 
     message_count: int
@@ -162,10 +171,10 @@ class Columns(NamedTuple):
 
 
 class OversizePieceError(MessageSizeTooLargeError):
-    """A piece of delimited text makes too large a message.
+    """A line of delimited text is too large for a message.
 
     Args:
-        index: which piece of the buffer, from 0.
+        index: its number in the buffer, from 0.
         position: where in the buffer it starts, in bytes.
         size: its length in bytes.
         limit: the largest length allowed.
@@ -181,11 +190,84 @@ class OversizePieceError(MessageSizeTooLargeError):
         self.limit = limit
 
 
-_CRC = struct.Struct(">I")
+class EntryHeader(NamedTuple):
+    """The fields of an entry before its payload, as stored, valid or not."""
+
+    length: int
+    magic: int
+    attributes: int
+    crc: int
+    payload_position: int
+    end: int
+
+    @property
+    def is_plausible(self) -> bool:
+        """Return whether magic byte and length are possible together."""
+        return self.magic <= 1 and self.length >= MAGIC0_HEADER_BYTES + self.magic
+
+
+def parse_header(data: bytes, position: int) -> EntryHeader | None:
+    """Return the header of an entry; None if the data ends inside it.
+
+    Args:
+        data: the entry's first `ENTRY_OVERHEAD_BYTES`, or fewer at the end of a file.
+        position: where the entry starts; added to the positions in the header.
+    """
+    if len(data) < MIN_ENTRY_BYTES:
+        return None
+    (length,) = INT32.unpack_from(data)
+    magic = data[LENGTH_BYTES]
+    header_bytes = MIN_ENTRY_BYTES + bool(magic)
+    return EntryHeader(
+        length=length,
+        magic=magic,
+        attributes=data[LENGTH_BYTES + 1] if magic else 0,
+        crc=int.from_bytes(data[:header_bytes][-CRC_BYTES:], "big"),
+        payload_position=position + header_bytes,
+        end=position + LENGTH_BYTES + length,
+    )
+
+
+def entry_bytes(buffer: Buffer, position: int = 0) -> int:
+    """Return the size of an entry by its length field alone, which the buffer must hold.
+
+    A damaged length gives any number below 2**31 + 4, negative ones included.
+    """
+    return LENGTH_BYTES + int(INT32.unpack_from(buffer, position)[0])
+
+
+def entry_end(buffer: Buffer, position: int) -> int:
+    """Return where an entry ends by its length field alone, which the buffer must hold."""
+    return position + LENGTH_BYTES + int(INT32.unpack_from(buffer, position)[0])
+
+
+def has_length(buffer: Buffer, position: int = 0) -> bool:
+    """Return whether the whole length field of an entry is in the buffer."""
+    return len(buffer) - position >= LENGTH_BYTES
+
+
+def payload_sizes(buffer: memoryview, boundaries: list[int]) -> tuple[list[int], list[int]]:
+    """Return the magic bytes and the payload sizes of the entries between boundaries."""
+    magics = [buffer[start + LENGTH_BYTES] for start in boundaries[:-1]]
+    sizes = [
+        end - start - MIN_ENTRY_BYTES - magic
+        for (start, end), magic in zip(pairwise(boundaries), magics, strict=True)
+    ]
+    return magics, sizes
+
+
+def are_single_entries(buffers: Iterable[Buffer]) -> bool:
+    """Return whether each buffer is as long as its first entry, by the length field alone."""
+    unpack = INT32.unpack_from
+    for buffer in buffers:
+        size = len(buffer)
+        if size < LENGTH_BYTES or unpack(buffer)[0] != size - LENGTH_BYTES:
+            return False
+    return True
 
 
 def fault_of_header(view: memoryview, position: int) -> Fault:
-    """Say what is wrong with length or magic byte; NONE for a whole entry."""
+    """Return what is wrong with an entry's length or magic byte; NONE for a whole entry."""
     rest = len(view) - position
     if rest < LENGTH_BYTES:
         return Fault.PARTIAL
@@ -202,7 +284,7 @@ def fault_of_header(view: memoryview, position: int) -> Fault:
 
 
 def fault_of_content(view: memoryview, position: int) -> Fault:
-    """Say what is wrong inside an entry whose header is good; NONE for nothing."""
+    """Return what is wrong with codec or CRC of an entry whose header is good."""
     if codec_at(view, position) is None:
         return Fault.CODEC
     matches = crc32(payload_at(view, position)) == crc_at(view, position)
@@ -210,52 +292,46 @@ def fault_of_content(view: memoryview, position: int) -> Fault:
 
 
 def fault_at(view: memoryview, position: int) -> Fault:
-    """Say what is wrong with an entry; NONE for a good one."""
+    """Return what is wrong with an entry; NONE for a good one."""
     return fault_of_header(view, position) or fault_of_content(view, position)
 
 
-def end_at(view: memoryview, position: int) -> int:
-    """Return where the entry ends."""
-    return position + LENGTH_BYTES + int(INT32.unpack_from(view, position)[0])
-
-
 def attributes_at(view: memoryview, position: int) -> int:
-    """Return its attributes; magic 0 has none and is plain."""
+    """Return an entry's attributes; 0 for magic 0, which has none."""
     return view[position + LENGTH_BYTES + 1] if view[position + LENGTH_BYTES] else 0
 
 
 def codec_at(view: memoryview, position: int) -> Codec | None:
-    """Return the codec that its attributes name, None if there is no such codec."""
+    """Return the codec an entry's attributes name; None if there is no such codec."""
     return codec_of(attributes_at(view, position))
 
 
 def crc_at(view: memoryview, position: int) -> int:
-    """Return the CRC that is stored with it."""
-    return int(_CRC.unpack_from(view, _payload_start(view, position) - _CRC.size)[0])
+    """Return the CRC stored in an entry."""
+    return int(_CRC.unpack_from(view, _payload_start(view, position) - CRC_BYTES)[0])
 
 
 def payload_at(view: memoryview, position: int) -> memoryview:
-    """Return its payload, a view too."""
-    return view[_payload_start(view, position) : end_at(view, position)]
+    """Return a view on an entry's payload."""
+    return view[_payload_start(view, position) : entry_end(view, position)]
 
 
 def _payload_start(view: memoryview, position: int) -> int:
-    magic = view[position + LENGTH_BYTES]
-    return position + LENGTH_BYTES + MAGIC0_HEADER_BYTES + magic
+    return position + MIN_ENTRY_BYTES + view[position + LENGTH_BYTES]
 
 
 Opener = Callable[[int, Buffer], list[bytes] | None]
 """Returns the payloads in a wrapper, given its codec and payload; None if it cannot be read."""
 
-PayloadsOf = Callable[[Buffer, Opener], tuple[list[bytes], int, Fault]]
-"""Returns the payloads of a message set, how far it is good, and why no further."""
+_PayloadsOf = Callable[[Buffer, Opener], tuple[list[bytes], int, Fault]]
+"""Returns the payloads of a message set, the end of its good part, and the fault there."""
 
 
-def unfold_with(payloads_of: PayloadsOf, codec: int, payload: Buffer) -> list[bytes]:
-    """Return the payloads inside a wrapper, whatever wrappers it holds in turn.
+def unfold_with(payloads_of: _PayloadsOf, codec: int, payload: Buffer) -> list[bytes]:
+    """Return the payloads inside a wrapper, those of wrappers nested in it included.
 
     Args:
-        payloads_of: the twin's loop over a message set.
+        payloads_of: the engine's loop over a message set.
         codec: how the wrapper is compressed, not `NONE`.
         payload: the wrapper's payload.
 
@@ -266,15 +342,15 @@ def unfold_with(payloads_of: PayloadsOf, codec: int, payload: Buffer) -> list[by
 
     Source: Kafka 0.7 `ByteBufferMessageSet.internalIterator`.
     """
-    room = _Room(MAX_DECOMPRESSED_BYTES)
+    budget = _UnfoldingBudget(MAX_DECOMPRESSED_BYTES)
 
     def unfold(codec: int, payload: Buffer, depth: int) -> list[bytes]:
-        data = room.open(codec, payload, depth)
-        found, valid_bytes, fault = payloads_of(
-            data, lambda inner_codec, inner: unfold(inner_codec, inner, depth + 1)
+        inner_set = budget.decompress(codec, payload, depth)
+        payloads, valid_bytes, fault = payloads_of(
+            inner_set, lambda inner_codec, inner: unfold(inner_codec, inner, depth + 1)
         )
-        _check_inner(fault, valid_bytes, len(data))
-        return found
+        _validate_end(fault, valid_bytes, len(inner_set))
+        return payloads
 
     return unfold(codec, payload, 1)
 
@@ -282,58 +358,52 @@ def unfold_with(payloads_of: PayloadsOf, codec: int, payload: Buffer) -> list[by
 def count_with(
     scan: Callable[[Buffer], Scan], codec: int, payload: Buffer, max_bytes: int
 ) -> tuple[int, int]:
-    """Return how many messages `unfold_with` would give, and to how many bytes it unfolded them.
+    """Return how many messages `unfold_with` would return, and their size decompressed.
 
     Args:
-        scan: the twin's scan.
+        scan: the engine's scan.
         codec: how the wrapper is compressed, not `NONE`.
         payload: the wrapper's payload.
-        max_bytes: the most to unfold.
+        max_bytes: the most to decompress.
 
     Raises:
         InvalidMessageError: as `unfold_with`.
-        UnfoldsTooFarError: there is more than `max_bytes` in it.
+        UnfoldsTooFarError: there are more than `max_bytes` in it.
     """
-    room = _Room(max_bytes)
+    budget = _UnfoldingBudget(max_bytes)
 
     def count(codec: int, payload: Buffer, depth: int) -> int:
-        data = room.open(codec, payload, depth)
-        found = scan(data)
-        _check_inner(found.fault, found.valid_bytes, len(data))
-        inner = (_wrapper_at(data, position) for position in found.wrappers)
-        plain_count = found.entry_count - len(found.wrappers)
-        return plain_count + sum(count(*wrapper, depth + 1) for wrapper in inner)
+        inner_set = budget.decompress(codec, payload, depth)
+        found = scan(inner_set)
+        _validate_end(found.fault, found.valid_bytes, len(inner_set))
+        total = found.entry_count - len(found.wrappers)
+        view = memoryview(inner_set)
+        for position in found.wrappers:
+            inner_codec = codec_at(view, position) or Codec.NONE
+            total += count(inner_codec, payload_at(view, position), depth + 1)
+        return total
 
     message_count = count(codec, payload, 1)
-    return message_count, max_bytes - room.left_bytes
+    return message_count, max_bytes - budget.left_bytes
 
 
-class _Room:
-    """What one outermost wrapper may still unfold to."""
+class _UnfoldingBudget:
+    """How many bytes one outermost wrapper may still decompress to."""
 
     def __init__(self, max_bytes: int) -> None:
         self.left_bytes = max_bytes
 
-    def open(self, codec: int, payload: Buffer, depth: int) -> bytes:
+    def decompress(self, codec: int, payload: Buffer, depth: int) -> bytes:
         if depth > MAX_NESTING:
             raise InvalidMessageError(f"compressed messages nest deeper than {MAX_NESTING}")
-        data = decompress(Codec(codec), payload, max_bytes=self.left_bytes)
-        self.left_bytes -= len(data)
-        return data
+        inner_set = decompress(Codec(codec), payload, max_bytes=self.left_bytes)
+        self.left_bytes -= len(inner_set)
+        return inner_set
 
 
-def _check_inner(fault: Fault, position: int, size: int) -> None:
-    """Raise for an inner set that ends badly; up to 3 bytes, or a partial tail, are no harm."""
+def _validate_end(fault: Fault, position: int, size: int) -> None:
+    """Raise for an inner set that ends badly; up to 3 bytes, or a partial tail, are ignored."""
     if fault and not (fault is Fault.PARTIAL and (position or size < LENGTH_BYTES)):
         raise InvalidMessageError(
             f"a compressed set has a bad message at byte {position}: {fault.name}"
         )
-
-
-def _wrapper_at(data: bytes, position: int) -> tuple[int, memoryview]:
-    """Return codec and payload of a wrapper; it is of magic 1, as magic 0 has no attributes."""
-    start = position + LENGTH_BYTES
-    end = start + INT32.unpack_from(data, position)[0]
-    return codec_of(data[start + 1]) or Codec.NONE, memoryview(data)[
-        start + MAGIC1_HEADER_BYTES : end
-    ]

@@ -1,13 +1,7 @@
-"""Message sets seen in full detail: entries as stored, messages as unfolded.
+"""Message sets: inspect, build, count, filter and slice them.
 
-Hot paths use `codec`; this is the view for inspection, filters and output formats.
-
-Taking those entries out of a message set that hold what a reader wants.
-
-Parts of a message set, counted in messages, as a set again.
-
-Whole entries are taken as they are. Only a compressed set that is cut in two is decoded, and its
-part compressed again the same way.
+Entries are shown as stored, messages as unfolded from their wrappers. Loops over messages on hot
+paths are in `codec`; this is the detailed view for tools, filters and output formats.
 """
 
 from __future__ import annotations
@@ -18,20 +12,17 @@ from typing import NamedTuple
 
 from broker.errors import InvalidFetchSizeError, InvalidMessageError
 from broker.protocol.checksum import crc32
-from broker.protocol.codec import (
+from broker.protocol.codec import Fault, Scan, count_unfolded, decode, encode, scan, unfold
+from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of, compress
+from broker.protocol.message import (
+    CRC_BYTES,
     ENTRY_OVERHEAD_BYTES,
     LENGTH_BYTES,
     MAGIC0_HEADER_BYTES,
     MAGIC1_HEADER_BYTES,
-    Fault,
-    Scan,
-    count_unfolded,
-    decode,
-    encode,
-    scan,
-    unfold,
+    MIN_ENTRY_BYTES,
+    entry_end,
 )
-from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of, compress
 from broker.protocol.primitives import INT32, Buffer
 
 _FAULT_TEXT = {
@@ -45,10 +36,10 @@ _FAULT_TEXT = {
 
 
 class Entry(NamedTuple):
-    """One outer entry as it is stored.
+    """One outer entry as stored.
 
-    `offset` is where it starts, `next_offset` where the next one does; `length` is its length
-    field; `payload` is a view on the buffer; `codec` is None where the attributes name none.
+    `offset` is its start, `next_offset` its end; `length` is its length field; `payload` is a view
+    on the buffer; `codec` is None where the attributes name none.
     """
 
     offset: int
@@ -69,8 +60,8 @@ class Entry(NamedTuple):
 class Message(NamedTuple):
     """One message as an application sees it.
 
-    `offset` is the position of its outer entry and `next_offset` the resume point after it, so
-    all messages of one wrapper share the former; `inner` is the index inside the wrapper, 0 for a
+    `offset` is the start of its outer entry and `next_offset` where to resume after it, so all
+    messages of one wrapper share the former; `inner` is the index inside the wrapper, 0 for a
     plain message. `codec` is the outer entry's, `crc` that of the payload.
     """
 
@@ -89,11 +80,11 @@ def describe_fault(fault: Fault, position: int) -> str:
 
 
 def raise_fault(fault: Fault, offset: int) -> None:
-    """Raise what a client reports when a set turns out bad at `offset`; nothing for `NONE`.
+    """Raise the error for a fault at an offset; nothing for `NONE`.
 
     Raises:
         InvalidFetchSizeError: the entry is incomplete (0.7 code 4).
-        InvalidMessageError: anything else is wrong with it (0.7 code 2).
+        InvalidMessageError: any other fault (0.7 code 2).
     """
     if fault is Fault.PARTIAL:
         raise InvalidFetchSizeError(
@@ -104,7 +95,7 @@ def raise_fault(fault: Fault, offset: int) -> None:
 
 
 def iter_entries(buffer: Buffer, base_offset: int) -> Iterator[Entry]:
-    """Give the outer entries of a message set, valid or not, as far as the lengths make sense.
+    """Yield the outer entries of a message set, valid or not, up to an impossible length.
 
     Args:
         buffer: starts on an entry; a partial entry at its end is left out.
@@ -112,7 +103,7 @@ def iter_entries(buffer: Buffer, base_offset: int) -> Iterator[Entry]:
     """
     view = memoryview(buffer)
     position = 0
-    while len(view) - position >= LENGTH_BYTES + MAGIC0_HEADER_BYTES:
+    while len(view) - position >= MIN_ENTRY_BYTES:
         (length,) = INT32.unpack_from(view, position)
         end = position + LENGTH_BYTES + length
         magic = view[position + LENGTH_BYTES]
@@ -121,7 +112,7 @@ def iter_entries(buffer: Buffer, base_offset: int) -> Iterator[Entry]:
             return
         start = position + LENGTH_BYTES + header_bytes
         attributes = view[position + LENGTH_BYTES + 1] if magic else 0
-        crc = int.from_bytes(view[start - 4 : start], "big")
+        crc = int.from_bytes(view[start - CRC_BYTES : start], "big")
         yield Entry(
             offset=base_offset + position,
             next_offset=base_offset + end,
@@ -136,7 +127,7 @@ def iter_entries(buffer: Buffer, base_offset: int) -> Iterator[Entry]:
 
 
 def iter_messages(buffer: Buffer, base_offset: int) -> Iterator[Message]:
-    """Give the messages of a message set with every detail, compressed ones unfolded.
+    """Yield the messages of a message set, compressed ones unfolded.
 
     Args:
         buffer: starts on an entry; a partial entry at its end ends the iteration, unless it is
@@ -158,7 +149,7 @@ def iter_messages(buffer: Buffer, base_offset: int) -> Iterator[Message]:
 
 
 def messages_of(entry: Entry) -> Iterator[Message]:
-    """Give the messages one entry stands for: itself, or what is inside a wrapper.
+    """Yield the messages of one entry: itself, or those inside a wrapper.
 
     Raises:
         InvalidMessageError: its CRC is wrong, its codec unknown, or its content unreadable.
@@ -182,8 +173,8 @@ def messages_of(entry: Entry) -> Iterator[Message]:
         )
 
 
-class Counted(NamedTuple):
-    """How many messages a set holds, and how many bytes its wrappers had to be unfolded to."""
+class MessageCount(NamedTuple):
+    """Number of messages in a set, and the bytes its wrappers were unfolded to for counting."""
 
     message_count: int
     unfolded_bytes: int
@@ -191,15 +182,15 @@ class Counted(NamedTuple):
 
 def count_messages(
     buffer: Buffer, found: Scan, base_offset: int = 0, *, max_bytes: int | None = None
-) -> Counted:
-    """Return how many messages the good part of a scanned set holds, wrappers unfolded.
+) -> MessageCount:
+    """Count the messages in the good part of a scanned set, wrappers unfolded.
 
     Args:
         buffer: the message set.
-        found: what `codec.scan` says of it.
+        found: its `codec.scan`.
         base_offset: the log offset of its first byte, for errors.
-        max_bytes: the most to unfold of all wrappers together; None for no more limit than each
-            has of its own.
+        max_bytes: the most to unfold of all wrappers together; None for only each wrapper's own
+            limit, `MAX_DECOMPRESSED_BYTES`.
 
     Raises:
         InvalidMessageError: a wrapper's content cannot be read.
@@ -209,23 +200,23 @@ def count_messages(
     unfolded_bytes = 0
     view = memoryview(buffer)
     for position in found.wrappers:
-        whole = view[position : _entry_end(view, position)]
+        whole = view[position : entry_end(view, position)]
         (entry,) = iter_entries(whole, base_offset + position)
-        room_bytes = MAX_DECOMPRESSED_BYTES
+        left_bytes = MAX_DECOMPRESSED_BYTES
         if max_bytes is not None:
-            room_bytes = min(room_bytes, max_bytes - unfolded_bytes)
+            left_bytes = min(left_bytes, max_bytes - unfolded_bytes)
         with _naming(entry):
             inner_count, inner_bytes = count_unfolded(
-                entry.codec or Codec.NONE, entry.payload, max_bytes=room_bytes
+                entry.codec or Codec.NONE, entry.payload, max_bytes=left_bytes
             )
         count += inner_count
         unfolded_bytes += inner_bytes
-    return Counted(count, unfolded_bytes)
+    return MessageCount(count, unfolded_bytes)
 
 
 @contextmanager
 def _naming(entry: Entry) -> Iterator[None]:
-    """Have errors about the content of a wrapper say which one it is."""
+    """Add the wrapper's offset to errors about its content."""
     try:
         yield
     except InvalidMessageError as error:
@@ -234,15 +225,10 @@ def _naming(entry: Entry) -> Iterator[None]:
 
 
 def _payloads_of(entry: Entry) -> list[bytes]:
-    """Return what an entry with a known codec holds; an error names its offset."""
     if not entry.codec:
         return [bytes(entry.payload)]
     with _naming(entry):
         return unfold(entry.codec, entry.payload)
-
-
-def _entry_end(view: memoryview, position: int) -> int:
-    return position + LENGTH_BYTES + int(INT32.unpack_from(view, position)[0])
 
 
 def build_set(payloads: Iterable[Buffer], codec: Codec = Codec.NONE) -> bytes:
@@ -259,19 +245,16 @@ def wrap(message_set: Buffer, codec: Codec) -> bytes:
         return bytes(message_set)
     payload = compress(codec, message_set)
     length = len(payload) + MAGIC1_HEADER_BYTES
-    header = INT32.pack(length) + bytes((1, codec)) + crc32(payload).to_bytes(4, "big")
+    header = INT32.pack(length) + bytes((1, codec)) + crc32(payload).to_bytes(CRC_BYTES, "big")
     return header + payload
 
 
-_Message = tuple[int, int, bytes]
+class FilteredEntries(NamedTuple):
+    """Result of `filter_entries`.
 
-
-class Selection(NamedTuple):
-    """What `select` found.
-
-    `spans` are the stretches to keep, as start and end, neighbours made one; none of the
-    `left_out_count` messages is in them. `end` is how far the buffer was looked at, and `fault`
-    why not further; `NONE` is the end of the buffer, or of the room.
+    `spans` are the ranges to keep, as start and end, adjoining ones merged; none of the
+    `left_out_count` messages is in them. `end` is the end of the part that was filtered, and
+    `fault` why it ends there; `NONE` for the end of the buffer, or the limit on kept bytes.
     """
 
     spans: list[tuple[int, int]]
@@ -280,76 +263,76 @@ class Selection(NamedTuple):
     fault: Fault
 
 
-def select(buffer: Buffer, is_wanted: Callable[[Buffer], object], room_bytes: int) -> Selection:
-    """Find the entries of a message set that a reader wants to see.
+def filter_entries(
+    buffer: Buffer, is_wanted: Callable[[Buffer], object], max_kept_bytes: int
+) -> FilteredEntries:
+    """Find the entries of a message set to return to a filtering reader.
 
-    Left out is an entry that is in order and holds no wanted message. All others are kept, wrappers
-    as a whole, and what is damaged too: that is not for a filter to hide.
+    A good entry without a wanted message is left out. All others are kept: wrappers as a whole,
+    and damaged entries too, as a filter must not hide damage.
 
     Args:
-        buffer: starts on an entry; a partial entry at its end is left alone.
-        is_wanted: says so of a payload, by a true value.
-        room_bytes: how much to keep, at least 1; the entry that reaches it is the last.
+        buffer: starts on an entry; a partial entry at its end is ignored.
+        is_wanted: returns a true value for a wanted payload.
+        max_kept_bytes: at least 1; the entry that reaches it is the last one kept.
 
     Returns:
-        Stretches of whole entries. Only where no further entry can be found, as a length or magic
-        byte makes no sense, what follows is kept as far as there is room.
+        Ranges of whole entries. Only where no further entry can be found, because a length or
+        magic byte is impossible, the bytes that follow are kept up to `max_kept_bytes`.
     """
     view = memoryview(buffer)
-    spans = _Spans(room_bytes)
+    spans = _Spans(max_kept_bytes)
     position = left_out_count = 0
-    fault = Fault.CRC  # or any that a walk can go on behind
-    while fault in (Fault.CRC, Fault.CODEC, Fault.COMPRESSED) and spans.room_bytes > 0:
+    fault = Fault.CRC  # or any fault after which the walk can continue
+    while fault in (Fault.CRC, Fault.CODEC, Fault.COMPRESSED) and spans.left_bytes > 0:
         messages, valid_bytes, fault = decode(view[position:], position)
         end = position + valid_bytes
         wanted = dict.fromkeys(offset for offset, _, payload in messages if is_wanted(payload))
         for start in wanted:
-            spans.add(start, _end_at(view, start))
-            if spans.room_bytes <= 0:
+            spans.add(start, entry_end(view, start))
+            if spans.left_bytes <= 0:
                 end, fault = spans.end, Fault.NONE
                 break
-        left_out_count += _count_before(end, messages, wanted)
+        left_out_count += _count_left_out(end, messages, wanted)
         position = end
         if fault in (Fault.SIZE, Fault.MAGIC):
-            position = min(len(view), end + max(spans.room_bytes, ENTRY_OVERHEAD_BYTES))
+            position = min(len(view), end + max(spans.left_bytes, ENTRY_OVERHEAD_BYTES))
         elif fault not in (Fault.NONE, Fault.PARTIAL):
-            position = _end_at(view, end)
+            position = entry_end(view, end)
         spans.add(end, position)
-    return Selection(spans.found, position, left_out_count, fault)
+    return FilteredEntries(spans.found, position, left_out_count, fault)
 
 
 class _Spans:
-    """Stretches to keep, in order."""
+    """Ranges to keep, in order, and how many more bytes may be kept."""
 
-    def __init__(self, room_bytes: int) -> None:
+    def __init__(self, max_bytes: int) -> None:
         self.found: list[tuple[int, int]] = []
-        self.room_bytes = room_bytes
+        self.left_bytes = max_bytes
         self.end = 0
 
     def add(self, start: int, end: int) -> None:
         if start < end:
             first = self.found.pop()[0] if self.found and self.end == start else start
             self.found.append((first, end))
-            self.room_bytes -= end - start
+            self.left_bytes -= end - start
             self.end = end
 
 
-def _end_at(view: memoryview, position: int) -> int:
-    return position + LENGTH_BYTES + int(INT32.unpack_from(view, position)[0])
-
-
-def _count_before(end: int, messages: Sequence[_Message], wanted: dict[int, None]) -> int:
-    """Return how many messages before `end` are in no wanted entry."""
+def _count_left_out(
+    end: int, messages: Sequence[tuple[int, int, bytes]], wanted: dict[int, None]
+) -> int:
+    """Count the messages before `end` that are in no wanted entry."""
     if not wanted:
         return len(messages)
     return sum(offset < end and offset not in wanted for offset, _, _ in messages)
 
 
-class Excerpt(NamedTuple):
-    """A part of a message set.
+class MessageSlice(NamedTuple):
+    """A range of the messages of a set, as a set again.
 
-    `taken_bytes` is where the next part may start: after the last entry the part has all the
-    wanted messages of, and so before one that a limit has cut in two.
+    `taken_bytes` is where the next slice may start: after the last entry whose wanted messages are
+    all in the slice, and so before one that a limit has cut in two.
     """
 
     message_set: Buffer
@@ -357,7 +340,7 @@ class Excerpt(NamedTuple):
     taken_bytes: int
 
 
-def excerpt(
+def slice_messages(
     buffer: Buffer,
     found: Scan,
     base_offset: int,
@@ -365,31 +348,34 @@ def excerpt(
     skip: int = 0,
     end: tuple[int, int] | None = None,
     limit: int | None = None,
-) -> Excerpt:
-    """Return a part of a message set.
+) -> MessageSlice:
+    """Return a range of the messages of a set as a set.
+
+    Whole entries are taken as they are. Only a wrapper that is cut in two is decoded, and its part
+    compressed again with the same codec.
 
     Args:
-        buffer: the set; may end inside an entry or be damaged, which ends the part.
-        found: what `codec.scan` says of it.
+        buffer: the set; may end inside an entry or be damaged, which ends the slice.
+        found: its `codec.scan`.
         base_offset: the log offset of its first byte.
         skip: how many messages of the first entry to leave out.
-        end: offset of an entry, and how many of its messages are wanted; none of those behind it.
+        end: offset of the last entry, and how many of its messages to take.
         limit: the most messages to take; None for all.
 
     Raises:
         InvalidMessageError: the content of a compressed set cannot be read.
     """
     good = memoryview(buffer)[: found.valid_bytes]
-    goes_on = end is None or end[0] >= base_offset + found.valid_bytes
-    if goes_on and not skip and (limit is None or limit >= found.entry_count):
+    ends_later = end is None or end[0] >= base_offset + found.valid_bytes
+    if ends_later and not skip and (limit is None or limit >= found.entry_count):
         count = count_messages(buffer, found, base_offset).message_count
         if limit is None or count <= limit:
-            return Excerpt(good, count, found.valid_bytes)
-    return _by_entry(good, base_offset, skip, end, limit)
+            return MessageSlice(good, count, found.valid_bytes)
+    return _slice_by_entry(good, base_offset, skip, end, limit)
 
 
 class Damage(NamedTuple):
-    """Where in a message set the first entry is that cannot be read, and what is wrong with it."""
+    """The first entry of a message set that cannot be read: its position, and why."""
 
     position: int
     text: str
@@ -399,8 +385,8 @@ def find_damage(buffer: Buffer, base_offset: int) -> Damage | None:
     """Return the first whole entry that cannot be read, its compressed content included.
 
     Args:
-        buffer: the set.
-        base_offset: the log offset of its first byte.
+        buffer: starts on an entry.
+        base_offset: the log offset of its first byte, for the text.
     """
     for entry in iter_entries(buffer, base_offset):
         try:
@@ -411,9 +397,9 @@ def find_damage(buffer: Buffer, base_offset: int) -> Damage | None:
     return None
 
 
-def _by_entry(
+def _slice_by_entry(
     view: memoryview, base_offset: int, skip: int, end: tuple[int, int] | None, limit: int | None
-) -> Excerpt:
+) -> MessageSlice:
     parts: list[Buffer] = []
     total = 0
     taken_bytes = 0
@@ -421,28 +407,30 @@ def _by_entry(
         if end is not None and entry.offset >= end[0] + (end[1] > 0):
             taken_bytes = len(view)
             break
-        wanted = _count(entry)
+        wanted = _count_inner(entry)
         if end is not None and entry.offset == end[0]:
             wanted = min(wanted, end[1])
         last = wanted if limit is None else min(wanted, skip + limit - total)
         if last > skip:
-            parts.append(_part(view, base_offset, entry, skip, last))
+            parts.append(_part_of_entry(view, base_offset, entry, skip, last))
             total += last - skip
         if last < wanted:
             break
         taken_bytes = entry.next_offset - base_offset
         skip = 0
-    return Excerpt(b"".join(parts), total, taken_bytes)
+    return MessageSlice(b"".join(parts), total, taken_bytes)
 
 
-def _count(entry: Entry) -> int:
+def _count_inner(entry: Entry) -> int:
     codec = entry.codec or Codec.NONE
     return count_unfolded(codec, entry.payload)[0] if codec else 1
 
 
-def _part(view: memoryview, base_offset: int, entry: Entry, first: int, last: int) -> Buffer:
+def _part_of_entry(
+    view: memoryview, base_offset: int, entry: Entry, first: int, last: int
+) -> Buffer:
     """Return messages `first` to `last` (exclusive) of an entry as an entry."""
-    if not first and last == _count(entry):
+    if not first and last == _count_inner(entry):
         return view[entry.offset - base_offset : entry.next_offset - base_offset]
     payloads = [message.payload for message in messages_of(entry)]
     return build_set(payloads[first:last], entry.codec or Codec.NONE)

@@ -1,7 +1,7 @@
-"""What a filtered read asks for: a regular expression that payloads are searched for.
+"""The filter of a filtered read: a regular expression searched for in payloads.
 
-The same value filters at a broker (in `broker.server.filter_worker`) and in a client whose broker
-cannot; `selecting.select` is what both apply it with.
+A broker applies it (in `broker.server.filter_worker`), or the client where the broker cannot; both
+do so with `message_set.filter_entries`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _INVERT = 2
 
 @dataclass(frozen=True, slots=True)
 class PayloadFilter:
-    """Which messages a reader wants, by their payload.
+    """Selects messages by their payload.
 
     Args:
         pattern: a regular expression of Python's `re` over bytes, at most `MAX_PATTERN_BYTES`
             long. It may match anywhere in a payload; an empty one matches every payload.
-        ignore_case: take ASCII letters of either case for the same.
-        invert: want the messages that the pattern does not match.
+        ignore_case: ignore the case of ASCII letters.
+        invert: select the messages that the pattern does not match.
     """
 
     pattern: bytes
@@ -35,11 +35,10 @@ class PayloadFilter:
     invert: bool = False
 
     def compile(self) -> Callable[[Buffer], object]:
-        """Return what says whether a payload is wanted, by a true value or a false one.
+        """Return a function that returns a true value for a selected payload.
 
         Raises:
-            InvalidPatternError: the pattern is too long, or no regular expression; the text says
-                what is wrong with it, and where.
+            InvalidPatternError: the pattern is too long, or not a regular expression.
         """
         if len(self.pattern) > MAX_PATTERN_BYTES:
             raise InvalidPatternError(
@@ -55,7 +54,7 @@ class PayloadFilter:
 
     @property
     def text(self) -> str:
-        """Return the pattern for messages."""
+        """Return the pattern as text for error messages."""
         return self.pattern.decode("utf-8", "backslashreplace")
 
     def encode(self) -> bytes:
@@ -65,10 +64,10 @@ class PayloadFilter:
 
     @classmethod
     def decode(cls, reader: Reader) -> PayloadFilter:
-        """Read the wire form; whether the pattern makes sense is for `compile` to find.
+        """Read the wire form; the pattern is validated by `compile`.
 
         Raises:
-            ProtocolError: a flag is set that is not defined, or the fields are cut off.
+            ProtocolError: an undefined flag is set, or the fields are cut off.
         """
         flags = reader.int8()
         if flags & ~(_IGNORE_CASE | _INVERT):

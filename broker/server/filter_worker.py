@@ -13,9 +13,9 @@ import socket
 from typing import NamedTuple
 
 from broker.errors import NO_ERROR, StorageError
-from broker.protocol.codec import LENGTH_BYTES
 from broker.protocol.framing import FrameDecoder, encode_frame
-from broker.protocol.message_set import select
+from broker.protocol.message import LENGTH_BYTES, entry_bytes, has_length
+from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import INT16, INT32, INT64, Reader, encode_short_string
 from broker.protocol.responses import Run, clip, encode_run
@@ -112,10 +112,10 @@ def read_stretch(fd: int, job: ScanJob) -> bytes:
     """
     size = min(job.length, max(job.scan_bytes, LENGTH_BYTES))
     data = _read(fd, size, job.position)
-    if len(data) >= LENGTH_BYTES:
-        entry_bytes = LENGTH_BYTES + INT32.unpack_from(data)[0]
-        if len(data) < entry_bytes <= min(job.length, job.max_entry_bytes):
-            data += _read(fd, entry_bytes - len(data), job.position + len(data))
+    if has_length(data):
+        size = entry_bytes(data)
+        if len(data) < size <= min(job.length, job.max_entry_bytes):
+            data += _read(fd, size - len(data), job.position + len(data))
     return data
 
 
@@ -136,7 +136,7 @@ def choose(data: bytes, job: ScanJob) -> ScanResult:
 
     An entry that goes on behind all there is cannot be looked at; so it is for the reader to see.
     """
-    found = select(data, job.payload_filter.compile(), job.room_bytes)
+    found = filter_entries(data, job.payload_filter.compile(), job.room_bytes)
     end = found.end or len(data)
     spans = found.spans if found.end else [(0, end)]
     return ScanResult(

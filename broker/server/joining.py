@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from broker.errors import InvalidMessageError
-from broker.protocol.codec import LENGTH_BYTES
-from broker.protocol.primitives import INT32, Buffer
+from broker.protocol.message import are_single_entries
+from broker.protocol.primitives import Buffer
 from broker.server.checking import SetChecker, TooMuchToCheckError
 
 _SMALL_WRAPPER_BYTES = 4096
@@ -33,7 +33,7 @@ def join_sets(sets: list[memoryview], checker: SetChecker) -> JoinedSets | None:
     count = 0
     # only where each set is one message do their ends show in a scan of all: a message cut
     # off at the end of one set must not be completed by the next
-    for one in [message_set] if _are_single(sets) else sets:
+    for one in [message_set] if are_single_entries(sets) else sets:
         try:
             found = checker.scan(one)
             if found.fault or found.max_payload_bytes > checker.max_message_bytes:
@@ -44,13 +44,3 @@ def join_sets(sets: list[memoryview], checker: SetChecker) -> JoinedSets | None:
         except (InvalidMessageError, TooMuchToCheckError):
             return None
     return JoinedSets(message_set, count)
-
-
-def _are_single(sets: list[memoryview]) -> bool:
-    """Return whether each is as long as the length field of its first message says."""
-    unpack = INT32.unpack_from
-    for one in sets:
-        size = len(one)
-        if size < LENGTH_BYTES or unpack(one)[0] != size - LENGTH_BYTES:
-            return False
-    return True

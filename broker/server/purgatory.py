@@ -115,7 +115,7 @@ class Parked:
         """Have the processor woken whenever one of the logs moves on."""
         self._wakeup = lambda: waker.wake(self)
         for log in self.logs:
-            log.add_waiter(self._wakeup)
+            log.add_listener(self._wakeup)
 
     def attempt(self, *, is_last: bool) -> bool:
         """Try to complete the answer.
@@ -139,5 +139,5 @@ class Parked:
         """Stop watching; for a completed request, and for one whose connection is gone."""
         if self._wakeup is not None:
             for log in self.logs:
-                log.remove_waiter(self._wakeup)
+                log.remove_listener(self._wakeup)
             self._wakeup = None

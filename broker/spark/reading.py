@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from broker.consumer.chunk import MessageStream
 from broker.errors import InvalidMessageError
-from broker.protocol.codec import LENGTH_BYTES, Fault
+from broker.protocol.codec import Fault
+from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
-from broker.protocol.primitives import INT32, Buffer
+from broker.protocol.primitives import Buffer
 from broker.spark.damage import Damage, Spool, spooled
 from broker.spark.decode import BatchMaker, decode
 from broker.spark.options import Crc
@@ -131,10 +132,7 @@ class _TaskReader:
         """Return whether what looks like a fault may only be the end of a piece."""
         if fault is not Fault.PARTIAL:
             return False
-        if len(rest) < LENGTH_BYTES:
-            return True
-        length = int(INT32.unpack_from(rest)[0])
-        return self._position + LENGTH_BYTES + length <= self._range.end
+        return not has_length(rest) or self._position + entry_bytes(rest) <= self._range.end
 
     def _check_bearable(self, fault: Fault) -> None:
         if self._settings.crc in (Crc.FAIL, Crc.OFF):

@@ -19,8 +19,7 @@ from pathlib import Path
 from broker.consumer.list_offsets import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
 from broker.log.data_directory import parse_log_directory_name, read_broker_id
-from broker.log.lookup import boundaries_despite_damage
-from broker.log.scan import BLOCK_BYTES, find_entry
+from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
 from broker.log.segment import SegmentFile, base_offset_of, expand_paths
 from broker.protocol.codec import boundaries
 from broker.spark.places import SegmentPiece

@@ -18,12 +18,12 @@ from broker.log.verify import (
     Engine,
     FileTask,
     Outcome,
-    PieceReport,
+    RangeReport,
     VerifyReport,
     VerifySummary,
     summary_of,
     verify_file,
-    verify_piece,
+    verify_range,
 )
 from broker.spark.jobs import OnProgress, run_tasks
 
@@ -130,14 +130,14 @@ def grouped(pieces: Iterable[Piece], group_bytes: int) -> Iterator[list[Piece]]:
 
 def check_pieces(
     pieces: Sequence[Piece], *, deep: bool, engine: Engine
-) -> list[PieceReport | None]:
+) -> list[RangeReport | None]:
     """Check parts of files, on an executor; None for one that cannot be read."""
     return [_check_piece(piece, deep=deep, engine=engine) for piece in pieces]
 
 
-def _check_piece(piece: Piece, *, deep: bool, engine: Engine) -> PieceReport | None:
+def _check_piece(piece: Piece, *, deep: bool, engine: Engine) -> RangeReport | None:
     try:
-        return verify_piece(piece.path, piece.start, piece.stop, deep=deep, engine=engine)
+        return verify_range(piece.path, piece.start, piece.stop, deep=deep, engine=engine)
     except OSError:
         return None  # the check of the whole file says why
 
@@ -148,16 +148,16 @@ def check_file(task: FileTask) -> Outcome:
 
 
 def _by_file(
-    groups: Iterable[Sequence[Piece]], found: Sequence[PieceReport | None]
-) -> dict[Path, list[PieceReport | None]]:
+    groups: Iterable[Sequence[Piece]], found: Sequence[RangeReport | None]
+) -> dict[Path, list[RangeReport | None]]:
     pieces = [piece for group in groups for piece in group]
-    by_file: dict[Path, list[PieceReport | None]] = {}
+    by_file: dict[Path, list[RangeReport | None]] = {}
     for piece, report in zip(pieces, found, strict=True):
         by_file.setdefault(piece.path, []).append(report)
     return by_file
 
 
-def report_of(path: Path, pieces: Sequence[PieceReport | None]) -> VerifyReport | None:
+def report_of(path: Path, pieces: Sequence[RangeReport | None]) -> VerifyReport | None:
     """Return the report on a file whose parts are good and meet; None if it has to be looked at.
 
     Args:

@@ -1,6 +1,12 @@
-"""A child process that dies with this one, however this one dies.
+"""A child process that dies with this one, even if this one is killed.
 
-The other half is `tether`, the program that stands between. Knows nothing about ZooKeeper.
+This file is also the program between the two, run as a script in a process of its own, as code
+between fork and exec can deadlock in a process with threads: `child.py MODE PARENT_PID COMMAND..`
+In mode `signal` (Linux) it becomes the command; the kernel sends it SIGTERM when the thread that
+forked it ends. In mode `pipe` (any POSIX system) it runs the command as its child, and sends it
+SIGTERM at the end of standard input, whose other end the parent holds open.
+
+Imports nothing of the library, so that the script starts in a few milliseconds.
 """
 
 from __future__ import annotations
@@ -11,29 +17,34 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
-from broker.zk import tether
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
-TETHER_MODE = tether.SIGNAL if sys.platform == "linux" else tether.PIPE
+SIGNAL = "signal"
+PIPE = "pipe"
+_DEFAULT_MODE = SIGNAL if sys.platform == "linux" else PIPE
+
+_PR_SET_PDEATHSIG = 1
 
 
 class ChildProcess:
-    """A process tied to the life of this one, with a thread that starts it and waits for it.
+    """A child process that is terminated when this process dies.
 
-    The thread is needed: Linux sends the signal that ends the child when the *thread* that forked
-    it ends, so that must be one that lives as long as the child.
+    A thread of its own starts it and waits for it: Linux sends the death signal when the *thread*
+    that forked the child ends, so that thread must live as long as the child.
 
     Args:
         command: program with its path, and arguments.
         directory: working directory.
-        log_file: gets all output, appended.
+        log_file: all output is appended to it.
         environ: the whole environment.
-        kept_fd: a descriptor the child keeps open for as long as it lives.
+        kept_fd: a descriptor the child inherits and keeps open.
         on_exit: called in the thread with the exit status (negative: the signal) when the process
             has ended, also after `stop`.
-        mode: how it is tied, one of `tether`'s.
+        mode: how the child is tied to this process, `SIGNAL` or `PIPE`.
     """
 
     def __init__(
@@ -45,7 +56,7 @@ class ChildProcess:
         environ: Mapping[str, str],
         kept_fd: int,
         on_exit: Callable[[int], None],
-        mode: str = TETHER_MODE,
+        mode: str = _DEFAULT_MODE,
     ) -> None:
         self._command = command
         self._directory = directory
@@ -68,7 +79,7 @@ class ChildProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """Return how the process ended (negative: the signal), `None` while it runs."""
+        """Return how the process ended (negative: the signal), None while it runs."""
         return self._process.returncode if self._process and self._ended.is_set() else None
 
     def start(self) -> None:
@@ -84,7 +95,7 @@ class ChildProcess:
             raise self._start_error
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait for the process to end, and return whether it has."""
+        """Wait for the process to end; return whether it has."""
         return self._ended.wait(timeout_s)
 
     def stop(self, timeout_s: float) -> None:
@@ -118,15 +129,56 @@ class ChildProcess:
         self._on_exit(status)
 
     def _spawn(self) -> subprocess.Popen[bytes]:
-        tether_command = [sys.executable, "-I", "-S", tether.__file__, self._mode, str(os.getpid())]
+        tether_command = [sys.executable, "-I", "-S", __file__, self._mode, str(os.getpid())]
         with self._log_file.open("ab") as output:
             return subprocess.Popen(
                 [*tether_command, *self._command],
                 cwd=self._directory,
                 env=dict(self._environ),
-                stdin=subprocess.PIPE if self._mode == tether.PIPE else subprocess.DEVNULL,
+                stdin=subprocess.PIPE if self._mode == PIPE else subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
                 pass_fds=(self._kept_fd,),
                 start_new_session=True,  # Ctrl-C on the terminal is for the parent alone
             )
+
+
+def _become(parent_pid: int, command: list[str]) -> NoReturn:
+    """Become the command, to be sent SIGTERM when the parent dies."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0) != 0:
+        sys.exit(f"cannot tie a process to its parent: {os.strerror(ctypes.get_errno())}")
+    if os.getppid() != parent_pid:  # it died before the kernel was asked
+        sys.exit("the parent has died already")
+    os.execv(command[0], command)
+
+
+def _run_until_end_of_input(command: list[str]) -> int:
+    """Run the command until it or standard input ends; return its exit status.
+
+    That is 128 and the signal's number if a signal ended it.
+    """
+    # close_fds: the command inherits the descriptor kept open for it.
+    child = subprocess.Popen(command, stdin=subprocess.DEVNULL, close_fds=False)
+    signal.signal(signal.SIGTERM, lambda *_: child.terminate())
+
+    def terminate_at_end_of_input() -> None:
+        while os.read(0, 1):
+            pass
+        child.terminate()
+
+    threading.Thread(target=terminate_at_end_of_input, name="tether", daemon=True).start()
+    status = child.wait()
+    return status if status >= 0 else 128 - status
+
+
+def _main(mode: str, parent_pid: str, *command: str) -> int:
+    if mode == SIGNAL:
+        return _become(int(parent_pid), list(command))
+    return _run_until_end_of_input(list(command))
+
+
+if __name__ == "__main__":
+    sys.exit(_main(*sys.argv[1:]))

@@ -30,7 +30,7 @@ from broker.errors import (
     OffsetOutOfRangeError,
 )
 from broker.protocol.codec import Fault, scan
-from broker.protocol.message_set import excerpt, raise_fault
+from broker.protocol.message_set import raise_fault, slice_messages
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -424,7 +424,7 @@ def count_messages(
 def _count(stretch: Stretch, advance: Callable[[int], None]) -> int:
     found = scan(stretch.view)
     with damage_of(stretch.cursor.partition):
-        wanted = excerpt(
+        wanted = slice_messages(
             stretch.view, found, stretch.offset, skip=stretch.skip, end=stretch.cursor.end
         )
     take_whole(stretch, found.valid_bytes, found.fault)

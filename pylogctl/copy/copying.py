@@ -13,7 +13,13 @@ from typing import NamedTuple
 
 from broker.errors import BrokerError, InvalidMessageError
 from broker.protocol.codec import Fault, Scan, boundaries, scan
-from broker.protocol.message_set import Excerpt, describe_fault, excerpt, find_damage, iter_entries
+from broker.protocol.message_set import (
+    MessageSlice,
+    describe_fault,
+    find_damage,
+    iter_entries,
+    slice_messages,
+)
 from broker.protocol.primitives import Buffer
 from broker.tools.relay import Parcel, Relay
 from broker.topic import TopicPartition
@@ -178,10 +184,10 @@ class Copy:
             None if broken is None else broken.next_offset,
         )
 
-    def _cut(self, stretch: Stretch, found: Scan) -> Excerpt:
+    def _cut(self, stretch: Stretch, found: Scan) -> MessageSlice:
         """Return what is wanted of the good part of a stretch."""
         end = stretch.cursor.end
-        return excerpt(
+        return slice_messages(
             stretch.view,
             found,
             stretch.offset,

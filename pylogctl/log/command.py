@@ -224,7 +224,7 @@ def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Du
 @contextmanager
 def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
     """Give the segment files that paths stand for; standard input becomes a file of its own."""
-    from broker.log.inspect import expand_paths
+    from broker.log.segment import expand_paths
 
     if Path("-") not in given:
         yield expand_paths(given)
@@ -261,7 +261,7 @@ def verify(
     One row for each problem. Exit status 8 means damage, 3 a missing file, 6 that some of the
     files could not be read.
     """
-    from broker.log.inspect import verify_paths
+    from broker.log.verify import verify_paths
 
     started_s = env.clock.monotonic_s()
     with _segment_paths(env, files) as paths:
@@ -330,8 +330,9 @@ def recover(
     Shows the plan and changes nothing without --execute. The broker does the same by itself when
     it starts after a crash.
     """
-    from broker.log.inspect import expand_paths, plan_recovery
+    from broker.log.inspect import plan_recovery
     from broker.log.inspect import recover as recover_file
+    from broker.log.segment import expand_paths
 
     plans = [plan for plan in map(plan_recovery, expand_paths(files)) if plan.cut_bytes]
     if not execute or env.settings.dry_run or not plans:

@@ -13,7 +13,8 @@ from pylogctl.cli.render import Column, Document, Kind, render
 from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
-    from broker.log.inspect import Problem, RecoveryPlan, SegmentStat, VerifySummary
+    from broker.log.inspect import RecoveryPlan, SegmentStat
+    from broker.log.verify import Problem, VerifySummary
 
 
 DUMP = Document(

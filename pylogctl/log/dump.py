@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from broker.errors import InvalidMessageError
-from broker.log.inspect import base_offset_of, first_entry_at_or_after, iter_segment_entries
+from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
+from broker.log.segment import base_offset_of
 from broker.protocol.message_set import Entry, Message, messages_of
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError

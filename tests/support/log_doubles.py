@@ -6,8 +6,8 @@ import errno
 import os
 from dataclasses import dataclass, field
 
-from broker.log.atomic_file import Disk
 from broker.log.flusher import Flushable
+from broker.log.segment import Disk
 from broker.protocol.primitives import Buffer
 
 

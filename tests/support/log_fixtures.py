@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from broker.config import BrokerConfig, LogConfig
-from broker.log.atomic_file import Disk
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.recovery import list_segments
-from broker.log.segment import Segment, SegmentFiles, segment_name
+from broker.log.segment import Disk, Segment, SegmentFiles, segment_name
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
 from tests.doubles import FakeClock
@@ -57,7 +56,11 @@ def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> L
     """Open the log in `tmp_path/log`; keyword arguments override its settings."""
 
     def make(
-        *, disk: Disk | None = None, active_since_ms: int | None = None, **settings: Any
+        *,
+        disk: Disk | None = None,
+        files: SegmentFiles | None = None,
+        active_since_ms: int | None = None,
+        **settings: Any,
     ) -> Log:
         directory = tmp_path / "log"
         directory.mkdir(exist_ok=True)
@@ -79,8 +82,8 @@ def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> L
             LogConfig(**{**defaults, **settings}),
             segments,
             clock=clock,
-            files=SegmentFiles(),
-            flusher=schedule,
+            files=SegmentFiles() if files is None else files,
+            schedule_flush=schedule.schedule,
             flush_stats=WindowedStats(clock, 60.0),
             disk=disk or FaultyDisk().as_disk(),
             active_since_ms=active_since_ms,

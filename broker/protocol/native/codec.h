@@ -11,7 +11,7 @@
 
 #include "walk.h"
 
-/* What is taken from codec_types.py. */
+/* What is taken from message.py. */
 enum type {
     FAULT,
     SCAN,

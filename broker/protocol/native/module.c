@@ -1,4 +1,4 @@
-/* The module `broker.protocol._codec`: its functions, and what they take from codec_types.py. */
+/* The module `broker.protocol._codec`: its functions, and what they take from message.py. */
 
 #include "codec.h"
 
@@ -6,7 +6,7 @@
 
 #include "crc32.h"
 
-/* To be raised here and in codec_choice.py whenever a function of this module changes. */
+/* To be raised here and in codec.py whenever a function of this module changes. */
 #define INTERFACE 2
 
 /* Below this a walk takes less time than another thread may keep the lock once it has it. */
@@ -155,7 +155,7 @@ static PyModuleDef_Slot slots[] = {{Py_mod_exec, execute}, {0, NULL}};
 static struct PyModuleDef definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "broker.protocol._codec",
-    .m_doc = "The compiled twin of broker.protocol._codec_python.",
+    .m_doc = "The compiled engine of broker.protocol._codec_python.",
     .m_size = sizeof(struct state),
     .m_methods = methods,
     .m_slots = slots,

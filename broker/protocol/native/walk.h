@@ -21,7 +21,7 @@ enum {
     MAX_PAYLOAD_BYTES = INT32_MAX - MAGIC1_HEADER_BYTES,
 };
 
-/* The values of `Fault` in codec_types.py. */
+/* The values of `Fault` in message.py. */
 enum fault {
     FAULT_NONE,
     FAULT_PARTIAL,
@@ -32,7 +32,7 @@ enum fault {
     FAULT_COMPRESSED,
 };
 
-/* The values of `CrcCheck` in codec_types.py. */
+/* The values of `CrcCheck` in message.py. */
 enum crc_check { CRC_STOP, CRC_MARK, CRC_OFF };
 
 /* One outer entry. */

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.protocol.codec import encode
-from broker.protocol.codec_choice import VARIABLE
+from broker.protocol.codec import VARIABLE, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from tests.integration.process.conftest import ProcessFactory

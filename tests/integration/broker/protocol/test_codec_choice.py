@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.protocol.codec_choice import VARIABLE
+from broker.protocol.codec import VARIABLE
 from tests.support.twins import load_twin
 
 REPOSITORY = Path(__file__).parents[4]

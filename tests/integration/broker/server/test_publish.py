@@ -12,8 +12,8 @@ from broker.errors import (
     StorageError,
     WrongPartitionError,
 )
-from broker.log.atomic_file import Disk
 from broker.log.log import Log
+from broker.log.segment import Disk
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
@@ -228,7 +228,7 @@ def test_publish_when_client_leaves_while_parked_then_no_waiter_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     waiters, was_parked = 0, False
-    add, remove = Log.add_waiter, Log.remove_waiter
+    add, remove = Log.add_listener, Log.remove_listener
 
     def counting_add(log: Log, callback: object) -> None:
         nonlocal waiters, was_parked
@@ -241,8 +241,8 @@ def test_publish_when_client_leaves_while_parked_then_no_waiter_stays(
         waiters -= 1
         remove(log, callback)  # type: ignore[arg-type]  # passed through as it came
 
-    monkeypatch.setattr(Log, "add_waiter", counting_add)
-    monkeypatch.setattr(Log, "remove_waiter", counting_remove)
+    monkeypatch.setattr(Log, "add_listener", counting_add)
+    monkeypatch.setattr(Log, "remove_listener", counting_remove)
     peer = connect(running_broker)
     request = publish_request("events", ONE, timeout_ms=60_000)
     # so many that the broker goes on receiving, and sees the end, before they are flushed

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker.errors import RequestTimedOutError, StorageError
-from broker.log.atomic_file import Disk
+from broker.log.segment import Disk
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import (

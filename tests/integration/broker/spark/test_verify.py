@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.log.verify import verify_paths, verify_piece
+from broker.log.verify import verify_paths, verify_range
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.spark.verify import Piece, grouped, report_of, verify_on_spark
@@ -77,7 +77,7 @@ def test_guess_when_wrong_then_parts_do_not_meet(tmp_path: Path) -> None:
     path.write_bytes(build_set([b"y" * 10, inner, b"z" * 10]))
     inside = len(build_set([b"y" * 10])) + 10
 
-    pieces = [verify_piece(path, 0, inside), verify_piece(path, inside, path.stat().st_size)]
+    pieces = [verify_range(path, 0, inside), verify_range(path, inside, path.stat().st_size)]
 
     assert all(piece.is_good for piece in pieces)
     assert report_of(path, pieces) is None

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from broker.zk import tether
+from broker.zk import child
 from broker.zk.child import ChildProcess
 
 DEADLINE_S = 20
 MODES = [
-    tether.PIPE,
+    child.PIPE,
     pytest.param(
-        tether.SIGNAL,
+        child.SIGNAL,
         marks=pytest.mark.skipif(sys.platform != "linux", reason="a feature of Linux"),
     ),
 ]
@@ -132,7 +132,7 @@ def is_group_alive(group: int) -> bool:
 @pytest.mark.skipif(sys.platform != "linux", reason="a feature of Linux")
 def test_tether_when_parent_is_another_process_then_runs_nothing() -> None:
     done = subprocess.run(
-        [sys.executable, tether.__file__, tether.SIGNAL, "1", "/bin/echo", "ran"],
+        [sys.executable, child.__file__, child.SIGNAL, "1", "/bin/echo", "ran"],
         capture_output=True,
         text=True,
     )

@@ -109,7 +109,7 @@ def test_delete_topic_when_something_waits_for_a_flush_then_it_is_flushed_first(
     log = manager.get_or_create("events", 0)
     end = log.append(ENTRY, 1) + len(ENTRY)
     seen: list[int] = []
-    log.add_waiter(lambda: seen.append(log.high_watermark))
+    log.add_listener(lambda: seen.append(log.high_watermark))
     manager.delete_topic("events")
     assert seen[-1] == end
 

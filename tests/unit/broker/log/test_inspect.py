@@ -8,14 +8,13 @@ import pytest
 from broker.errors import LogCorruptError, LogLockedError
 from broker.log.data_directory import DataDirectory
 from broker.log.inspect import (
-    expand_paths,
     first_entry_at_or_after,
     iter_segment_entries,
     plan_recovery,
     recover,
     segment_stat,
 )
-from broker.log.segment import segment_name
+from broker.log.segment import expand_paths, segment_name
 from broker.protocol.codec import Fault, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set

@@ -123,7 +123,7 @@ def test_append_when_flush_need_not_come_before_reads_then_readable_at_once_and_
 ) -> None:
     log = make_log(flush_before_read=False)
     seen: list[tuple[int, int]] = []
-    log.add_waiter(lambda: seen.append((log.high_watermark, log.flushed_offset)))
+    log.add_listener(lambda: seen.append((log.high_watermark, log.flushed_offset)))
     log.append(TWELVE_BYTES, 1)
     assert read_bytes(log, 0) == TWELVE_BYTES
     assert schedule.due_s  # it is flushed all the same, when it is due
@@ -263,10 +263,10 @@ def test_waiter_when_high_watermark_advances_then_sees_the_new_one(make_log: Log
     log = make_log()
     seen: list[int] = []
     waiter = lambda: seen.append(log.high_watermark)  # noqa: E731 - needs one identity to remove
-    log.add_waiter(waiter)
+    log.add_listener(waiter)
     log.append(TWELVE_BYTES, 1)
     log.flush()
-    log.remove_waiter(waiter)
+    log.remove_listener(waiter)
     log.append(TWELVE_BYTES, 1)
     log.flush()
     assert seen == [12]
@@ -276,9 +276,9 @@ def test_waiter_when_added_twice_and_removed_once_then_still_called(make_log: Lo
     log = make_log()
     calls: list[int] = []
     waiter = lambda: calls.append(1)  # noqa: E731 - needs one identity to remove
-    log.add_waiter(waiter)
-    log.add_waiter(waiter)
-    log.remove_waiter(waiter)
+    log.add_listener(waiter)
+    log.add_listener(waiter)
+    log.remove_listener(waiter)
     log.append(TWELVE_BYTES, 1)
     log.flush()
     assert calls == [1]
@@ -291,8 +291,8 @@ def test_waiter_when_one_raises_then_the_others_are_called(make_log: LogFactory)
     def fail() -> None:
         raise RuntimeError("a bug in a waiter")
 
-    log.add_waiter(fail)
-    log.add_waiter(lambda: calls.append(1))
+    log.add_listener(fail)
+    log.add_listener(lambda: calls.append(1))
     log.append(TWELVE_BYTES, 1)
     log.flush()
     assert calls == [1]
@@ -331,7 +331,7 @@ def test_append_when_write_and_cut_fail_then_log_is_failed_and_waiters_wake(
 ) -> None:
     log = make_log(disk=faulty_disk.as_disk())
     calls: list[int] = []
-    log.add_waiter(lambda: calls.append(1))
+    log.add_listener(lambda: calls.append(1))
     faulty_disk.room_bytes, faulty_disk.truncate_errno = 5, errno.EIO
     with pytest.raises(StorageError):
         log.append(TWELVE_BYTES, 1)
@@ -349,7 +349,7 @@ def test_flush_when_sync_fails_then_failed_for_good_and_nothing_becomes_visible(
     log.append(TWELVE_BYTES, 1)
     log.flush()
     calls: list[int] = []
-    log.add_waiter(lambda: calls.append(1))
+    log.add_listener(lambda: calls.append(1))
     log.append(TWELVE_BYTES, 1)
     faulty_disk.sync_errno = errno.EIO
     with pytest.raises(StorageError, match="cannot flush"):
@@ -380,7 +380,7 @@ def test_append_when_segment_cannot_be_made_then_storage_error_and_old_one_stays
 def test_close_when_unflushed_then_flushes_wakes_and_refuses_appends(make_log: LogFactory) -> None:
     log = make_log()
     calls: list[int] = []
-    log.add_waiter(lambda: calls.append(log.high_watermark))
+    log.add_listener(lambda: calls.append(log.high_watermark))
     log.append(TWELVE_BYTES, 1)
     log.close()
     assert calls[-1] == 12

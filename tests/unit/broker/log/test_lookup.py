@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import LogCorruptError, OffsetOutOfRangeError
-from broker.log import lookup
+from broker.log import scan
 from broker.log.log import Log
 from broker.log.segment import SPACING_BYTES, SegmentFile
 from broker.protocol.codec import encode
@@ -98,14 +98,14 @@ def test_boundaries_around_when_any_position_then_nearest_entry_starts(
         target = min(max(0, near), starts[-1] - 1)
         before = max(start for start in starts if start <= target)
         after = min(start for start in starts if start >= target)
-        assert lookup.boundaries_around(file, target, starts[-1]) == (before, after)
+        assert scan.boundaries_around(file, target, starts[-1]) == (before, after)
 
 
 def test_boundaries_around_when_walked_once_then_index_knows_the_way(tmp_path: Path) -> None:
     path = tmp_path / "segment"
     path.write_bytes(encode([bytes(1000)]) * 5000)
     file = SegmentFile(path)
-    lookup.boundaries_around(file, 1010 * 4999, 1010 * 5000)
+    scan.boundaries_around(file, 1010 * 4999, 1010 * 5000)
     assert len(file.boundaries) >= 3
     assert 1010 * 4999 - file.boundaries.floor(1010 * 4999) <= 2 * SPACING_BYTES
 
@@ -114,7 +114,7 @@ def test_boundaries_around_when_chain_is_broken_then_corrupt(tmp_path: Path) -> 
     path = tmp_path / "segment"
     path.write_bytes(TWELVE_BYTES + bytes(100))
     with pytest.raises(LogCorruptError, match="position 12"):
-        lookup.boundaries_around(SegmentFile(path), 50, 112)
+        scan.boundaries_around(SegmentFile(path), 50, 112)
 
 
 def test_boundary_when_position_is_inside_then_neighbours_across_segments(
@@ -168,14 +168,14 @@ def test_boundaries_despite_damage_when_an_entry_is_bad_then_it_reaches_up_to_th
     path = tmp_path / "segment"
     path.write_bytes(data)
 
-    assert lookup.boundaries_despite_damage(SegmentFile(path), target, len(data)) == expected
+    assert scan.boundaries_despite_damage(SegmentFile(path), target, len(data)) == expected
 
 
 def test_boundaries_despite_damage_when_nothing_good_follows_then_the_end(tmp_path: Path) -> None:
     path = tmp_path / "segment"
     path.write_bytes(ENTRIES[0] + b"\x7f" + bytes(30))
 
-    assert lookup.boundaries_despite_damage(SegmentFile(path), 20, 44) == (13, 44)
+    assert scan.boundaries_despite_damage(SegmentFile(path), 20, 44) == (13, 44)
 
 
 @given(
@@ -190,6 +190,6 @@ def test_boundaries_despite_damage_when_nothing_is_damaged_then_the_nearest_entr
     file, end = SegmentFile(path), path.stat().st_size
     target = data.draw(st.integers(0, end - 1))
 
-    assert lookup.boundaries_despite_damage(file, target, end) == lookup.boundaries_around(
+    assert scan.boundaries_despite_damage(file, target, end) == scan.boundaries_around(
         file, target, end
     )

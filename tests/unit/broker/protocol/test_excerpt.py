@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from broker.protocol.codec import decode, scan
 from broker.protocol.compression import Codec
-from broker.protocol.message_set import build_set, excerpt, iter_entries
+from broker.protocol.message_set import build_set, iter_entries, slice_messages
 
 BASE = 1000
 
@@ -33,7 +33,7 @@ def test_excerpt_when_limited_then_has_that_many_of_the_first_messages(
 ) -> None:
     data = message_set_of(groups)
 
-    cut = excerpt(data, scan(data), BASE, limit=limit)
+    cut = slice_messages(data, scan(data), BASE, limit=limit)
 
     assert payloads_in(cut.message_set) == payloads_in(data)[:limit]
     assert cut.message_count == len(payloads_in(data)[:limit])
@@ -45,7 +45,7 @@ def test_excerpt_when_gone_on_with_then_no_whole_entry_is_lost_or_doubled(
 ) -> None:
     data = message_set_of(groups)
 
-    cut = excerpt(data, scan(data), BASE, limit=limit)
+    cut = slice_messages(data, scan(data), BASE, limit=limit)
 
     rest = payloads_in(data[cut.taken_bytes :])
     whole = payloads_in(data[: cut.taken_bytes])
@@ -56,7 +56,7 @@ def test_excerpt_when_gone_on_with_then_no_whole_entry_is_lost_or_doubled(
 def test_excerpt_when_nothing_is_cut_then_is_the_set_itself_without_a_copy() -> None:
     data = message_set_of([(Codec.GZIP, [b"a", b"b"]), (Codec.NONE, [b"c"])])
 
-    cut = excerpt(data, scan(data), BASE)
+    cut = slice_messages(data, scan(data), BASE)
 
     assert isinstance(cut.message_set, memoryview)
     assert cut == (data, 3, len(data))
@@ -67,7 +67,7 @@ def test_excerpt_when_the_start_lies_in_a_compressed_set_then_the_rest_is_compre
 ):
     data = message_set_of([(Codec.GZIP, [b"a", b"b", b"c"]), (Codec.GZIP, [b"d"])])
 
-    cut = excerpt(data, scan(data), BASE, skip=2)
+    cut = slice_messages(data, scan(data), BASE, skip=2)
 
     assert payloads_in(cut.message_set) == [b"c", b"d"]
     assert [entry.codec for entry in iter_entries(cut.message_set, 0)] == [Codec.GZIP, Codec.GZIP]
@@ -77,7 +77,7 @@ def test_excerpt_when_the_end_lies_in_a_compressed_set_then_takes_its_first_mess
     first = build_set([b"a", b"b", b"c"], Codec.SNAPPY)
     data = first + build_set([b"d", b"e"], Codec.SNAPPY) + build_set([b"f"])
 
-    cut = excerpt(data, scan(data), BASE, end=(BASE + len(first), 1))
+    cut = slice_messages(data, scan(data), BASE, end=(BASE + len(first), 1))
 
     assert payloads_in(cut.message_set) == [b"a", b"b", b"c", b"d"]
     assert cut.taken_bytes == len(data)
@@ -87,7 +87,7 @@ def test_excerpt_when_the_end_is_an_entry_then_stops_before_it() -> None:
     first = build_set([b"a"])
     data = first + build_set([b"b"])
 
-    cut = excerpt(data, scan(data), BASE, skip=0, end=(BASE + len(first), 0), limit=9)
+    cut = slice_messages(data, scan(data), BASE, skip=0, end=(BASE + len(first), 0), limit=9)
 
     assert payloads_in(cut.message_set) == [b"a"]
 
@@ -96,6 +96,6 @@ def test_excerpt_when_the_end_is_an_entry_then_stops_before_it() -> None:
 def test_excerpt_when_the_set_ends_badly_then_takes_what_is_good(tail: bytes) -> None:
     good = build_set([b"a", b"b"])
 
-    cut = excerpt(good + tail, scan(good + tail), BASE)
+    cut = slice_messages(good + tail, scan(good + tail), BASE)
 
     assert cut == (good, 2, len(good))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from broker.protocol.codec import Fault, boundaries, decode, encode
 from broker.protocol.compression import Codec
-from broker.protocol.message_set import Selection, select
+from broker.protocol.message_set import FilteredEntries, filter_entries
 from broker.protocol.primitives import Buffer
 from tests.strategies import (
     ANY_SETS,
@@ -47,7 +47,7 @@ def test_set_when_filtered_then_keeps_entries_with_a_wanted_payload(
         return len(payload) % 16 in wanted_lengths
 
     wanted = [entry for entry in built.entries if any(map(is_wanted, entry.payloads))]
-    found = select(built.data, is_wanted, ROOMY)
+    found = filter_entries(built.data, is_wanted, ROOMY)
 
     assert kept(built.data, found.spans) == b"".join(entry.data for entry in wanted)
     assert found.left_out_count == len(built.payloads) - sum(len(one.payloads) for one in wanted)
@@ -60,7 +60,7 @@ def test_set_when_cut_anywhere_then_whole_entries_are_looked_at_and_the_rest_is_
 ) -> None:
     end = data.draw(st.integers(0, len(built.data)))
     whole = max(one for one in built.boundaries if one <= end)
-    found = select(built.data[:end], nothing, ROOMY)
+    found = filter_entries(built.data[:end], nothing, ROOMY)
 
     assert found.end == whole
     assert found.fault is (Fault.NONE if whole == end else Fault.PARTIAL)
@@ -70,7 +70,7 @@ def test_set_when_cut_anywhere_then_whole_entries_are_looked_at_and_the_rest_is_
 def test_buffer_when_it_is_anything_then_spans_are_in_order_and_apart(
     buffer: bytes, room_bytes: int
 ) -> None:
-    found = select(buffer, nothing, room_bytes)
+    found = filter_entries(buffer, nothing, room_bytes)
 
     edges = [edge for span in found.spans for edge in span]
     assert edges == sorted(set(edges))
@@ -78,7 +78,7 @@ def test_buffer_when_it_is_anything_then_spans_are_in_order_and_apart(
     assert all(start >= 0 and end <= found.end for start, end in found.spans)
 
 
-def gaps(found: Selection) -> list[tuple[int, int]]:
+def gaps(found: FilteredEntries) -> list[tuple[int, int]]:
     """What was left out, as start and end."""
     edges = [0, *(edge for span in found.spans for edge in span), found.end]
     return list(zip(edges[::2], edges[1::2], strict=True))
@@ -88,7 +88,7 @@ def gaps(found: Selection) -> list[tuple[int, int]]:
 def test_buffer_when_everything_is_unwanted_then_what_is_left_out_is_without_fault(
     buffer: bytes,
 ) -> None:
-    found = select(buffer, nothing, ROOMY)
+    found = filter_entries(buffer, nothing, ROOMY)
 
     decoded = [decode(buffer[start:end], 0) for start, end in gaps(found)]
     assert {one.fault for one in decoded} <= {Fault.NONE}
@@ -99,7 +99,7 @@ def test_buffer_when_everything_is_unwanted_then_what_is_left_out_is_without_fau
 def test_buffer_when_everything_is_wanted_then_all_of_it_but_a_partial_tail_is_kept(
     buffer: bytes,
 ) -> None:
-    found = select(buffer, everything, ROOMY)
+    found = filter_entries(buffer, everything, ROOMY)
 
     # all that can be left out is a wrapper with nothing in it
     left_out = [decode(buffer[start:end], 0) for start, end in gaps(found)]
@@ -112,11 +112,11 @@ def test_buffer_when_everything_is_wanted_then_all_of_it_but_a_partial_tail_is_k
 def test_set_when_room_is_little_then_each_part_ends_with_the_entry_that_reaches_it(
     built: BuiltSet, room_bytes: int
 ) -> None:
-    whole = select(built.data, everything, ROOMY)
+    whole = filter_entries(built.data, everything, ROOMY)
     parts = []
     position = 0
     while position < len(built.data):
-        found = select(built.data[position:], everything, room_bytes)
+        found = filter_entries(built.data[position:], everything, room_bytes)
         sizes = [end - start for start, end in found.spans]
         assert sum(sizes) >= room_bytes or position + found.end == len(built.data)
         last_bytes = boundaries(built.data[position:][: found.end])[-2:]
@@ -129,7 +129,7 @@ def test_set_when_room_is_little_then_each_part_ends_with_the_entry_that_reaches
 
 def test_wanted_when_behind_unwanted_then_spans_tell_where_they_were() -> None:
     buffer = NO + YES + YES + NO + NO + YES + NO
-    found = select(buffer, is_yes, ROOMY)
+    found = filter_entries(buffer, is_yes, ROOMY)
 
     assert kept(buffer, found.spans) == YES * 3
     assert found.spans[0] == (len(NO), len(NO) + 2 * len(YES))
@@ -141,7 +141,7 @@ def test_wanted_when_behind_unwanted_then_spans_tell_where_they_were() -> None:
 def test_wrapper_when_one_inner_message_is_wanted_then_is_kept_whole(codec: Codec) -> None:
     mixed = wrapper_bytes(codec, encode([b"no", b"yes", b"no"]))
     unwanted = wrapper_bytes(codec, encode([b"no", b"no"]))
-    found = select(unwanted + mixed + unwanted, is_yes, ROOMY)
+    found = filter_entries(unwanted + mixed + unwanted, is_yes, ROOMY)
 
     assert found.spans == [(len(unwanted), len(unwanted) + len(mixed))]
     assert found.left_out_count == 4
@@ -157,7 +157,7 @@ def test_wrapper_when_one_inner_message_is_wanted_then_is_kept_whole(codec: Code
     ],
 )
 def test_entry_when_damaged_then_is_kept_and_those_behind_it_are_looked_at(damaged: bytes) -> None:
-    found = select(NO + damaged + NO, is_yes, ROOMY)
+    found = filter_entries(NO + damaged + NO, is_yes, ROOMY)
 
     assert found.spans == [(len(NO), len(NO) + len(damaged))]
     assert (found.end, found.fault) == (2 * len(NO) + len(damaged), Fault.NONE)
@@ -175,13 +175,13 @@ def test_entry_when_damaged_then_is_kept_and_those_behind_it_are_looked_at(damag
 def test_entry_when_none_can_follow_it_then_the_rest_is_kept_as_far_as_there_is_room(
     fault: Fault, damaged: bytes
 ) -> None:
-    everything_behind = select(NO + damaged, is_yes, ROOMY)
+    everything_behind = filter_entries(NO + damaged, is_yes, ROOMY)
     assert everything_behind.spans == [(len(NO), len(NO) + len(damaged))]
     assert everything_behind.fault is fault
 
-    found = select(NO + damaged, is_yes, 20)
+    found = filter_entries(NO + damaged, is_yes, 20)
     assert (found.spans, found.end) == ([(len(NO), len(NO) + 20)], len(NO) + 20)
 
-    stopped_before = select(YES + damaged, is_yes, len(YES))
+    stopped_before = filter_entries(YES + damaged, is_yes, len(YES))
     assert (stopped_before.spans, stopped_before.end) == ([(0, len(YES))], len(YES))
     assert stopped_before.fault is Fault.NONE

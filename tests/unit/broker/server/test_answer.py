@@ -16,10 +16,10 @@ class Notified:
         self.callbacks: list[Callable[[], None]] = []
         self.woken: list[Parked] = []
 
-    def add_waiter(self, callback: Callable[[], None]) -> None:
+    def add_listener(self, callback: Callable[[], None]) -> None:
         self.callbacks.append(callback)
 
-    def remove_waiter(self, callback: Callable[[], None]) -> None:
+    def remove_listener(self, callback: Callable[[], None]) -> None:
         self.callbacks.remove(callback)
 
     def wake(self, parked: Parked) -> None:

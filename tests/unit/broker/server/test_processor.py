@@ -105,10 +105,10 @@ def bench() -> Iterator[Bench]:
 class QuietLog:
     """Says nothing of its flushes: the test does."""
 
-    def add_waiter(self, callback: Callable[[], None]) -> None:
+    def add_listener(self, callback: Callable[[], None]) -> None:
         pass
 
-    def remove_waiter(self, callback: Callable[[], None]) -> None:
+    def remove_listener(self, callback: Callable[[], None]) -> None:
         pass
 
 
