@@ -1,15 +1,23 @@
-"""Every exception of the library, and the wire code each one has.
+"""Every exception of the library, its wire code, and whether trying again may help.
 
-`BrokerError` is the root. What a peer can be told is a `ServerError` with a wire `code`;
-0.7's five codes come from its `ErrorMapping`, the others are sent by extension requests only
-and use the number that later Kafka protocols give the same failure, or one from 128 up.
+`BrokerError` is the root. Two class attributes say what the type means to a caller:
+
+- `is_retriable`: the same request may succeed later, on a new connection or once the broker has
+  recovered. Producers, mirrors and fetchers decide by it; nobody keeps a list of types.
+- `code` (`ServerError` only): the number on the wire. 0.7's five codes come from its
+  `ErrorMapping`; the others are sent by extension requests only and use the number that later
+  Kafka protocols give the same failure, or one from 128 up.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 
 class BrokerError(Exception):
     """Root of every error this library raises on purpose."""
+
+    is_retriable: ClassVar[bool] = False
 
 
 class ConfigError(BrokerError):
@@ -17,11 +25,11 @@ class ConfigError(BrokerError):
 
 
 class QueryError(BrokerError):
-    """What a job was asked for cannot be: SQL, a column, a pattern, or a stream without bounds."""
+    """A query of a job is invalid: SQL, a column, a pattern, or a stream without bounds."""
 
 
 class ProtocolError(BrokerError):
-    """Bytes from a peer do not parse; the connection they came on is of no further use."""
+    """Bytes from a peer do not parse; their connection is closed."""
 
 
 class LogCorruptError(BrokerError):
@@ -33,51 +41,57 @@ class LogLockedError(BrokerError):
 
 
 class CoordinationError(BrokerError):
-    """The registry (ZooKeeper) refused or failed a request."""
+    """ZooKeeper refused or failed a request."""
 
 
 class RegistryUnreachableError(CoordinationError):
-    """No connection to the registry could be had, or the one there was is lost."""
+    """ZooKeeper cannot be connected to, or the session is lost."""
+
+    is_retriable = True
 
 
 class RegistryConflictError(CoordinationError):
-    """A registry node that must be ours is held by somebody else."""
+    """A ZooKeeper node that must be created here exists already, or was changed by others."""
 
 
 class RegistryNodeNotFoundError(CoordinationError):
-    """A registry node that was asked for does not exist."""
+    """A ZooKeeper node does not exist."""
 
 
 class BrokerUnreachableError(BrokerError):
     """A broker could not be connected to, or the connection broke."""
 
+    is_retriable = True
+
 
 class RequestTimeoutError(BrokerError):
-    """An answer, or an acknowledgement, did not come in the time given for it."""
+    """A response, or an acknowledgement, did not come in the client's time limit."""
+
+    is_retriable = True
 
 
 class ConsumerTimeoutError(BrokerError):
-    """Nothing came to a stream of a group within the time its reader was willing to wait."""
+    """No message came to a stream of a group within its timeout."""
 
 
 class QueueFullError(BrokerError):
-    """The queue of an asynchronous producer had no room within the time to wait for it."""
+    """The queue of an asynchronous producer had no room within the enqueue timeout."""
 
 
 class ProducerClosedError(BrokerError):
-    """A producer was closed: it takes no messages any more, or could not deliver one in time."""
+    """A producer is closed: it takes no messages any more, or could not deliver one in time."""
 
 
 class DeliveryFailedError(BrokerError):
-    """Messages given to a producer were not delivered, and the program had not asked."""
+    """Messages given to a producer were not delivered, and the program did not ask about them."""
 
 
 class MessageDroppedError(BrokerError):
-    """A callback of an asynchronous producer failed over a message, or kept it to itself."""
+    """A callback of an asynchronous producer failed on a message, or never returned it."""
 
 
 class OffsetStoreError(BrokerError):
-    """A store of a group's offsets, other than the registry, could not be read or written."""
+    """A store of a group's offsets outside ZooKeeper could not be read or written."""
 
 
 class RetryStoreError(BrokerError):
@@ -89,17 +103,17 @@ class RetryStoreBusyError(RetryStoreError):
 
 
 class OutputConflictError(BrokerError):
-    """An output directory is in use, or holds something else than what is to be put there."""
+    """An output directory is in use, or holds something other than this output."""
 
 
 class TopicNotFoundError(BrokerError):
-    """A topic that was asked for exists on no broker."""
+    """A topic exists on no broker."""
 
 
 class ServerError(BrokerError):
     """A failure with a wire code: raised by a broker's handlers, and again by its clients."""
 
-    code: int = -1
+    code: ClassVar[int] = -1
 
 
 class UnknownServerError(ServerError):
@@ -109,7 +123,7 @@ class UnknownServerError(ServerError):
 
 
 class OffsetOutOfRangeError(ServerError):
-    """An offset lies before the log start offset or past what consumers may see."""
+    """An offset lies before the log start offset or past the high watermark."""
 
     code = 1
 
@@ -133,9 +147,10 @@ class InvalidFetchSizeError(ServerError):
 
 
 class RequestTimedOutError(ServerError):
-    """The broker could not do what was asked within the time the request allowed."""
+    """The broker could not finish a request within the time the request allowed."""
 
     code = 7
+    is_retriable = True
 
 
 class MessageSizeTooLargeError(ServerError):
@@ -166,6 +181,7 @@ class StorageError(ServerError):
     """The broker's disk refused a write: full, read-only or failing."""
 
     code = 56
+    is_retriable = True
 
 
 class UnknownTopicError(ServerError):
@@ -178,6 +194,7 @@ class ShuttingDownError(ServerError):
     """The broker refuses new data because it is shutting down."""
 
     code = 129
+    is_retriable = True
 
 
 class InvalidPatternError(ServerError):
@@ -195,33 +212,31 @@ class PatternTooSlowError(ServerError):
 NO_ERROR = 0
 
 ERROR_OF_CODE: dict[int, type[ServerError]] = {
-    -1: UnknownServerError,
-    1: OffsetOutOfRangeError,
-    2: InvalidMessageError,
-    3: WrongPartitionError,
-    4: InvalidFetchSizeError,
-    7: RequestTimedOutError,
-    10: MessageSizeTooLargeError,
-    17: InvalidTopicError,
-    35: UnsupportedVersionError,
-    36: TopicExistsError,
-    56: StorageError,
-    128: UnknownTopicError,
-    129: ShuttingDownError,
-    130: InvalidPatternError,
-    131: PatternTooSlowError,
+    one.code: one
+    for one in (
+        UnknownServerError,
+        OffsetOutOfRangeError,
+        InvalidMessageError,
+        WrongPartitionError,
+        InvalidFetchSizeError,
+        RequestTimedOutError,
+        MessageSizeTooLargeError,
+        InvalidTopicError,
+        UnsupportedVersionError,
+        TopicExistsError,
+        StorageError,
+        UnknownTopicError,
+        ShuttingDownError,
+        InvalidPatternError,
+        PatternTooSlowError,
+    )
 }
 
 
 def error_for_code(code: int, message: str) -> ServerError:
-    """Return the exception a client raises for a wire code.
+    """Return the exception a client raises for a wire code other than `NO_ERROR`.
 
-    Args:
-        code: a code from an answer, not `NO_ERROR`.
-        message: what was asked, naming topic, partition and offset.
-
-    Returns:
-        An instance of the class of that code; `UnknownServerError` for a code not in the table.
+    A code that is not in the table becomes an `UnknownServerError`.
 
     Source: Kafka 0.7 `ErrorMapping.exceptionFor`.
     """

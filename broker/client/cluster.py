@@ -13,7 +13,6 @@ from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
     ConfigError,
-    RequestTimeoutError,
     TopicNotFoundError,
     WrongPartitionError,
 )
@@ -180,7 +179,9 @@ class StaticCluster:
             for one in some:
                 try:
                     answers.append(question(one))
-                except (BrokerUnreachableError, RequestTimeoutError) as error:
+                except BrokerError as error:
+                    if not error.is_retriable:
+                        raise
                     failures.append((one, error))
                 else:
                     one.is_absent, one.ask_again_s = False, 0.0

@@ -16,9 +16,8 @@ from broker.client.connection import Connection
 from broker.consumer.chunk import MessageStream, Piece
 from broker.errors import (
     NO_ERROR,
-    BrokerUnreachableError,
+    BrokerError,
     ProtocolError,
-    RequestTimeoutError,
 )
 from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
 from broker.protocol.message_set import filter_entries
@@ -186,7 +185,9 @@ class Fetcher:
         while True:
             try:
                 pieces = self._receive()
-            except (BrokerUnreachableError, RequestTimeoutError):
+            except BrokerError as error:
+                if not error.is_retriable:
+                    raise
                 self._asked = None
                 self._connection.close()
                 if time.monotonic() >= give_up_s:
@@ -299,7 +300,9 @@ class Fetcher:
     def _ask_ahead(self) -> None:
         try:
             self._ask()
-        except (BrokerUnreachableError, RequestTimeoutError):
+        except BrokerError as error:
+            if not error.is_retriable:
+                raise
             # the next poll tries again and, if that is no use, says so
             self._asked = None
             self._connection.close()

@@ -15,7 +15,6 @@ from broker.errors import (
     NO_ERROR,
     BrokerError,
     BrokerUnreachableError,
-    RequestTimeoutError,
     ServerError,
     ShuttingDownError,
     error_for_code,
@@ -94,16 +93,14 @@ class Channel:
                         return
                 action()
                 return
-            except (BrokerUnreachableError, RequestTimeoutError) as error:
+            except BrokerError as error:
                 self._link.close()
-                if attempt == self._rules.retries:
+                # a ServerError is a response: the request arrived, so it is not sent again
+                is_lost = error.is_retriable and not isinstance(error, ServerError)
+                if not is_lost or attempt == self._rules.retries:
                     self._fail_all(error)
                     raise
                 time.sleep(retry_wait_s(self._rules.backoff_s, attempt + 1))
-            except BrokerError as error:
-                self._link.close()
-                self._fail_all(error)
-                raise
 
     def _fail_all(self, error: BrokerError) -> None:
         """Give up all that is in flight; the error is raised, so the caller knows."""

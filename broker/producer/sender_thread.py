@@ -16,15 +16,8 @@ from dataclasses import dataclass
 from broker.client.connection import Connection
 from broker.errors import (
     BrokerError,
-    BrokerUnreachableError,
-    CoordinationError,
     ProducerClosedError,
-    ProtocolError,
     QueueFullError,
-    RequestTimedOutError,
-    RequestTimeoutError,
-    ShuttingDownError,
-    StorageError,
 )
 from broker.producer.accumulator import Accumulator, BatchRules, Parcel
 from broker.producer.callbacks import Hooks
@@ -37,17 +30,6 @@ from broker.topic import TopicPartition
 logger = logging.getLogger(__name__)
 
 _MIN_LIMIT_S = 0.1
-
-_MAY_PASS = (
-    BrokerUnreachableError,
-    RequestTimeoutError,
-    ProtocolError,
-    CoordinationError,
-    ShuttingDownError,
-    RequestTimedOutError,
-    StorageError,
-)
-"""Failures after which another attempt may succeed; all others are about what is sent."""
 
 
 class SenderThread(threading.Thread):
@@ -322,7 +304,7 @@ class Lane:
         parcel.error = error
         if self._is_aborted:
             self._settle(parcel, -1, self._closed_error(parcel))
-        elif not isinstance(error, _MAY_PASS) or parcel.failures > self._sending.retries:
+        elif not error.is_retriable or parcel.failures > self._sending.retries:
             self._settle(parcel, -1, error)
         else:
             wait_s = retry_wait_s(self._sending.backoff_s, parcel.failures)

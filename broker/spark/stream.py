@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from broker.consumer.list_offsets import Positions, Watermarks
-from broker.errors import BrokerUnreachableError, RegistryUnreachableError
+from broker.errors import BrokerError
 from broker.spark.offsets import Offsets, from_document, to_document
 from broker.spark.options import ReadOptions, SegmentPaths
 from broker.spark.planning import clip, cut_ranges, refuse_loss, resolve
@@ -123,7 +123,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Ask the cluster, anew if a broker or the registry has moved or restarted."""
         try:
             return question(self._cluster())
-        except (BrokerUnreachableError, RegistryUnreachableError) as error:
+        except BrokerError as error:
+            if not error.is_retriable:
+                raise
             logger.warning("asking again: %s", error)
             self.stop()
             return question(self._cluster())

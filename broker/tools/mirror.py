@@ -29,7 +29,6 @@ from broker.errors import (
     ConfigError,
     ConsumerTimeoutError,
     InvalidMessageError,
-    RegistryUnreachableError,
     RequestTimeoutError,
 )
 from broker.producer.producer import Producer
@@ -157,7 +156,6 @@ _TRY_AGAIN_S = 1.0
 _GRACE_S = 1.0
 """For threads that give up in time to say why."""
 _ACKNOWLEDGED_POLL_S = 0.02
-_PASSING = (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError)
 
 
 class Consumer(Protocol):
@@ -477,7 +475,9 @@ class Mirror:
         while True:
             try:
                 return action()
-            except _PASSING as error:
+            except BrokerError as error:
+                if not error.is_retriable:
+                    raise
                 self.log.failed([source], str(error))
                 if not has_told:
                     logger.warning("%s: %s: %s; trying on", source, problem, error)

@@ -14,14 +14,6 @@ from typing import NamedTuple
 
 from broker.errors import (
     BrokerError,
-    BrokerUnreachableError,
-    InvalidMessageError,
-    InvalidTopicError,
-    MessageSizeTooLargeError,
-    ProtocolError,
-    RegistryUnreachableError,
-    RequestTimeoutError,
-    ServerError,
 )
 from broker.producer.producer import Delivery, Producer
 from broker.protocol.primitives import Buffer
@@ -31,13 +23,6 @@ logger = logging.getLogger(__name__)
 
 _FIRST_BACKOFF_S = 0.1
 _MAX_BACKOFF_S = 5.0
-_HOPELESS = (InvalidMessageError, InvalidTopicError, MessageSizeTooLargeError, ProtocolError)
-_PASSING = (
-    BrokerUnreachableError,
-    RegistryUnreachableError,
-    RequestTimeoutError,
-    ServerError,
-)
 
 
 class Parcel(NamedTuple):
@@ -158,7 +143,7 @@ class Relay:
                 action()
                 self._note_success()
                 return
-            except _PASSING as error:
+            except BrokerError as error:
                 self._start_over(error, backoff_s)
             backoff_s = min(2 * backoff_s, _MAX_BACKOFF_S)
             action = self._send_again
@@ -171,7 +156,7 @@ class Relay:
     def _start_over(self, error: BrokerError, backoff_s: float) -> None:
         self.close()
         self._keep_unacknowledged()
-        if isinstance(error, _HOPELESS) or self._wait is None:
+        if not error.is_retriable or self._wait is None:
             raise error
         if not self.last_error:
             logger.warning("the target cluster does not take messages: %s; trying on", error)
@@ -203,7 +188,7 @@ def _is_acknowledged(delivery: Delivery) -> bool:
 
 def _named(error: BrokerError, parcel: Parcel) -> BrokerError:
     """Return why a set was refused; if for what is in it, with where it is from."""
-    if not isinstance(error, _HOPELESS):
+    if error.is_retriable:
         return error
     where = f"messages of {parcel.source} before {parcel.next_offset}"
     return type(error)(f"{parcel.target} does not take {where}: {error}")
