@@ -115,7 +115,7 @@ def rebalance(zookeeper: str) -> None:
         for _ in range(_MEMBERS)
     ]
     registry = connectors[0]._registry
-    registry.create("/brokers/topics/wide/99", b"%d" % _PARTITIONS, ephemeral=True)
+    registry.session.create("/brokers/topics/wide/99", b"%d" % _PARTITIONS, ephemeral=True)
     started_s = time.perf_counter()
     for connector in connectors:
         connector.create_message_streams({"wide": 1})

@@ -197,18 +197,18 @@ class WatchedCluster:
         while True:
             try:
                 with self._watch("children", path, subject) as watch:
-                    names = self._registry.children(path, watch=watch)
+                    names = self._registry.session.children(path, watch=watch)
                 return [int(name) for name in names if name.isascii() and name.isdigit()]
             except RegistryNodeNotFoundError:
                 with self._watch("node", path, subject) as watch:
-                    if self._registry.exists(path, watch=watch) is None:
+                    if self._registry.session.exists(path, watch=watch) is None:
                         return []
 
     def _value(self, path: str, subject: str) -> bytes | None:
         """Return a node's value, None if it went away meanwhile; watch it."""
         try:
             with self._watch("node", path, subject) as watch:
-                return self._registry.get(path, watch=watch)[0]
+                return self._registry.session.get(path, watch=watch)[0]
         except RegistryNodeNotFoundError:
             return None
 

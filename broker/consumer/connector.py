@@ -82,7 +82,7 @@ class ConsumerConnector:
         self._connect = connect or self._default_connect
         self._owns_registry = registry is None
         self._registry = registry or _start_registry(config)
-        self._offsets = offsets or RegistryOffsets(self._registry, config.group)
+        self._offsets = offsets or RegistryOffsets(self._registry.session, config.group)
         self.consumer_id = make_consumer_id(config.group, config.consumer_name, SystemClock())
         """The member's id in the registry."""
         self._lease = Lease()
@@ -259,8 +259,8 @@ class ConsumerConnector:
 
     def _make_member(self, subscription: Subscription, place: PlaceStream) -> _Member:
         config, registry = self._config, self._registry
-        membership = Membership(registry, config.group, self.consumer_id, subscription)
-        ownership = Ownership(registry, membership, config.group)
+        membership = Membership(registry.session, config.group, self.consumer_id, subscription)
+        ownership = Ownership(registry.session, membership, config.group)
         cluster = RegistryCluster(registry)
         fetch_settings = FetchSettings(
             config.fetch_bytes,
@@ -275,9 +275,9 @@ class ConsumerConnector:
         )
         committer = Committer(self._offsets, ownership, self._rebalance)
         balancer = Balancer(
-            session=registry,
+            session=registry.session,
             membership=membership,
-            view=GroupView(registry, config.group, subscription, self._rebalance),
+            view=GroupView(registry.session, config.group, subscription, self._rebalance),
             ownership=ownership,
             store=self._offsets,
             committer=committer,
@@ -293,7 +293,10 @@ class ConsumerConnector:
         return _Member(
             membership,
             LeaseKeeper(
-                self._lease, membership.stands, lambda: registry.session_timeout_s, self._rebalance
+                self._lease,
+                membership.stands,
+                lambda: registry.session.session_timeout_s,
+                self._rebalance,
             ),
             AutoCommit(self.commit_offsets, config.auto_commit_interval_ms / 1000),
             committer,

@@ -1,1 +1,1 @@
-"""ZooKeeper: the registry of brokers, topics and consumer groups, and an embedded server for it."""
+"""ZooKeeper: sessions, the registry of brokers, topics and consumer groups, an embedded server."""

@@ -1,7 +1,7 @@
 """Keeping one broker registered: its id node and a node for each of its topics.
 
-Holds what should stand in the registry and makes it so, again after each new session. Who calls
-when, and from which thread, is the subject of `registry`.
+Holds the wanted nodes and creates them, again after each new session. `registry` decides when, and
+on which thread.
 
 Source: Kafka 0.7 `KafkaZooKeeper`, `ZkUtils.createEphemeralPathExpectConflict`.
 """
@@ -25,16 +25,16 @@ from broker.zk.values import BrokerInfo, decode_broker, encode_broker, encode_nu
 
 logger = logging.getLogger(__name__)
 
-# Servers end sessions at the next tick after the time-out, and not before they have a leader.
+# Servers expire sessions at the next tick after the timeout, and only while they have a leader.
 _EXPIRY_SLACK = 1.5
 
 
 class Registration:
-    """What one broker wants to have in the registry, and how much of it stands.
+    """The nodes one broker wants in the registry, and those it has created.
 
     Args:
         session: the session the nodes belong to.
-        session_timeout_ms: after so long the nodes of a former life are gone.
+        session_timeout_ms: after so long the nodes of an earlier run expire.
     """
 
     def __init__(self, session: Session, *, session_timeout_ms: int) -> None:
@@ -44,10 +44,10 @@ class Registration:
         self._changed = threading.Condition()  # guards the fields below
         self._broker: BrokerInfo | None = None
         self._topics: dict[str, int] = {}
-        self._standing_topics: dict[str, int] = {}
-        self._standing_session: int | None = None
+        self._registered_topics: dict[str, int] = {}
+        self._registered_session: int | None = None
         self._error: CoordinationError | None = None
-        self._nudge = threading.Event()
+        self._wakeup = threading.Event()
         self._is_closed = False
 
     @property
@@ -57,12 +57,12 @@ class Registration:
 
     @property
     def error(self) -> CoordinationError | None:
-        """Return why the last attempt failed, `None` if it did not."""
+        """Return the error of the last attempt, None if it succeeded."""
         return self._error
 
     @property
     def is_complete(self) -> bool:
-        """Return whether all that should be in the registry was put there in this session."""
+        """Return whether all wanted nodes were created in this session."""
         with self._changed:
             return self._is_complete()
 
@@ -70,8 +70,8 @@ class Registration:
         """Caller holds `_changed`."""
         if self._broker is None:
             return True
-        is_current = self._standing_session is not None
-        return is_current and self._topics == self._standing_topics
+        is_current = self._registered_session is not None
+        return is_current and self._topics == self._registered_topics
 
     def register_broker(self, info: BrokerInfo) -> None:
         """Register a broker; see `Registry.register_broker`."""
@@ -81,26 +81,26 @@ class Registration:
                 self._broker = info
                 self._changed.notify_all()
 
-    def want_topic(self, topic: str, count: int) -> None:
-        """Note that a topic is to be registered, which `bring_up_to_date` does."""
+    def add_topic(self, topic: str, count: int) -> None:
+        """Add a topic to the wanted ones; `synchronize` registers it."""
         with self._changed:
             self._topics[topic] = count
 
-    def forget_topic(self, topic: str) -> None:
-        """Note that a topic is not to be registered, which `bring_up_to_date` sees to."""
+    def remove_topic(self, topic: str) -> None:
+        """Remove a topic from the wanted ones; `synchronize` deregisters it."""
         with self._changed:
             self._topics.pop(topic, None)
 
-    def bring_up_to_date(self) -> None:
-        """Register what is not registered in the present session, and remove what should not be.
+    def synchronize(self) -> None:
+        """Create the wanted nodes missing in the present session, and delete unwanted ones.
 
         Raises:
             RegistryConflictError: another broker has taken the id.
-            CoordinationError: the registry could not be reached, or refused.
+            CoordinationError: ZooKeeper could not be reached, or refused.
         """
         with self._work:
             try:
-                self._bring_up_to_date()
+                self._synchronize()
             except CoordinationError as error:
                 with self._changed:
                     self._error = error
@@ -109,62 +109,62 @@ class Registration:
                 self._error = None
                 self._changed.notify_all()
 
-    def _bring_up_to_date(self) -> None:
+    def _synchronize(self) -> None:
         """Caller holds `_work`."""
         broker = self._broker
         if broker is None:
             return
-        if self._session.session_id != self._standing_session:
+        if self._session.session_id != self._registered_session:
             self._register_broker(broker)
         with self._changed:
-            missing = dict(self._topics.items() - self._standing_topics.items())
-            surplus = self._standing_topics.keys() - self._topics.keys()
+            missing = dict(self._topics.items() - self._registered_topics.items())
+            surplus = self._registered_topics.keys() - self._topics.keys()
         if surplus:
             self._session.delete_many(paths.topic_broker(topic, broker.id) for topic in surplus)
             with self._changed:
                 for topic in surplus:
-                    self._standing_topics.pop(topic, None)
+                    self._registered_topics.pop(topic, None)
         if missing:
             self._register_topics(broker.id, missing)
 
     def forget_session(self) -> None:
-        """Note that the session, and with it all that was registered, is gone."""
+        """Record that the session, and with it all nodes, has expired."""
         with self._changed:
-            self._standing_session = None
-            self._standing_topics = {}
+            self._registered_session = None
+            self._registered_topics = {}
 
     def await_complete(self, timeout_s: float) -> bool:
-        """Wait until all that should be in the registry is, and return whether it is."""
+        """Wait until all wanted nodes exist; return whether they do."""
         with self._changed:
             return self._changed.wait_for(self._is_complete, timeout_s)
 
     def deregister(self) -> None:
-        """Remove the topic nodes, then the id node, and want none of them any more.
+        """Delete the topic nodes, then the id node, for good.
 
         Raises:
-            CoordinationError: some node may be left; it goes with the session.
+            CoordinationError: some node may remain until the session ends.
         """
         with self._changed:
             broker, self._broker = self._broker, None
             self._topics = {}
         if broker is None:
             return
-        # Not worth waiting for: without a connection the session ends soon, and the nodes with it.
+        # Without a connection the session expires soon, and the nodes with it.
         if self._session.state is not SessionState.CONNECTED:
             raise RegistryUnreachableError("no connection to ZooKeeper: nodes left to expire")
         with self._work:
-            nodes = [paths.topic_broker(topic, broker.id) for topic in self._standing_topics]
+            nodes = [paths.topic_broker(topic, broker.id) for topic in self._registered_topics]
             self._session.delete_many(nodes)
             self._delete_own(paths.broker(broker.id))
             self.forget_session()
 
     def close(self) -> None:
-        """End any wait, and register nothing from now on."""
+        """End a wait in progress, and register nothing from now on."""
         self._is_closed = True
-        self._nudge.set()
+        self._wakeup.set()
 
     def _register_broker(self, info: BrokerInfo) -> None:
-        """Put the id node there; caller holds `_work`."""
+        """Create the id node; caller holds `_work`."""
         session_id = self._session.session_id
         deadline_s = time.monotonic() + self._wait_limit_s
         is_registered = False
@@ -175,13 +175,13 @@ class Registration:
                 if self._is_closed or time.monotonic() >= deadline_s:
                     raise
         with self._changed:
-            self._standing_session = session_id
-            self._standing_topics = {}
+            self._registered_session = session_id
+            self._registered_topics = {}
 
     def _try_register_broker(self, info: BrokerInfo, deadline_s: float) -> bool:
-        """Return whether the id node is ours; if not, it is worth another try.
+        """Return whether the id node is ours; if not, try again.
 
-        After a lost connection a node of our own session may be found: the first try's.
+        After a lost connection, the node may be our own from the first attempt.
         """
         if self._is_closed:
             raise RegistryUnreachableError("the registry was stopped")
@@ -190,18 +190,18 @@ class Registration:
             self._session.create(path, encode_broker(info), ephemeral=True)
         except RegistryConflictError:
             with contextlib.suppress(RegistryNodeNotFoundError):
-                return self._settle_conflict(info, *self._session.get(path), deadline_s)
+                return self._resolve_conflict(info, *self._session.get(path), deadline_s)
             return False
         return True
 
-    def _settle_conflict(
+    def _resolve_conflict(
         self, info: BrokerInfo, value: bytes, stat: NodeStat, deadline_s: float
     ) -> bool:
-        """Deal with an id node that is there already, and return whether it is ours now.
+        """Handle an existing id node; return whether it is ours now.
 
-        The same creator at the same address is a former life of this broker: its node is replaced.
-        With only one of the two equal (the port was changed, the data directory is new or a copy)
-        the holder may be alive, so its session gets the chance to end.
+        The same creator at the same address is an earlier run of this broker: its node is
+        replaced. With only one of the two equal (the port was changed, or the data directory is
+        new or a copy) the holder may be alive, so its session gets time to expire.
         """
         path = paths.broker(info.id)
         if stat.ephemeral_owner == self._session.session_id:
@@ -226,20 +226,20 @@ class Registration:
 
     def _await_end_of(self, path: str, holder: BrokerInfo, timeout_s: float) -> None:
         logger.info(
-            "waiting up to %.0f s for the former registration of broker %d (%s) to end",
+            "waiting up to %.0f s for the former registration of broker %d (%s) to expire",
             timeout_s,
             holder.id,
             holder.address,
         )
-        self._nudge.clear()
-        if not self._is_closed and self._session.exists(path, watch=self._nudge.set):
-            self._nudge.wait(timeout_s)
+        self._wakeup.clear()
+        if not self._is_closed and self._session.exists(path, watch=self._wakeup.set):
+            self._wakeup.wait(timeout_s)
 
     def _register_topics(self, broker_id: int, topics: dict[str, int]) -> None:
-        """Put topic nodes there; caller holds `_work`.
+        """Create topic nodes; caller holds `_work`.
 
-        The id node is ours, so a node that another session left behind is of a former life. It
-        is replaced even if its value is right, as it would go with that session.
+        The id node is ours, so a node of another session is from an earlier run. It is replaced
+        even if its value is right, as it would expire with that session.
         """
         nodes = {
             paths.topic_broker(topic, broker_id): encode_number(count)
@@ -248,7 +248,7 @@ class Registration:
         for path in self._session.create_many(nodes):
             self._take_over(path, nodes[path])
         with self._changed:
-            self._standing_topics.update(topics)
+            self._registered_topics.update(topics)
 
     def _take_over(self, path: str, value: bytes) -> None:
         try:

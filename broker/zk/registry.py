@@ -1,7 +1,9 @@
-"""The registry: which brokers and topics there are, and this process's own broker among them.
+"""The registry: the brokers and topics in ZooKeeper, and this process's own broker among them.
 
-A `Session` that speaks of brokers and topics. It stays usable while ZooKeeper is away, however
-long, and puts the broker back after each expired session.
+Has a `Session`. Stays usable however long ZooKeeper is unreachable, and registers the broker again
+after each expired session.
+
+Source: Kafka 0.7 `KafkaZooKeeper`.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from broker.errors import CoordinationError, RegistryNodeNotFoundError, RegistryUnreachableError
 from broker.zk import paths
@@ -30,11 +32,11 @@ _RETRY_S = 1.0
 
 
 class RegistryStatus(NamedTuple):
-    """How things stand between this process and the registry.
+    """State of the session and of the registration.
 
-    `session_id` is hexadecimal as ZooKeeper's own tools write it, `None` without a connection;
-    `is_registered` is true if a broker and all its topics are; `error` says why the last attempt
-    to register them failed.
+    `session_id` is hexadecimal as in ZooKeeper's own tools, None without a connection;
+    `is_registered` is true if a broker and all its topics are; `error` is that of the last attempt
+    to register them.
     """
 
     state: SessionState
@@ -44,28 +46,29 @@ class RegistryStatus(NamedTuple):
 
 
 class _Wake(Enum):
-    """What wakes the worker up, other than a change of the session's state."""
+    """Events of the worker, besides changes of the session's state."""
 
     TOPIC = auto()
     STOP = auto()
 
 
-class Registry(Session):
+class Registry:
     """The brokers and topics of a cluster, in ZooKeeper.
 
     Methods may be called from any thread but kazoo's own (that is, not from a `watch`); `stop`
     not from a callback.
 
     Attributes:
-        on_session_expired: called when a session, and all that was registered in it, is gone.
-        on_reconnected: called when the connection is back, after this broker was registered again
-            if the session is a new one. Both run in the registry's worker thread, not at the same
-            time, and may use the registry.
+        session: the session with ZooKeeper, for other nodes; started and stopped with the registry.
+        on_session_expired: called after a session, and all that was registered in it, has expired.
+        on_reconnected: called after a reconnection, once this broker is registered again if the
+            session is a new one. Both run in the registry's worker thread, one at a time, and may
+            use the registry.
 
     Args:
         connect: `host:port,host:port[/chroot]`.
-        session_timeout_ms: the server forgets this broker after so long without a sign of life.
-        request_timeout_s: how long a request waits for the connection and the answer.
+        session_timeout_ms: the server removes this broker after so long without a heartbeat.
+        request_timeout_s: how long a request waits for the connection and the response.
 
     Raises:
         ConfigError: `connect` is malformed.
@@ -78,41 +81,58 @@ class Registry(Session):
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
         request_timeout_s: float = DEFAULT_REQUEST_TIMEOUT_S,
     ) -> None:
-        super().__init__(
-            connect, session_timeout_ms=session_timeout_ms, request_timeout_s=request_timeout_s
+        self._events: queue.SimpleQueue[SessionState | _Wake] = queue.SimpleQueue()
+        self.session = Session(
+            connect,
+            session_timeout_ms=session_timeout_ms,
+            request_timeout_s=request_timeout_s,
+            on_state_change=self._events.put,
         )
         self.on_session_expired: Callable[[], None] | None = None
         self.on_reconnected: Callable[[], None] | None = None
-        self._registration = Registration(self, session_timeout_ms=session_timeout_ms)
-        self._events: queue.SimpleQueue[SessionState | _Wake] = queue.SimpleQueue()
+        self._registration = Registration(self.session, session_timeout_ms=session_timeout_ms)
         self._is_away = False
         self._reported_error = ""
         self._worker = threading.Thread(target=self._work, name="registry", daemon=True)
 
-    def start(self, timeout_s: float = 10.0) -> None:
-        """Connect, and wait until the session stands.
+    def __enter__(self) -> Self:
+        self.start()
+        return self
 
-        Args:
-            timeout_s: how long to try.
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self, timeout_s: float = 10.0) -> None:
+        """Connect, and wait until the session is established.
 
         Raises:
-            RegistryUnreachableError: no server answered in time.
+            RegistryUnreachableError: no server responded in time.
         """
-        super().start(timeout_s)
+        self.session.start(timeout_s)
         self._worker.start()
 
     def stop(self) -> None:
         """End the session, which deletes its ephemeral nodes; a second call does nothing."""
         self._registration.close()
-        super().stop()
+        self.session.stop()
         if self._worker.is_alive():
             self._events.put(_Wake.STOP)
             self._worker.join()
 
     @property
+    def connect(self) -> str:
+        """Return the connect string, `host:port,host:port[/chroot]`."""
+        return self.session.connect
+
+    @property
+    def state(self) -> SessionState:
+        """Return the state of the session."""
+        return self.session.state
+
+    @property
     def status(self) -> RegistryStatus:
-        """Return how things stand now."""
-        session_id = self.session_id
+        """Return the present state of session and registration."""
+        session_id = self.session.session_id
         error = self._registration.error
         return RegistryStatus(
             state=self.state,
@@ -122,10 +142,10 @@ class Registry(Session):
         )
 
     def register_broker(self, broker_id: int, host: str, port: int, *, creator: str) -> None:
-        """Register this process's broker, and from now on after each expired session.
+        """Register this process's broker, and again after each expired session.
 
-        If a former life of the same broker is still registered, its node is replaced, or waited
-        for if it is not certain to be one: the same creator at another address, or the reverse.
+        A node left by an earlier run of the same broker is replaced. If it may belong to a live
+        broker (same creator at another address, or the reverse), its session gets time to expire.
 
         Args:
             broker_id: 0 or more.
@@ -135,45 +155,38 @@ class Registry(Session):
 
         Raises:
             RegistryConflictError: another broker has the id; the message names it.
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
 
         Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
         """
         self._registration.register_broker(BrokerInfo(broker_id, host, port, creator))
-        self._events.put(_Wake.TOPIC)  # topics may have been waiting for the broker
+        self._events.put(_Wake.TOPIC)  # topics may have been added before the broker
 
     def register_topic(self, topic: str, partition_count: int) -> None:
-        """Have a topic of this broker registered, now and after each expired session.
+        """Have the worker register a topic of this broker, now and after each expired session.
 
-        Returns at once; `await_registered` waits for it. Before `register_broker` it is only
-        remembered.
+        Returns at once; `await_registered` waits for it. Takes effect after `register_broker`.
 
         Args:
             topic: its name.
             partition_count: how many partitions of it this broker has.
         """
-        self._registration.want_topic(topic, partition_count)
+        self._registration.add_topic(topic, partition_count)
         self._events.put(_Wake.TOPIC)
 
     def deregister_topic(self, topic: str) -> None:
-        """Have a topic of this broker taken out of the registry; returns at once.
+        """Have the worker remove a topic of this broker, if it is registered; returns at once.
 
         The topic's own node stays: other brokers may have it.
-
-        Args:
-            topic: its name; nothing happens if it is not registered.
         """
-        self._registration.forget_topic(topic)
+        self._registration.remove_topic(topic)
         self._events.put(_Wake.TOPIC)
 
     def await_registered(self, timeout_s: float = 10.0) -> None:
         """Wait until the broker and all its topics are registered.
 
-        Args:
-            timeout_s: how long to wait.
-
         Raises:
-            CoordinationError: they are not, and this is why.
+            CoordinationError: the error of the last attempt, or that it takes too long.
         """
         if not self._registration.await_complete(timeout_s):
             raise self._registration.error or RegistryUnreachableError(
@@ -181,13 +194,13 @@ class Registry(Session):
             )
 
     def deregister_broker(self) -> None:
-        """Take this broker and its topics out of the registry, and do not put them back.
+        """Remove this broker and its topics from the registry for good.
 
-        The first step of a controlled shutdown: clients look elsewhere while the broker still
-        serves. Topics go first, as 0.7's consumers watch only those.
+        The first step of a controlled shutdown: clients turn to other brokers while this one still
+        serves. Topics are removed first, as 0.7's consumers watch only those.
 
         Raises:
-            CoordinationError: some node may be left; it goes when the session ends.
+            CoordinationError: some node may remain until the session ends.
         """
         self._registration.deregister()
 
@@ -195,14 +208,14 @@ class Registry(Session):
         """Return the live brokers by id.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         found = []
         for broker_id in self._live_broker_ids():
             try:
                 found.append(self.broker(broker_id))
             except RegistryNodeNotFoundError:
-                continue  # it went away meanwhile
+                continue  # it was deleted meanwhile
             except RegistryUnreachableError:
                 raise
             except CoordinationError as error:
@@ -215,19 +228,19 @@ class Registry(Session):
         Raises:
             RegistryNodeNotFoundError: there is none with this id.
             CoordinationError: its registration is malformed.
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         try:
-            value, _ = self.get(paths.broker(broker_id))
+            value, _ = self.session.get(paths.broker(broker_id))
         except RegistryNodeNotFoundError as error:
             raise RegistryNodeNotFoundError(f"no broker {broker_id} is registered") from error
         return decode_broker(broker_id, value)
 
     def topics(self) -> list[str]:
-        """Return the names of all topics that ever were, sorted.
+        """Return the names of all topics ever created, sorted.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         return self._children_if_any(paths.TOPICS)
 
@@ -235,10 +248,10 @@ class Registry(Session):
         """Return how many partitions of a topic each live broker has, by broker id.
 
         Args:
-            topic: its name; an unknown topic is one no broker has.
+            topic: its name; an unknown topic has no brokers.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         return self.partitions_of([topic])[topic]
 
@@ -246,21 +259,21 @@ class Registry(Session):
         """Return how many partitions of each topic each live broker has, by broker id.
 
         Args:
-            topics: their names; an unknown topic is one no broker has.
+            topics: their names; an unknown topic has no brokers.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         live = set(self._live_broker_ids())
         homes = {paths.topic(topic): topic for topic in topics}
         nodes = {
             paths.topic_broker(homes[path], broker_id): (homes[path], broker_id)
-            for path, names in self.children_many(homes).items()
+            for path, names in self.session.children_many(homes).items()
             for broker_id in _numbers(names)
             if broker_id in live
         }
         counts: dict[str, dict[int, int]] = {topic: {} for topic in homes.values()}
-        for path, (value, _) in self.get_many(nodes).items():
+        for path, (value, _) in self.session.get_many(nodes).items():
             topic, broker_id = nodes[path]
             counts[topic][broker_id] = decode_number(value, f"value of {path}")
         return counts
@@ -270,16 +283,12 @@ class Registry(Session):
 
     def _children_if_any(self, path: str) -> list[str]:
         try:
-            return self.children(path)
+            return self.session.children(path)
         except RegistryNodeNotFoundError:
             return []
 
-    def _state_changed(self, state: SessionState) -> None:
-        """Hand a change of state to the worker; runs in kazoo's thread, where nothing may wait."""
-        self._events.put(state)
-
     def _work(self) -> None:
-        """Keep the broker registered, and tell about the session, until stopped."""
+        """Worker thread: keep the broker registered and run the callbacks, until stopped."""
         retry_s: float | None = None
         while True:
             try:
@@ -291,11 +300,11 @@ class Registry(Session):
             try:
                 retry_s = self._handle(event)
             except Exception:
-                logger.exception("failure in the registry's worker or a callback")
+                logger.exception("the registry's worker or a callback failed")
                 retry_s = _RETRY_S
 
     def _handle(self, event: SessionState | _Wake) -> float | None:
-        """Deal with an event, and return after how long to try again if something is left."""
+        """Handle an event; return after how many seconds to retry, None if all is registered."""
         if event is SessionState.SUSPENDED:
             self._is_away = True
             logger.warning("connection to ZooKeeper at %s lost", self.connect)
@@ -305,7 +314,7 @@ class Registry(Session):
             self._registration.forget_session()
             if self.on_session_expired:
                 self.on_session_expired()
-        retry_s = self._bring_up_to_date()
+        retry_s = self._synchronize()
         if event is SessionState.CONNECTED and self._is_away:
             self._is_away = False
             logger.info("connected to ZooKeeper at %s again", self.connect)
@@ -313,15 +322,15 @@ class Registry(Session):
                 self.on_reconnected()
         return retry_s
 
-    def _bring_up_to_date(self) -> float | None:
+    def _synchronize(self) -> float | None:
         if self.state is not SessionState.CONNECTED:
-            return None  # a change of state will come
+            return None  # a change of state will follow
         try:
-            self._registration.bring_up_to_date()
+            self._registration.synchronize()
         except CoordinationError as error:
             if str(error) != self._reported_error:
                 self._reported_error = str(error)
-                logger.error("broker not registered, trying on: %s", error)
+                logger.error("broker not registered, retrying: %s", error)
             return _RETRY_S
         self._reported_error = ""
         return None

@@ -1,14 +1,7 @@
 """A session with ZooKeeper: connecting, reading and writing nodes, states and errors.
 
-The only module that talks to kazoo. Every failure leaves here as one of `broker.errors`; paths are
-relative to the chroot, which comes into being with the first write below it. Knows nothing about
-brokers, topics or groups.
-
-Kazoo's errors, translated into this library's at the one place where they appear.
-
-Kazoo's tree has holes: its time-out and its forced retry do not derive from its root.
-
-What ZooKeeper knows about a node.
+The only module that uses kazoo; its errors are translated into those of `broker.errors` here. Paths
+are relative to the chroot, which is created with the first write below it.
 """
 
 from __future__ import annotations
@@ -37,7 +30,7 @@ from broker.zk.paths import ConnectString, parse_connect_string, resolve
 
 _FOREIGN = (kazoo_errors.KazooException, KazooTimeoutError, ForceRetryError)
 
-# The request was lost on the way there or back: it may or may not have been carried out.
+# The request or its response was lost: it may or may not have been carried out.
 LOST_REQUEST = (
     kazoo_errors.ConnectionLoss,
     kazoo_errors.OperationTimeoutError,
@@ -52,7 +45,7 @@ _UNREACHABLE: dict[type[Exception], str] = {
     KazooTimeoutError: "none came in time",
     ForceRetryError: "the connection was lost",
 }
-"""Why there was no answer, by the error that tells of it."""
+"""Why no response came, by kazoo's error."""
 
 _CHANGED = (
     kazoo_errors.BadVersionError,
@@ -63,14 +56,10 @@ _CHANGED = (
 
 @contextmanager
 def translated(servers: str, path: str) -> Iterator[None]:
-    """Turn kazoo's errors into this library's.
-
-    Args:
-        servers: the registry's servers, for the message.
-        path: the node in question, for the message.
+    """Translate kazoo's errors, whose messages then name the servers and the node.
 
     Raises:
-        RegistryUnreachableError: the connection or the session is lost, or time is up.
+        RegistryUnreachableError: the connection or the session is lost, or the request timed out.
         RegistryNodeNotFoundError: there is no such node.
         RegistryConflictError: the node exists, or has another version.
         CoordinationError: the server refused for another reason.
@@ -90,7 +79,7 @@ def _translate(error: Exception, servers: str, path: str) -> CoordinationError:
     if isinstance(error, kazoo_errors.NodeExistsError):
         return RegistryConflictError(f"node {path} exists already")
     if isinstance(error, _CHANGED):
-        return RegistryConflictError(f"node {path} was changed by somebody else")
+        return RegistryConflictError(f"node {path} was changed by another client")
     if isinstance(error, kazoo_errors.NotEmptyError):
         return CoordinationError(f"node {path} has children")
     if isinstance(error, kazoo_errors.NoChildrenForEphemeralsError):
@@ -99,7 +88,7 @@ def _translate(error: Exception, servers: str, path: str) -> CoordinationError:
 
 
 class NodeStat(NamedTuple):
-    """What ZooKeeper knows about a node, apart from its value.
+    """ZooKeeper's metadata of a node.
 
     Times are milliseconds since 1970; `ephemeral_owner` is a session id, 0 for a persistent node.
     """
@@ -116,8 +105,7 @@ class NodeStat(NamedTuple):
     children_count: int
 
 
-def node_stat(stat: Any) -> NodeStat:
-    """Return kazoo's figures under our names."""
+def _node_stat(stat: Any) -> NodeStat:
     return NodeStat(
         czxid=stat.czxid,
         mzxid=stat.mzxid,
@@ -134,7 +122,7 @@ def node_stat(stat: Any) -> NodeStat:
 
 logger = logging.getLogger(__name__)
 
-# Kazoo logs every failed attempt to connect; changes of state are logged here, once each.
+# Kazoo logs every failed attempt to connect; `Registry` logs each change of state once.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
 _kazoo_logger.setLevel(logging.ERROR)
 
@@ -144,15 +132,15 @@ DEFAULT_REQUEST_TIMEOUT_S = 10.0
 
 Watch = Callable[[], None]
 WatchOf = Callable[[str], Watch | None]
-"""Gives what to call when a node changes, None for nothing."""
+"""Returns the watch of a path, None for none."""
 
 
 def _unwatched(_path: str) -> None:
-    """Have no node watched."""
+    """Watch no node."""
 
 
 class SessionState(StrEnum):
-    """What is known about the session."""
+    """Whether the session is connected, disconnected for now, or expired."""
 
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -167,8 +155,10 @@ class Session:
     Args:
         connect: `host:port,host:port[/chroot]`.
         session_timeout_ms: the server ends the session, and deletes its ephemeral nodes, after so
-            long without a sign of life; servers clamp it to 2..20 of their ticks.
-        request_timeout_s: how long a request waits for the connection and the answer.
+            long without a heartbeat; servers clamp it to 2..20 of their ticks.
+        request_timeout_s: how long a request waits for the connection and the response.
+        on_state_change: called in kazoo's thread with the new state; must return at once and not
+            call the session.
 
     Raises:
         ConfigError: `connect` is malformed.
@@ -180,8 +170,10 @@ class Session:
         *,
         session_timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS,
         request_timeout_s: float = DEFAULT_REQUEST_TIMEOUT_S,
+        on_state_change: Callable[[SessionState], None] | None = None,
     ) -> None:
         self._address: ConnectString = parse_connect_string(connect)
+        self._on_state_change = on_state_change
         self._session_timeout_s = session_timeout_ms / 1000
         self._request_timeout_s = request_timeout_s
         self._connected = threading.Event()
@@ -204,27 +196,27 @@ class Session:
 
     @property
     def connect(self) -> str:
-        """Return where the registry is, as `host:port,host:port[/chroot]`."""
+        """Return the connect string, `host:port,host:port[/chroot]`."""
         return str(self._address)
 
     @property
     def state(self) -> SessionState:
-        """Return what is known about the session now."""
+        """Return the present state."""
         return SessionState(str(self._client.state).lower())
 
     @property
     def session_id(self) -> int | None:
-        """Return the id of the session, `None` while there is no connection."""
+        """Return the id of the session, None while there is no connection."""
         client_id = self._client.client_id
         return client_id[0] if client_id else None
 
     @property
     def session_timeout_s(self) -> float:
-        """Return after how long of silence the server ends the session; it may clamp our wish."""
+        """Return the session timeout the server granted, after clamping the requested one."""
         return self._session_timeout_s
 
     def _note_granted_timeout(self) -> None:
-        """Learn the timeout that the server grants; kazoo keeps it to itself."""
+        """Intercept the timeout that the server grants, which kazoo does not expose."""
         connect = self._client._connection._connect
 
         def connect_and_note(*where: Any) -> tuple[float, float]:
@@ -235,13 +227,10 @@ class Session:
         self._client._connection._connect = connect_and_note
 
     def start(self, timeout_s: float = 10.0) -> None:
-        """Connect, and wait until the session stands.
-
-        Args:
-            timeout_s: how long to try.
+        """Connect, and wait until the session is established.
 
         Raises:
-            RegistryUnreachableError: no server answered in time.
+            RegistryUnreachableError: no server responded in time.
         """
         # kazoo's own start() warns about a missing chroot and raises a foreign error.
         self._client.start_async().wait(timeout_s)
@@ -264,50 +253,50 @@ class Session:
             self._client.close()
 
     def get(self, path: str, *, watch: Watch | None = None) -> tuple[bytes, NodeStat]:
-        """Return a node's value and what is known about it.
+        """Return a node's value and metadata.
 
         Args:
             path: absolute path below the chroot.
-            watch: called once, in kazoo's thread, when the node changes, goes, or the connection
-                is lost; it must return at once and not call the session.
+            watch: called once, in kazoo's thread, when the node changes, is deleted, or the
+                connection is lost; must return at once and not call the session.
 
         Raises:
             RegistryNodeNotFoundError: there is no such node.
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         full = resolve(self._address.chroot, path)
         value, stat = self._read(
             lambda: self._client.get_async(full, watch=_as_watcher(watch)), path
         )
-        return value, node_stat(stat)
+        return value, _node_stat(stat)
 
     def get_many(
         self, node_paths: Iterable[str], *, watch: WatchOf = _unwatched
     ) -> dict[str, tuple[bytes, NodeStat]]:
-        """Return values and stats of nodes, with all requests under way at once.
+        """Return values and metadata of nodes, with all requests in flight at once.
 
         Args:
-            node_paths: absolute path below the chroot of each; those that do not exist are left
-                out of the answer, and not watched.
-            watch: gives what to call, as for `get`, for each path.
+            node_paths: absolute paths below the chroot; missing nodes are left out of the result,
+                and not watched.
+            watch: returns the watch of each path, as for `get`.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         found = self._read_many(self._client.get_async, node_paths, watch)
-        return {path: (value, node_stat(stat)) for path, (value, stat) in found.items()}
+        return {path: (value, _node_stat(stat)) for path, (value, stat) in found.items()}
 
     def children_many(
         self, node_paths: Iterable[str], *, watch: WatchOf = _unwatched
     ) -> dict[str, list[str]]:
-        """Return the names of the children of nodes, sorted, with all requests under way at once.
+        """Return the names of the children of nodes, sorted, with all requests in flight at once.
 
         Args:
             node_paths: as for `get_many`.
-            watch: gives what to call, as for `children`, for each path.
+            watch: returns the watch of each path, as for `children`.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         found = self._read_many(self._client.get_children_async, node_paths, watch)
         return {path: sorted(names) for path, names in found.items()}
@@ -328,35 +317,35 @@ class Session:
                 try:
                     for path, result in pending.items():
                         with suppress(kazoo_errors.NoNodeError):
-                            found[path] = _answer(result, deadline_s)
+                            found[path] = _result_of(result, deadline_s)
                 except LOST_REQUEST:
                     continue
                 return found
 
     def exists(self, path: str, *, watch: Watch | None = None) -> NodeStat | None:
-        """Return what is known about a node, `None` if there is none.
+        """Return the metadata of a node, None if there is no such node.
 
         Args:
             path: absolute path below the chroot.
-            watch: as for `get`; also called when the node comes into being.
+            watch: as for `get`; also called when the node is created.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         full = resolve(self._address.chroot, path)
         stat = self._read(lambda: self._client.exists_async(full, watch=_as_watcher(watch)), path)
-        return None if stat is None else node_stat(stat)
+        return None if stat is None else _node_stat(stat)
 
     def children(self, path: str, *, watch: Watch | None = None) -> list[str]:
         """Return the names of a node's children, sorted.
 
         Args:
             path: absolute path below the chroot.
-            watch: as for `get`, but called when a child comes or goes, or the node itself goes.
+            watch: as for `get`, but called when a child is created or deleted, or the node deleted.
 
         Raises:
             RegistryNodeNotFoundError: there is no such node.
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         full = resolve(self._address.chroot, path)
         names: list[str] = self._read(
@@ -365,20 +354,20 @@ class Session:
         return sorted(names)
 
     def walk(self, path: str = "/", *, max_depth: int | None = None) -> Iterator[tuple[int, str]]:
-        """Go through a node and everything below it, parents first, children in order of name.
+        """Yield a node and all nodes below it, parents first, children in order of name.
 
-        A node that goes away meanwhile is left out; the first must exist.
+        A node deleted meanwhile is left out; the first must exist.
 
         Args:
             path: absolute path below the chroot.
-            max_depth: levels below `path` to go down; `None` for all.
+            max_depth: levels below `path` to visit; None for all.
 
         Returns:
             Pairs of depth (0 for `path` itself) and path.
 
         Raises:
             RegistryNodeNotFoundError: there is no such node.
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: no response came in time.
         """
         names = self.children(path)
         yield 0, path
@@ -408,22 +397,22 @@ class Session:
 
         Raises:
             RegistryConflictError: the node exists.
-            RegistryUnreachableError: no answer came in time; the node may have been created.
+            RegistryUnreachableError: no response came in time; the node may have been created.
         """
         self._write(lambda: self._start_create(path, value, ephemeral), path)
 
     def create_many(self, nodes: Mapping[str, bytes], *, ephemeral: bool = True) -> list[str]:
-        """Create nodes and their parents, with all requests under way at once.
+        """Create nodes and their parents, with all requests in flight at once.
 
         Args:
             nodes: absolute path below the chroot, and value, of each.
             ephemeral: delete them when this session ends.
 
         Returns:
-            The paths of those that exist already, which are left as they are.
+            The paths of those that exist already, which are not changed.
 
         Raises:
-            RegistryUnreachableError: no answer came in time; any of them may have been created.
+            RegistryUnreachableError: no response came in time; any of them may have been created.
         """
         deadline_s = self._deadline_s()
         with self._translated("/"):
@@ -435,7 +424,7 @@ class Session:
         for path, result in pending:
             try:
                 with self._translated(path):
-                    _answer(result, deadline_s)
+                    _result_of(result, deadline_s)
             except RegistryConflictError:
                 existing.append(path)
         return existing
@@ -455,24 +444,24 @@ class Session:
         Raises:
             RegistryNodeNotFoundError: there is no such node.
             RegistryConflictError: the node has another version.
-            RegistryUnreachableError: no answer came in time; the value may have been replaced.
+            RegistryUnreachableError: no response came in time; the value may have been replaced.
         """
         full = resolve(self._address.chroot, path)
         self._write(lambda: self._client.set_async(full, value, version), path)
 
     def set_many(self, nodes: Mapping[str, tuple[bytes, int]]) -> dict[str, int]:
-        """Replace values of nodes, with all requests under way at once.
+        """Replace values of nodes, with all requests in flight at once.
 
         Args:
             nodes: absolute path below the chroot of each; its new value, and the version it must
                 have (-1 for any).
 
         Returns:
-            The new version of each node that was replaced; those that are missing or have another
-            version are left as they are.
+            The new version of each node that was replaced, without those that are missing or have
+            another version.
 
         Raises:
-            RegistryUnreachableError: no answer came in time; any of them may have been replaced.
+            RegistryUnreachableError: no response came in time; any of them may have been replaced.
         """
         deadline_s = self._deadline_s()
         with self._translated("/"):
@@ -487,7 +476,7 @@ class Session:
                 suppress(RegistryNodeNotFoundError, RegistryConflictError),
                 self._translated(path),
             ):
-                versions[path] = _answer(result, deadline_s).version
+                versions[path] = _result_of(result, deadline_s).version
         return versions
 
     def delete(self, path: str, *, version: int = -1) -> None:
@@ -501,19 +490,19 @@ class Session:
             RegistryNodeNotFoundError: there is no such node.
             RegistryConflictError: the node has another version.
             CoordinationError: the node has children.
-            RegistryUnreachableError: no answer came in time; the node may have been deleted.
+            RegistryUnreachableError: no response came in time; the node may have been deleted.
         """
         full = resolve(self._address.chroot, path)
         self._write(lambda: self._client.delete_async(full, version), path)
 
     def delete_many(self, node_paths: Iterable[str]) -> None:
-        """Delete nodes of any version, with all requests under way at once.
+        """Delete nodes of any version, with all requests in flight at once.
 
         Args:
-            node_paths: absolute path below the chroot of each; those already gone do not matter.
+            node_paths: absolute paths below the chroot; missing nodes are ignored.
 
         Raises:
-            RegistryUnreachableError: no answer came in time; any of them may be left.
+            RegistryUnreachableError: no response came in time; any of them may remain.
         """
         deadline_s = self._deadline_s()
         with self._translated("/"):
@@ -522,7 +511,7 @@ class Session:
         pending = [(path, self._client.delete_async(path)) for path in full_paths]
         for path, result in pending:
             with suppress(RegistryNodeNotFoundError), self._translated(path):
-                _answer(result, deadline_s)
+                _result_of(result, deadline_s)
 
     def replace_ephemeral(self, path: str, value: bytes, *, version: int) -> None:
         """Replace a node by an ephemeral one of this session, in one step.
@@ -534,7 +523,7 @@ class Session:
 
         Raises:
             RegistryConflictError: the old node is gone or has another version.
-            RegistryUnreachableError: no answer came in time; the node may have been replaced.
+            RegistryUnreachableError: no response came in time; the node may have been replaced.
         """
         full = resolve(self._address.chroot, path)
         transaction = self._client.transaction()
@@ -542,45 +531,43 @@ class Session:
         transaction.create(full, value, ephemeral=True)
         for outcome in self._write(transaction.commit_async, path):
             if isinstance(outcome, Exception):
-                raise RegistryConflictError(f"node {path} was changed by somebody else")
+                raise RegistryConflictError(f"node {path} was changed by another client")
 
     def _on_state(self, state: str) -> None:
-        """Note a change of state; runs in kazoo's connection thread."""
+        """Handle a change of state, in kazoo's connection thread."""
         if state == KazooState.CONNECTED:
             self._connected.set()
         else:
             self._connected.clear()
-        self._state_changed(self.state)
-
-    def _state_changed(self, state: SessionState) -> None:
-        """Take note of a change of state, at once; for a subclass to fill in."""
+        if self._on_state_change is not None:
+            self._on_state_change(self.state)
 
     def _deadline_s(self) -> float:
         return time.monotonic() + self._request_timeout_s
 
     def _read(self, start: Callable[[], Any], path: str) -> Any:
-        """Make a request that may be repeated, until it is answered or time is up."""
+        """Make an idempotent request, repeated after a lost connection until the timeout."""
         deadline_s = self._deadline_s()
         with self._translated(path):
             while True:
                 self._await_connection(deadline_s)
                 try:
-                    return _answer(start(), deadline_s)
+                    return _result_of(start(), deadline_s)
                 except LOST_REQUEST:
                     continue
 
     def _write(self, start: Callable[[], Any], path: str) -> Any:
-        """Make a request once, as repeating it could mistake its own effect for another's."""
+        """Make a request once: a repetition could mistake its own effect for another client's."""
         deadline_s = self._deadline_s()
         with self._translated(path):
             self._await_connection(deadline_s)
-            return _answer(start(), deadline_s)
+            return _result_of(start(), deadline_s)
 
     def _await_connection(self, deadline_s: float) -> None:
         """Wait for the connection before a request is made.
 
-        Kazoo keeps requests made without a connection and sends them whenever it is back, long
-        after the caller was told that they failed.
+        Kazoo would queue it and send it whenever the connection is back, long after the caller
+        got an error.
         """
         if not self._connected.wait(deadline_s - time.monotonic()):
             raise KazooTimeoutError("no connection")
@@ -591,7 +578,7 @@ class Session:
         return translated(self._address.servers, path)
 
 
-def _answer(result: Any, deadline_s: float) -> Any:
+def _result_of(result: Any, deadline_s: float) -> Any:
     return result.get(timeout=max(0.0, deadline_s - time.monotonic()))
 
 

@@ -161,7 +161,7 @@ def open_registry(
         registry.start(start_s)
     try:
         if not may_be_new:
-            validate_chroot(registry)
+            validate_chroot(registry.session)
         yield registry
     finally:
         registry.stop()

@@ -124,7 +124,7 @@ def _starts(
         env.note(f"group '{group.group}' has {len(members)} other members: going on where it is")
         wanted = False
     return StartElsewhere(
-        RegistryOffsets(registry, group.group),
+        RegistryOffsets(registry.session, group.group),
         lambda one: _start_of(env, request, one, positions) if wanted else None,
         is_kept=group.commit != "none",
     )
@@ -144,7 +144,7 @@ def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
 
 def _members(registry: Registry, group: str) -> list[str]:
     try:
-        return registry.children(paths.consumer_ids(group))
+        return registry.session.children(paths.consumer_ids(group))
     except RegistryNodeNotFoundError:
         return []
 

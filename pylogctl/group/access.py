@@ -74,7 +74,7 @@ def open_observer(env: Environment, *groups: str, window_ms: int = 0) -> Iterato
     connect = connector(env)
     with open_registry(env) as registry:
         for group in groups:
-            require_group(registry, group)
+            require_group(registry.session, group)
         yield GroupObserver(registry, connect, env.clock, window_ms)
 
 

@@ -128,12 +128,14 @@ def reset(
         raise UsageError("--partition needs --topic TOPIC, not --all-topics")
     wanted = None if partition is None else parse_partition_list(partition)
     with open_observer(env, group) as observer:
-        wait_for_nobody(env, observer.registry, [group], wait_inactive)
+        wait_for_nobody(env, observer.registry.session, [group], wait_inactive)
         target = find_target(env, observer, to)
         changes = plan_reset(
             observer, observer.snapshot(group), target, topics=topics or (), wanted=wanted
         )
-        carry_out(env, "group reset", observer.registry, changes, execute=execute, force=force)
+        carry_out(
+            env, "group reset", observer.registry.session, changes, execute=execute, force=force
+        )
 
 
 def wait_for_nobody(
@@ -296,7 +298,7 @@ def delete(
 
     validate_group_name(group)
     with open_observer(env) as observer:
-        session = observer.registry
+        session = observer.registry.session
         if if_exists and group not in list_groups(session):
             env.note(f"there is no group '{group}'")
             return
@@ -352,7 +354,7 @@ def rebalance(
         else:
             who = counted(len(before.members), "member")
             confirm(env, "group rebalance", f"have {who} of '{group}' rebalance?")
-            touch(observer.registry, group)
+            touch(observer.registry.session, group)
             with announced_wait(env, f"group '{group}' to settle"):
                 settled = await_settled(lambda: look(observer, group), timeout_s=timeout_s)
             problems = settled.problems

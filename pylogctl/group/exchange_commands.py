@@ -62,7 +62,7 @@ def export(
     from pylogctl.group.snapshot import list_groups
 
     with open_observer(env, *(groups or ())) as observer:
-        names = list(dict.fromkeys(groups or list_groups(observer.registry)))
+        names = list(dict.fromkeys(groups or list_groups(observer.registry.session)))
         snapshots = [observer.snapshot(name) for name in names]
     offsets = [
         (one.name, partition, o) for one in snapshots for partition, o in one.offsets.items()
@@ -128,13 +128,15 @@ def import_offsets(
     for name in entries:
         validate_group_name(name)
     with open_observer(env) as observer:
-        wait_for_nobody(env, observer.registry, list(entries), wait_inactive)
+        wait_for_nobody(env, observer.registry.session, list(entries), wait_inactive)
         changes = [
             change
             for name, wanted in entries.items()
             for change in plan_import(observer, observer.snapshot(name), wanted)
         ]
-        carry_out(env, "group import", observer.registry, changes, execute=execute, force=force)
+        carry_out(
+            env, "group import", observer.registry.session, changes, execute=execute, force=force
+        )
 
 
 @accepts(
@@ -163,12 +165,12 @@ def clone(
     with open_observer(env, source) as observer:
         snapshot = observer.snapshot(source)
         warn_of_offsets(env, snapshot)
-        check_inactive(observer.registry, target, advice="give another name")
+        check_inactive(observer.registry.session, target, advice="give another name")
         _check_without_offsets(observer.snapshot(target), source)
         changes = copies(snapshot, target)
         if env.settings.dry_run:
             env.note("nothing changed; this was a dry run")
-        elif unwritten := apply(observer.registry, changes):
+        elif unwritten := apply(observer.registry.session, changes):
             raise conflict(unwritten)
     render(env, RESET, [change_record(one) for one in changes])
     if len(changes) < len(snapshot.offsets):

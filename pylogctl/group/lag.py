@@ -317,7 +317,7 @@ class GroupObserver:
         Raises:
             CoordinationError: the registry does not answer.
         """
-        return read_group(self.registry, group, all_topics=self.registry.topics())
+        return read_group(self.registry.session, group, all_topics=self.registry.topics())
 
     def look(
         self,

@@ -382,7 +382,7 @@ def find_target(env: Environment, observer: GroupObserver, text: str) -> Target:
     if colon and kind == "file":
         return ToEntries(read_entries(env, rest))
     if colon and kind == "group":
-        require_group(observer.registry, rest)
+        require_group(observer.registry.session, rest)
         return ToGroup(rest, observer.snapshot(rest).offsets)
     return parse_spec(text, now_ms=env.clock.time_ms())
 

@@ -79,7 +79,7 @@ def list_groups(
     from pylogctl.group.access import check_brokers, open_observer
 
     with open_observer(env) as observer:
-        names = snapshot.list_groups(observer.registry)
+        names = snapshot.list_groups(observer.registry.session)
         if state is not None:
             names = [name for name in names if observer.snapshot(name).state == state]
         if env.output == "name" and not (env.settings.columns or env.settings.sort):

@@ -295,17 +295,17 @@ def _status_records(
 
     with open_registry(source_env) as registry:
         source = Side(RegistryCluster(registry), connector(source_env))
-        mirror_plan.check_group_exists(registry, group)
+        mirror_plan.check_group_exists(registry.session, group)
         topics = selection.topics(source)
-        samples = [mirror_plan.take_sample(registry, group, source, topics)]
+        samples = [mirror_plan.take_sample(registry.session, group, source, topics)]
         if interval_s is not None:
             time.sleep(interval_s)
-            samples.append(mirror_plan.take_sample(registry, group, source, topics))
+            samples.append(mirror_plan.take_sample(registry.session, group, source, topics))
         partitions = [one.partition for one in samples[-1].partitions]
         return mirror_plan.status_records(
             samples,
-            mirror_plan.count_mirrors(registry, group),
-            load_errors(registry, group, partitions),
+            mirror_plan.count_mirrors(registry.session, group),
+            load_errors(registry.session, group, partitions),
             by_partition=by_partition,
         )
 

@@ -124,7 +124,7 @@ def run(
         set_up_logging(env, None)
         stop = stack.enter_context(graceful_stop())
         log = RouteLog(env.clock)
-        stack.enter_context(published_errors(registry, plan.group, log.routes))
+        stack.enter_context(published_errors(registry.session, plan.group, log.routes))
         metrics = stack.enter_context(
             served_metrics(plan.metrics_port, lambda: _figures(source_env, source, log))
         )

@@ -205,21 +205,21 @@ class Cluster:
     def owners(self, group: str, topic: str) -> dict[str, str]:
         """Return the consumer thread that owns each partition, by the partition's name."""
         try:
-            names = self.registry.children(paths.owners(group, topic))
+            names = self.registry.session.children(paths.owners(group, topic))
         except RegistryNodeNotFoundError:
             return {}
         root = paths.owners(group, topic)
-        found = self.registry.get_many(f"{root}/{name}" for name in names)
+        found = self.registry.session.get_many(f"{root}/{name}" for name in names)
         return {path.rpartition("/")[2]: value.decode() for path, (value, _) in found.items()}
 
     def offsets(self, group: str, topic: str) -> dict[str, int]:
         """Return the committed offset of each partition, by the partition's name."""
         root = paths.offsets(group, topic)
         try:
-            names = self.registry.children(root)
+            names = self.registry.session.children(root)
         except RegistryNodeNotFoundError:
             return {}
-        found = self.registry.get_many(f"{root}/{name}" for name in names)
+        found = self.registry.session.get_many(f"{root}/{name}" for name in names)
         return {path.rpartition("/")[2]: int(value) for path, (value, _) in found.items()}
 
     def settle(self, group: str, topic: str, thread_count: int, what: str) -> None:

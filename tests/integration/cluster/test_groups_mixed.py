@@ -189,7 +189,7 @@ def test_mixed_group_when_ten_partitions_go_to_four_threads_then_both_kinds_agre
     cluster: Cluster, topic: str
 ) -> None:
     for broker_id, count in (("2", b"3"), ("10", b"7")):
-        cluster.registry.create(f"/brokers/topics/{topic}/{broker_id}", count)
+        cluster.registry.session.create(f"/brokers/topics/{topic}/{broker_id}", count)
 
     foreign = cluster.join_foreign(topic, f"{topic}:3", consumerid="m")
     ours = cluster.join(topic, f"{topic}:1", consumerid="z")

@@ -54,7 +54,7 @@ def nodes(cluster: Cluster) -> Registry:
 
 def expire_session(connector: ConsumerConnector, server: str) -> None:
     """End a connector's session on the server, as if it had been silent for too long."""
-    client = KazooClient(server, client_id=connector._registry._client.client_id)
+    client = KazooClient(server, client_id=connector._registry.session._client.client_id)
     client.start()
     client.stop()
     client.close()
@@ -67,7 +67,7 @@ def test_connector_when_it_joins_then_nodes_have_the_bytes_of_kafka_07(
     connector.create_message_streams({topic: 2})
     connector.await_assignment()
 
-    value, stat = nodes.get(f"/consumers/{topic}/ids/{topic}_me")
+    value, stat = nodes.session.get(f"/consumers/{topic}/ids/{topic}_me")
     assert value == f'{{ "{topic}": 2 }}'.encode()
     assert stat.ephemeral_owner != 0
 
@@ -81,7 +81,7 @@ def test_connector_when_it_joins_by_filter_then_writes_it_as_kafka_07(
     connector = join(consumer_name="me")
     connector.create_message_streams_by_filter(chosen, 3)
 
-    assert nodes.get(f"/consumers/{topic}/ids/{topic}_me")[0] == written
+    assert nodes.session.get(f"/consumers/{topic}/ids/{topic}_me")[0] == written
 
 
 def test_connector_when_it_has_read_all_then_owners_and_offsets_are_as_kafka_07_writes_them(
@@ -95,8 +95,10 @@ def test_connector_when_it_has_read_all_then_owners_and_offsets_are_as_kafka_07_
         stream.finish(next(stream))
     connector.commit_offsets()
 
-    assert nodes.get(f"/consumers/{topic}/owners/{topic}/1-3")[0] == f"{topic}_me-0".encode()
-    value, stat = nodes.get(f"/consumers/{topic}/offsets/{topic}/1-3")
+    assert (
+        nodes.session.get(f"/consumers/{topic}/owners/{topic}/1-3")[0] == f"{topic}_me-0".encode()
+    )
+    value, stat = nodes.session.get(f"/consumers/{topic}/offsets/{topic}/1-3")
     assert re.fullmatch(rb"[0-9]+", value)
     assert stat.ephemeral_owner == 0
 
@@ -118,8 +120,8 @@ def test_connector_when_it_shuts_down_then_leaves_only_offsets(
 
     connector.shutdown()
 
-    assert nodes.children(f"/consumers/{topic}/ids") == []
-    assert nodes.children(f"/consumers/{topic}/owners/{topic}") == []
+    assert nodes.session.children(f"/consumers/{topic}/ids") == []
+    assert nodes.session.children(f"/consumers/{topic}/owners/{topic}") == []
     assert sorted(cluster.offsets(topic, topic).values())[-1] > 0
 
 
@@ -141,7 +143,9 @@ def test_connector_when_a_member_of_another_kind_is_there_then_leaves_it_its_sha
 ) -> None:
     Load(cluster, topic).produce(1)
     foreign = f"{topic}_host-1315436360737-abcdef01"
-    nodes.create(f"/consumers/{topic}/ids/{foreign}", f"*2*{topic}".encode(), ephemeral=True)
+    nodes.session.create(
+        f"/consumers/{topic}/ids/{foreign}", f"*2*{topic}".encode(), ephemeral=True
+    )
     connector = join(consumer_name="me")
 
     connector.create_message_streams({topic: 1})
@@ -149,7 +153,7 @@ def test_connector_when_a_member_of_another_kind_is_there_then_leaves_it_its_sha
 
     # host-.. sorts before me: its two threads get 3 each of 0-0 to 1-3, the last thread gets 2
     assert [one.name for one in connector.positions] == ["1-2", "1-3"]
-    nodes.delete(f"/consumers/{topic}/ids/{foreign}")
+    nodes.session.delete(f"/consumers/{topic}/ids/{foreign}")
     wait_until(lambda: len(connector.positions) == 8, "the take-over")
 
 
@@ -157,12 +161,12 @@ def test_connector_when_a_partition_is_not_released_then_waits_for_it_and_reads_
     join: Join, nodes: Registry, cluster: Cluster, topic: str
 ) -> None:
     Load(cluster, topic).produce(1)
-    nodes.create(f"/consumers/{topic}/owners/{topic}/0-1", b"somebody-0", ephemeral=True)
+    nodes.session.create(f"/consumers/{topic}/owners/{topic}/0-1", b"somebody-0", ephemeral=True)
     connector = join(rebalance_backoff_ms=30_000)
     connector.create_message_streams({topic: 1})
     wait_until(lambda: len(connector.positions) == 7, "the claim of all the others")
 
-    nodes.delete(f"/consumers/{topic}/owners/{topic}/0-1")
+    nodes.session.delete(f"/consumers/{topic}/owners/{topic}/0-1")
 
     wait_until(lambda: len(connector.positions) == 8, "the claim of the last one")
 
@@ -171,14 +175,14 @@ def test_connector_when_attempts_run_out_then_releases_everything_and_tries_agai
     join: Join, nodes: Registry, cluster: Cluster, topic: str
 ) -> None:
     Load(cluster, topic).produce(1)
-    nodes.create(f"/consumers/{topic}/owners/{topic}/0-1", b"somebody-0", ephemeral=True)
+    nodes.session.create(f"/consumers/{topic}/owners/{topic}/0-1", b"somebody-0", ephemeral=True)
     connector = join(rebalance_backoff_ms=100, rebalance_retries=2)
     connector.create_message_streams({topic: 1})
 
     owners = f"/consumers/{topic}/owners/{topic}"
-    wait_until(lambda: len(nodes.children(owners)) == 8, "the claim of all the others")
-    wait_until(lambda: nodes.children(owners) == ["0-1"], "the release of everything")
-    nodes.delete(f"{owners}/0-1")
+    wait_until(lambda: len(nodes.session.children(owners)) == 8, "the claim of all the others")
+    wait_until(lambda: nodes.session.children(owners) == ["0-1"], "the release of everything")
+    nodes.session.delete(f"{owners}/0-1")
     wait_until(lambda: len(connector.positions) == 8, "another try")
 
 
@@ -194,8 +198,8 @@ def test_connector_when_its_session_expires_then_joins_again_and_keeps_its_progr
 
     expire_session(connector, cluster.zookeeper.partition("/")[0])
     ids = f"/consumers/{topic}/ids"
-    wait_until(lambda: not nodes.children(ids), "the end of the session")
-    wait_until(lambda: nodes.children(ids), "the registration in a new one")
+    wait_until(lambda: not nodes.session.children(ids), "the end of the session")
+    wait_until(lambda: nodes.session.children(ids), "the registration in a new one")
     wait_until(lambda: len(cluster.owners(topic, topic)) == 8, "ownership of everything")
     given += [next(stream) for _ in range(20)]
 
@@ -208,9 +212,9 @@ def test_connector_when_its_id_node_is_deleted_then_registers_again(
     join(consumer_name="me").create_message_streams({topic: 1})
     path = f"/consumers/{topic}/ids/{topic}_me"
 
-    nodes.delete(path)
+    nodes.session.delete(path)
 
-    wait_until(lambda: nodes.exists(path), "the registration")
+    wait_until(lambda: nodes.session.exists(path), "the registration")
 
 
 def test_connector_when_an_owner_node_is_deleted_then_claims_it_again_and_commits(
@@ -222,13 +226,13 @@ def test_connector_when_an_owner_node_is_deleted_then_claims_it_again_and_commit
     (stream,) = connector.create_message_streams({topic: 1})[topic]
     given = [next(stream) for _ in range(16)]
     owner = f"/consumers/{topic}/owners/{topic}/1-3"
-    wait_until(lambda: nodes.exists(owner), "the claim")
+    wait_until(lambda: nodes.session.exists(owner), "the claim")
 
-    nodes.delete(owner)
+    nodes.session.delete(owner)
     stream.finish(given[-1])
     connector.commit_offsets()  # notices that the node is gone
 
-    wait_until(lambda: nodes.exists(owner), "the second claim")
+    wait_until(lambda: nodes.session.exists(owner), "the second claim")
     load.produce(1)
     given += [next(stream) for _ in range(8)]
     stream.finish(given[-1])
@@ -243,12 +247,12 @@ def test_connector_when_an_owner_node_is_deleted_then_claims_it_again_and_commit
 def test_connector_when_a_broker_gets_more_partitions_of_a_topic_then_reads_them_too(
     join: Join, nodes: Registry, topic: str
 ) -> None:
-    nodes.create(f"/brokers/topics/{topic}/77", b"1", ephemeral=True)
+    nodes.session.create(f"/brokers/topics/{topic}/77", b"1", ephemeral=True)
     connector = join()
     connector.create_message_streams({topic: 1})
     wait_until(lambda: len(connector.positions) == 1, "the claim of one partition")
 
-    nodes.set(f"/brokers/topics/{topic}/77", b"3")
+    nodes.session.set(f"/brokers/topics/{topic}/77", b"3")
 
     wait_until(lambda: len(connector.positions) == 3, "the claim of the new ones")
 
@@ -257,8 +261,8 @@ def test_connector_when_a_member_node_makes_no_sense_then_goes_on_without_that_m
     join: Join, nodes: Registry, cluster: Cluster, topic: str
 ) -> None:
     Load(cluster, topic).produce(1)
-    nodes.create(f"/consumers/{topic}/ids/broken", b"*x", ephemeral=True)
-    nodes.create(f"/consumers/{topic}/ids/illegal", b"*1*(", ephemeral=True)
+    nodes.session.create(f"/consumers/{topic}/ids/broken", b"*x", ephemeral=True)
+    nodes.session.create(f"/consumers/{topic}/ids/illegal", b"*1*(", ephemeral=True)
     connector = join()
 
     connector.create_message_streams({topic: 1})
@@ -314,12 +318,14 @@ def test_connector_when_many_members_come_at_once_then_rebalances_once_or_twice(
     caplog.clear()
 
     ids = f"/consumers/{topic}/ids"
-    nodes.create_many({f"{ids}/{topic}_x{n}": f'{{ "{topic}": 1 }}'.encode() for n in range(20)})
+    nodes.session.create_many(
+        {f"{ids}/{topic}_x{n}": f'{{ "{topic}": 1 }}'.encode() for n in range(20)}
+    )
     wait_until(lambda: len(connector.positions) == 1, "the release of all but one")
     connector.await_assignment(10)
 
     assert 1 <= caplog.text.count("owns") <= 2
-    nodes.delete_many(f"{ids}/{topic}_x{n}" for n in range(20))
+    nodes.session.delete_many(f"{ids}/{topic}_x{n}" for n in range(20))
 
 
 def test_connector_when_a_rebalance_changes_little_then_what_stays_is_not_read_again(
@@ -331,10 +337,10 @@ def test_connector_when_a_rebalance_changes_little_then_what_stays_is_not_read_a
     given = [next(stream) for _ in range(3)]
 
     rival = f"/consumers/{topic}/ids/{topic}_rival"
-    nodes.create(rival, f'{{ "{topic}": 1 }}'.encode(), ephemeral=True)
+    nodes.session.create(rival, f'{{ "{topic}": 1 }}'.encode(), ephemeral=True)
     wait_until(lambda: len(connector.positions) == 4, "the release of the rival's half")
     given += [next(stream) for _ in range(17)]
-    nodes.delete(rival)
+    nodes.session.delete(rival)
     given += [next(stream) for _ in range(20)]
 
     kept = [one for one in given if one[1].name.startswith("0-")]

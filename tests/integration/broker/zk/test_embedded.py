@@ -220,5 +220,17 @@ def test_running_when_only_a_stale_note_is_there_then_none(tmp_path: Path) -> No
     assert EmbeddedZooKeeper.running(tmp_path) is None
 
 
-def test_stop_when_never_started_then_does_nothing(tmp_path: Path) -> None:
-    EmbeddedZooKeeper(tmp_path).stop()
+@pytest.mark.zookeeper
+def test_stop_when_called_before_start_and_twice_after_it_then_ends_the_server_once(
+    tmp_path: Path, java: Java
+) -> None:
+    server = EmbeddedZooKeeper(tmp_path, java=java, is_durable=False)
+    server.stop()
+    server.start()
+    assert EmbeddedZooKeeper.running(tmp_path) == server.connect
+
+    server.stop()
+    server.stop()
+
+    assert EmbeddedZooKeeper.running(tmp_path) is None
+    assert not is_locked(tmp_path)

@@ -66,7 +66,7 @@ def test_register_broker_when_done_then_node_has_the_bytes_of_kafka_07(
 
     value, stat = session.get("/brokers/ids/3")
     assert value == b"10.1.2.3-1315436360737:10.1.2.3:9092"
-    assert stat.ephemeral_owner == registry.session_id
+    assert stat.ephemeral_owner == registry.session.session_id
 
 
 def test_register_topic_when_done_then_count_is_ephemeral_and_topic_is_not(
@@ -78,7 +78,7 @@ def test_register_topic_when_done_then_count_is_ephemeral_and_topic_is_not(
     registry.await_registered()
 
     value, stat = session.get("/brokers/topics/events/3")
-    assert (value, stat.ephemeral_owner) == (b"4", registry.session_id)
+    assert (value, stat.ephemeral_owner) == (b"4", registry.session.session_id)
     value, stat = session.get("/brokers/topics/events")
     assert (value, stat.ephemeral_owner) == (b"", 0)
 
@@ -149,8 +149,8 @@ def test_register_broker_when_same_broker_restarts_then_replaces_its_old_node(
     registry.await_registered()
     other.stop()
 
-    assert session.get("/brokers/ids/3")[1].ephemeral_owner == registry.session_id
-    assert session.get("/brokers/topics/events/3")[1].ephemeral_owner == registry.session_id
+    assert session.get("/brokers/ids/3")[1].ephemeral_owner == registry.session.session_id
+    assert session.get("/brokers/topics/events/3")[1].ephemeral_owner == registry.session.session_id
 
 
 def test_register_broker_when_address_is_the_same_then_waits_for_the_old_session(
@@ -223,7 +223,7 @@ def test_deregister_when_registered_then_nodes_go_and_do_not_come_back(
     assert session.children("/brokers/ids") == []
     assert session.children("/brokers/topics/events") == []
 
-    expire_session(registry)
+    expire_session(registry.session)
     assert reconnected.wait(DEADLINE_S)
     assert session.children("/brokers/ids") == []
 
@@ -244,15 +244,15 @@ def test_session_when_expired_then_broker_and_topics_are_registered_again(
     registry.register_broker(3, "h", 9092, creator=CREATOR)
     registry.register_topic("events", 2)
     registry.await_registered()
-    former = registry.session_id
+    former = registry.session.session_id
 
-    expire_session(registry)
+    expire_session(registry.session)
     assert reconnected.wait(DEADLINE_S)
 
     assert calls == ["expired"]
-    assert registry.session_id != former
-    assert session.get("/brokers/ids/3")[1].ephemeral_owner == registry.session_id
-    assert session.get("/brokers/topics/events/3")[1].ephemeral_owner == registry.session_id
+    assert registry.session.session_id != former
+    assert session.get("/brokers/ids/3")[1].ephemeral_owner == registry.session.session_id
+    assert session.get("/brokers/topics/events/3")[1].ephemeral_owner == registry.session.session_id
 
 
 def test_session_when_expired_and_id_taken_then_tries_on_until_it_is_free(
@@ -262,7 +262,7 @@ def test_session_when_expired_and_id_taken_then_tries_on_until_it_is_free(
     session.delete("/brokers/ids/3")
     session.create("/brokers/ids/3", b"thief-1:elsewhere:1", ephemeral=True)
 
-    expire_session(registry)
+    expire_session(registry.session)
     wait_until(lambda: registry.status.error is not None)
     assert "already registered by elsewhere:1" in str(registry.status.error)
     assert not registry.status.is_registered
@@ -283,7 +283,7 @@ def test_callback_when_it_fails_then_is_logged_and_registration_goes_on(
     registry.on_session_expired = fail
     registry.register_broker(3, "h", 9092, creator=CREATOR)
 
-    expire_session(registry)
+    expire_session(registry.session)
     wait_until(lambda: "callback broke" in caplog.text)
     registry.await_registered(DEADLINE_S)
 
@@ -340,7 +340,7 @@ def test_status_when_connected_then_has_the_session_id_in_hex(registry: Registry
     status = registry.status
 
     assert status.state is SessionState.CONNECTED
-    assert status.session_id == f"{registry.session_id:#x}"
+    assert status.session_id == f"{registry.session.session_id:#x}"
 
 
 def test_brokers_when_several_are_live_then_come_by_number(

@@ -130,7 +130,7 @@ def test_create_many_when_some_exist_then_creates_the_others_and_names_those(
 def test_set_when_version_is_another_then_conflict(session: Session) -> None:
     session.create("/a")
 
-    with pytest.raises(RegistryConflictError, match="changed by somebody else"):
+    with pytest.raises(RegistryConflictError, match="changed by another client"):
         session.set("/a", b"x", version=7)
 
 
@@ -170,7 +170,7 @@ def test_replace_ephemeral_when_version_differs_then_conflict_and_old_node_stays
 ) -> None:
     session.create("/a", b"old")
 
-    with pytest.raises(RegistryConflictError, match="changed by somebody else"):
+    with pytest.raises(RegistryConflictError, match="changed by another client"):
         session.replace_ephemeral("/a", b"new", version=3)
 
     assert session.get("/a")[0] == b"old"

@@ -158,7 +158,9 @@ def test_consume_when_the_group_has_other_members_does_not_start_over(
     publish("t", [b"1", b"2"])
     consume("t", "--from-beginning")
     with Registry(zookeeper) as other:
-        other.create(f"{paths.consumer_ids(group)}/{group}_x", b'{ "u": 1 }', ephemeral=True)
+        other.session.create(
+            f"{paths.consumer_ids(group)}/{group}_x", b'{ "u": 1 }', ephemeral=True
+        )
         result = consume("t", "--from-beginning")
     assert result.stdout == b""
     assert "has 1 other member" in result.stderr

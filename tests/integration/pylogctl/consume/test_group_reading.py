@@ -33,10 +33,12 @@ def test_reading_when_a_stored_offset_is_out_of_range_then_ends_only_after_all_t
         return Connection(address)
 
     with Registry(zookeeper) as registry:
-        wait_until(lambda: registry.exists(paths.topic_broker("t", 0)), "the registration")
-        registry.create(f"{paths.group('g')}/offsets/t/0-0", b"5000")
+        wait_until(lambda: registry.session.exists(paths.topic_broker("t", 0)), "the registration")
+        registry.session.create(f"{paths.group('g')}/offsets/t/0-0", b"5000")
         cluster = RegistryCluster(registry)
-        starts = StartElsewhere(RegistryOffsets(registry, "g"), lambda _: None, is_kept=False)
+        starts = StartElsewhere(
+            RegistryOffsets(registry.session, "g"), lambda _: None, is_kept=False
+        )
         config = ConsumerConfig(group="g", zookeeper=zookeeper, consumer_timeout_ms=50)
         with (
             Positions(cluster, Connection) as positions,

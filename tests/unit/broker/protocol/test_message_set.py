@@ -277,8 +277,23 @@ def test_fault_when_described_then_text_names_the_position(fault: Fault) -> None
     assert describe_fault(fault, 33).startswith("the message at 33 is invalid: it")
 
 
-def test_fault_when_there_is_none_then_nothing_is_raised() -> None:
-    raise_fault(Fault.NONE, 0)
+def test_fault_when_raised_then_error_is_that_of_kafka_07_and_none_for_no_fault() -> None:
+    def error_for(fault: Fault) -> type[Exception] | None:
+        try:
+            raise_fault(fault, 0)
+        except (InvalidMessageError, InvalidFetchSizeError) as error:
+            return type(error)
+        return None
+
+    invalid = dict.fromkeys(
+        (fault for fault in Fault if fault > Fault.PARTIAL), InvalidMessageError
+    )
+
+    assert {fault: error_for(fault) for fault in Fault} == {
+        Fault.NONE: None,
+        Fault.PARTIAL: InvalidFetchSizeError,
+        **invalid,
+    }
 
 
 @pytest.mark.parametrize("fault", [fault for fault in Fault if fault > Fault.PARTIAL])
