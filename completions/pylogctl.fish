@@ -41,7 +41,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a mirror -d 'Mirror topics int
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts along a pipeline'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a pipeline -d 'Load, query, compare and verify topics on Spark'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a perf -d 'Measure throughput and latency'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a zk -d 'Look into the registry (ZooKeeper), or start one'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a zk -d 'Look into ZooKeeper, or start one'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a doctor -d 'Check that everything needed is in place'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a completion -d 'Print a shell completion script'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a man -d 'Show a manual page'
@@ -49,15 +49,15 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a help -d 'Explain a command o
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a version -d 'Show versions of program and libraries'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -74,15 +74,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a status -d 'Show the s
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a list -d 'List the brokers of the registry, or those given with --broker'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -108,11 +108,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l daemon -d 'Go t
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l pid-file -d 'Keep the process id there' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l log-file -d 'Write the log there, not to stderr' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l debug -d 'Show the traceback of an error'
@@ -122,15 +122,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l pid-file -d 'Sto
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l force -d 'Do not wait for clients to move on; logs are still flushed'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l kill -d 'Kill the process if it has not stopped within --timeout'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l debug -d 'Show the traceback of an error'
@@ -141,12 +141,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l debug -d 'Show the traceback of an error'
@@ -156,12 +156,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l debug -d 'Show the traceback of an error'
@@ -202,15 +202,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l audit -d 'Publish to
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l audit-window -d 'Length of a window of --audit, at least 1s' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l time-field -d 'With --audit: field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l debug -d 'Show the traceback of an error'
@@ -261,13 +261,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l on-corrupt -d 'Stop 
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-wait -d 'How long a broker waits for new messages' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l socket-buffer -d 'Receive buffer of the socket' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l debug -d 'Show the traceback of an error'
@@ -285,14 +285,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l from-broker -d 'Brokers
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l debug -d 'Show the traceback of an error'
@@ -307,15 +307,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a sample -d 'Show a few 
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a count -d 'Count the messages of each partition, by reading all of them'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -334,13 +334,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l debug -d 'Show the traceback of an error'
@@ -351,12 +351,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l columns -d 'C
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l debug -d 'Show the traceback of an error'
@@ -370,12 +370,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l debug -d 'Show the traceback of an error'
@@ -389,15 +389,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l debug -d 'Show the traceback of an error'
@@ -411,12 +411,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l debug -d 'Show the traceback of an error'
@@ -428,12 +428,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l columns -d 
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l debug -d 'Show the traceback of an error'
@@ -450,12 +450,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l debug -d 'Show the traceback of an error'
@@ -469,13 +469,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l debug -d 'Show the traceback of an error'
@@ -494,15 +494,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a delete -d 'Delete a gr
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a rebalance -d 'Have all members of a group divide the partitions again, and wait until they have'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -519,11 +519,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l debug -d 'Show the traceback of an error'
@@ -538,12 +538,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l columns -d 'C
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l debug -d 'Show the traceback of an error'
@@ -560,12 +560,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l columns -d 'Choose
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l debug -d 'Show the traceback of an error'
@@ -576,11 +576,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group members'\''' -l debug -d 'Show the traceback of an error'
@@ -591,11 +591,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l debug -d 'Show the traceback of an error'
@@ -604,11 +604,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -a '(__pylogctl_loo
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Time between two looks' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop after so many looks' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l window -d 'How far back rates and status look' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l debug -d 'Show the traceback of an error'
@@ -626,14 +626,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l debug -d 'Show the traceback of an error'
@@ -644,11 +644,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group export'\''' -l debug -d 'Show the traceback of an error'
@@ -663,14 +663,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group import'\''' -l debug -d 'Show the traceback of an error'
@@ -681,12 +681,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l debug -d 'Show the traceback of an error'
@@ -699,14 +699,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l debug -d 'Show the traceback of an error'
@@ -718,14 +718,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l columns -d '
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l debug -d 'Show the traceback of an error'
@@ -734,15 +734,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a list -d 'List the mess
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -a drain -d 'Take messages out of a retry store: run a command for each, or write them to stdout'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -761,8 +761,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l debug -d 'Show the traceback of an error'
@@ -778,8 +778,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s L -l length-pref
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l hex -d 'A hexadecimal line each'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l base64 -d 'A base64 line each'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l debug -d 'Show the traceback of an error'
@@ -790,15 +790,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a stat -d 'Measure segment
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a recover -d 'Cut segment files behind their last valid message'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -823,8 +823,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-header -d 'Leave
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l debug -d 'Show the traceback of an error'
@@ -841,8 +841,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l no-header -d 'Lea
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l debug -d 'Show the traceback of an error'
@@ -855,8 +855,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l no-header -d 'Leave
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l debug -d 'Show the traceback of an error'
@@ -874,8 +874,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s y -l yes -d 'Ans
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l debug -d 'Show the traceback of an error'
@@ -886,15 +886,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a status -d 'Show how f
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a verify -d 'Compare topics with their mirrors, by CRC and length of every message'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -918,15 +918,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l debug -d 'Show the traceback of an error'
@@ -943,12 +943,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l debug -d 'Show the traceback of an error'
@@ -965,11 +965,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l debug -d 'Show the traceback of an error'
@@ -989,13 +989,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l debug -d 'Show the traceback of an error'
@@ -1004,15 +1004,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a show -d 'Show how many
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -a check -d 'Compare the counts of tiers with the counts of the producers'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1033,13 +1033,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l columns -d 'Choos
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l debug -d 'Show the traceback of an error'
@@ -1060,13 +1060,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l debug -d 'Show the traceback of an error'
@@ -1079,15 +1079,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a audit -d 'Compare w
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a verify -d 'Check every byte of segment files, on many machines at once'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1122,14 +1122,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l debug -d 'Show the traceback of an error'
@@ -1153,12 +1153,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l debug -d 'Show the traceback of an error'
@@ -1193,12 +1193,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l columns -d '
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l debug -d 'Show the traceback of an error'
@@ -1237,12 +1237,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l columns -d 'Ch
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l debug -d 'Show the traceback of an error'
@@ -1264,12 +1264,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l columns -d 'C
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l debug -d 'Show the traceback of an error'
@@ -1290,8 +1290,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l no-header -d
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l debug -d 'Show the traceback of an error'
@@ -1304,15 +1304,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a compare -d 'Compare two
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -a report -d 'List saved runs, a row for each'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1342,15 +1342,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l debug -d 'Show the traceback of an error'
@@ -1371,14 +1371,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l columns -d 'Cho
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l debug -d 'Show the traceback of an error'
@@ -1398,14 +1398,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l columns -d 'Choo
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l debug -d 'Show the traceback of an error'
@@ -1426,14 +1426,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l columns -d 'Choose 
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l debug -d 'Show the traceback of an error'
@@ -1445,8 +1445,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf compare'\''' -l debug -d 'Show the traceback of an error'
@@ -1458,8 +1458,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l debug -d 'Show the traceback of an error'
@@ -1471,15 +1471,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a stat -d 'Show what is kno
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a start -d 'Run an embedded ZooKeeper server until it is told to stop'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1498,11 +1498,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l columns -d 'Choose and
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l debug -d 'Show the traceback of an error'
@@ -1516,11 +1516,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l columns -d 'Choose a
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l debug -d 'Show the traceback of an error'
@@ -1535,11 +1535,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l columns -d 'Choose an
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l debug -d 'Show the traceback of an error'
@@ -1550,11 +1550,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l columns -d 'Choose a
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s Z -l zookeeper -d 'Registry' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk stat'\''' -l debug -d 'Show the traceback of an error'
@@ -1565,8 +1565,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l port -d '0 picks a 
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l log-file -d 'Default: zookeeper.log beside the data' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk start'\''' -l debug -d 'Show the traceback of an error'
@@ -1576,12 +1576,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l columns -d 'Choose an
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l raw-numbers -d 'No unit scaling in tables'
-complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s Z -l zookeeper -d 'Registry' -r
-complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers; no registry is needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l debug -d 'Show the traceback of an error'
@@ -1590,24 +1590,24 @@ complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -a 'bash zsh fish'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l install -d 'Write it to where the shell looks for it'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' completion'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' man'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' help'\''' -l debug -d 'Show the traceback of an error'
@@ -1618,8 +1618,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l sort -d 'Sort by a c
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
-complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s v -l verbose -d 'Say more: -v resolved values, -vv requests, -vvv bytes on the wire'
-complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l log-format -d 'Form of what is said on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' version'\''' -l debug -d 'Show the traceback of an error'

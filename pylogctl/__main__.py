@@ -1,8 +1,4 @@
-"""Entry of the program: fast paths, signals, and the one place where errors become text.
-
-Owns everything that must hold for all commands: how signals, broken pipes and full disks end the
-process, the shape of an error, the crash file. Knows no command.
-"""
+"""Entry point: fast paths, and how signals, broken pipes and errors end the process."""
 
 from __future__ import annotations
 
@@ -15,11 +11,11 @@ from typing import NoReturn
 
 PROGRAM = "pylogctl"
 _GARBAGE_THRESHOLD = 20_000
-"""New objects before a look for cycles: most come of imports, stay, and are looked at in vain."""
+"""New objects until a garbage collection: most are made by imports and stay, so fewer runs help."""
 
 
 class Terminated(BaseException):
-    """SIGTERM or SIGHUP arrived: unwinds the stack as KeyboardInterrupt does for SIGINT."""
+    """Raised by SIGTERM and SIGHUP, as KeyboardInterrupt is by SIGINT."""
 
 
 def _raise_terminated(signum: int, frame: FrameType | None) -> NoReturn:
@@ -45,11 +41,7 @@ def main() -> NoReturn:
 
 
 def run(args: list[str]) -> int:
-    """Run a command line and return its exit status; 141 is still to be turned into SIGPIPE.
-
-    Args:
-        args: words after the program's name.
-    """
+    """Run a command line, without the program's name; return its exit status, 141 for SIGPIPE."""
     try:
         status = _run_command(args)
         if sys.stdout is not None:
@@ -59,20 +51,20 @@ def run(args: list[str]) -> int:
         return _status_of(signalled)
     except BrokenPipeError:
         return 141
-    except Exception as error:  # noqa: BLE001 - the one place where anything unexpected ends
+    except Exception as error:  # noqa: BLE001 - every unexpected error ends here
         from pylogctl.cli.report import report
 
         return _status_of(error) or report(error, args)
 
 
 def _status_of(error: BaseException | None) -> int:
-    """Return the status for the signal that an error, or the error before it, came of; else 0."""
+    """Return the exit status if a signal raised an error, or the context of an error; else 0."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return 130
         if isinstance(error, Terminated):
             return 143
-        error = error.__context__  # what failed as a signal was dealt with is not why we end
+        error = error.__context__  # an error while a signal is handled does not replace it
     return 0
 
 
@@ -98,9 +90,9 @@ def _print(text: str) -> int:
 
 
 def _finish(status: int) -> NoReturn:
-    """End the process: by SIGPIPE after a broken pipe, as every filter does, else with a status."""
+    """End the process: by SIGPIPE after a broken pipe, as filters do, else with a status."""
     if status == 141 or not _flushed():
-        # The interpreter flushes again at shutdown and would complain about the same trouble.
+        # The interpreter flushes again at shutdown and would report the same error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         status = status or 1
     if status == 141:
@@ -110,7 +102,7 @@ def _finish(status: int) -> NoReturn:
 
 
 def _flushed() -> bool:
-    """Flush standard output; a failure has been told before, or nobody is left to be told."""
+    """Flush standard output; return False if that fails, as it did before."""
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

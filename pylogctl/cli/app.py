@@ -1,7 +1,4 @@
-"""The root of the command tree.
-
-Owns the list of commands with their one-line help, so that `pylogctl --help` loads none of them.
-"""
+"""The root of the command tree: the commands with their help, so that `--help` imports none."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ _HELP = "pylogctl.help.command"
 
 
 class Pylogctl(RootGroup):
-    """The commands of pylogctl, and the short names that stand for some of them."""
+    """The commands of pylogctl, and aliases of some."""
 
     entries: ClassVar[dict[str, Entry]] = {
         "broker": Entry("pylogctl.broker.command", "Start, stop and look at brokers."),
@@ -36,7 +33,7 @@ class Pylogctl(RootGroup):
             "pylogctl.pipeline.command", "Load, query, compare and verify topics on Spark."
         ),
         "perf": Entry("pylogctl.perf.command", "Measure throughput and latency."),
-        "zk": Entry("pylogctl.zk.command", "Look into the registry (ZooKeeper), or start one."),
+        "zk": Entry("pylogctl.zk.command", "Look into ZooKeeper, or start one."),
         "doctor": Entry("pylogctl.doctor.command", "Check that everything needed is in place."),
         "completion": Entry(_HELP, "Print a shell completion script.", "completion_app"),
         "man": Entry(_HELP, "Show a manual page.", "man_app"),

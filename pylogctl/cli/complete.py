@@ -61,7 +61,7 @@ def _cached(key: str, read: Callable[[], list[Value]]) -> list[Value]:
     Raises:
         OSError, ValueError, struct.error: ZooKeeper failed and nothing is cached.
     """
-    path = _cache_file(key)
+    path = cache_file(key)
     try:
         age_s = time.time() - os.stat(path).st_mtime  # noqa: PTH116 - pathlib costs 5 ms
     except OSError:
@@ -78,7 +78,8 @@ def _cached(key: str, read: Callable[[], list[Value]]) -> list[Value]:
     return values
 
 
-def _cache_file(key: str) -> str:
+def cache_file(key: str) -> str:
+    """Return the path of the cached values of a kind, an address and a parent node."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not base.startswith("/"):
         base = f"{os.environ.get('HOME', '')}/.cache"

@@ -1,7 +1,7 @@
-"""Static completion scripts for bash, zsh and fish, made from the command tree.
+"""Generates completion scripts for bash, zsh and fish from the command tree.
 
-Pure: a tree in, text out. The scripts call the program only for values that live in a cluster
-(`pylogctl __complete KIND PREFIX`), never for commands and options.
+The scripts hold commands and options; only for names in a cluster do they call the program
+(`pylogctl __complete KIND PREFIX`).
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
 
 
 def values_of(node: OptionNode | ArgumentNode) -> tuple[str, ...]:
-    """Return what can be completed: words, or one mark `@kind` for what is looked up."""
+    """Return the words to offer, or one mark `@kind` for files and names in a cluster."""
     return node.choices or _KIND_OF_METAVAR.get(node.metavar.strip("[]."), ())
 
 
 def walk(node: CommandNode) -> Iterator[CommandNode]:
-    """Yield a command and everything below it."""
+    """Yield a command and all commands below it."""
     yield node
     for child in node.children:
         yield from walk(child)
 
 
 def _leading(tree: CommandNode) -> tuple[OptionNode, ...]:
-    """Return the options that may stand before a command: all shared ones of the tree."""
+    """Return the options allowed before a command: all shared ones of the tree."""
     from pylogctl.cli.options import EVERY_GROUP
 
     shared = {option.name for option in EVERY_GROUP}
@@ -159,7 +159,7 @@ def bash(tree: CommandNode) -> str:
 
 
 def _positional(node: CommandNode) -> tuple[str, ...]:
-    """Return what the first positional argument can be."""
+    """Return the words to offer for the first argument."""
     return values_of(node.arguments[0]) if node.arguments else ()
 
 

@@ -1,4 +1,4 @@
-"""Questions before something is changed; the default answer is always no."""
+"""Questions before a change; the default answer is no."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from pylogctl.cli.errors import CliError, ExitStatus
 
 
 def confirm(env: Environment, command: str, question: str) -> None:
-    """Ask a yes-or-no question; return only if the answer is yes.
+    """Ask a yes-or-no question; return if the answer is yes, or with `--yes` without asking.
 
     Args:
-        env: whom to ask; `--yes` answers.
+        env: its terminal.
         command: such as `broker stop`, for the error.
         question: without the choices.
 
     Raises:
-        CliError: the answer was no, or nobody can be asked.
+        CliError: the answer was no, or there is no terminal.
     """
     if env.settings.assume_yes:
         return
@@ -26,16 +26,16 @@ def confirm(env: Environment, command: str, question: str) -> None:
 
 
 def confirm_name(env: Environment, command: str, name: str, given: str | None) -> None:
-    """Have a name typed before something that cannot be undone; return only if it is right.
+    """Require a name to be typed before a change that cannot be undone.
 
     Args:
-        env: whom to ask.
+        env: its terminal.
         command: such as `log recover`, for the error.
-        name: what must be typed.
-        given: what `--confirm` says; counts together with `--yes`.
+        name: must be typed.
+        given: the value of `--confirm`; replaces the question if `--yes` is given too.
 
     Raises:
-        CliError: the name was not given right, or nobody can be asked.
+        CliError: another name was typed or given, or there is no terminal.
     """
     if given is not None and given != name:
         raise CliError(ExitStatus.DECLINED, f"--confirm is '{given}', but must be '{name}'")

@@ -1,12 +1,7 @@
-"""Ways to registry and brokers for commands, made from the shared options.
+"""Connections of commands to ZooKeeper and brokers, by the shared options.
 
-Imports the client libraries only when a connection is asked for, so that help and the commands on
-files stay fast. Whoever opens a connection here closes it by leaving the block.
-
-Commands that work on two clusters: where messages come from, and where they go.
-
-Each side has its own options; a side without any is the cluster that `--zookeeper` and `--broker`
-name.
+The client libraries are imported when a connection is opened, so that help and commands on files
+start fast. Connections are context managers: leaving the block closes them.
 """
 
 from __future__ import annotations
@@ -38,10 +33,10 @@ CONNECT_TIMEOUT_S = 5.0
 
 @contextmanager
 def registry_session(env: Environment) -> Iterator[Session]:
-    """Open a session with the registry.
+    """Open a session with ZooKeeper.
 
     Raises:
-        RegistryUnreachableError: no server answered within `--timeout`.
+        RegistryUnreachableError: no server responded within `--timeout`.
         ConfigError: the address is malformed.
     """
     from broker.zk.session import Session
@@ -57,14 +52,14 @@ def registry_session(env: Environment) -> Iterator[Session]:
 
 
 class Absence(Enum):
-    """What it means for a command that a broker named by `--broker` does not answer."""
+    """What a command does if one of several brokers of `--broker` cannot be reached."""
 
     PARTIAL = "partial"
-    """The result lacks what it has: the command ends as partly done."""
+    """Report an error, continue with the others, end with PARTIAL."""
     WARN = "warn"
-    """The others will do."""
+    """Warn, and continue with the others."""
     FAIL = "fail"
-    """Nothing is done without it."""
+    """End with the error."""
 
 
 @contextmanager
@@ -76,18 +71,18 @@ def open_cluster(
     config: ProducerConfig | ConsumerConfig | None = None,
     may_be_new: bool = False,
 ) -> Iterator[Cluster]:
-    """Open the way to brokers and topics: the static brokers if any are given, else the registry.
+    """Open a cluster: the brokers of `--broker` if there are any, else those of the registry.
 
     Args:
-        env: says which.
-        connect: makes connections to brokers; `connector(env)` unless given.
-        absence: what it means that a static broker does not answer, while others do.
-        config: has the timeouts of the registry.
-        may_be_new: a chroot that no broker has made yet is no error.
+        env: its options name the cluster.
+        connect: opens connections to brokers; default `connector(env)`.
+        absence: what to do if some brokers of `--broker` cannot be reached.
+        config: has the timeouts for ZooKeeper.
+        may_be_new: accept a chroot that does not exist yet.
 
     Raises:
-        RegistryUnreachableError: the registry did not answer within `--timeout`.
-        CliError: there is no such chroot.
+        RegistryUnreachableError: ZooKeeper did not respond within `--timeout`.
+        CliError: the chroot does not exist.
         UsageError: a broker's address is malformed.
     """
     if env.settings.brokers:
@@ -100,7 +95,7 @@ def open_cluster(
         except ProtocolError as error:
             raise UsageError(str(error)) from error
         static = StaticCluster(
-            addresses, connect or connector(env), on_absent=_absence_teller(env, absence)
+            addresses, connect or connector(env), on_absent=_absence_handler(env, absence)
         )
         try:
             yield static
@@ -113,16 +108,14 @@ def open_cluster(
         yield RegistryCluster(registry)
 
 
-def _absence_teller(env: Environment, absence: Absence) -> OnAbsent:
-    """Return what is done when a static broker does not answer."""
-
-    def tell(error: BrokerError) -> None:
+def _absence_handler(env: Environment, absence: Absence) -> OnAbsent:
+    def handle(error: BrokerError) -> None:
         if absence is Absence.FAIL:
             raise error
-        say = env.warn if absence is Absence.WARN else env.leave_out
-        say(f"{error}; going on without it")
+        report = env.warn if absence is Absence.WARN else env.leave_out
+        report(f"{error}; going on without it")
 
-    return tell
+    return handle
 
 
 @contextmanager
@@ -132,17 +125,17 @@ def open_registry(
     *,
     may_be_new: bool = False,
 ) -> Iterator[Registry]:
-    """Open the registry, with its view of brokers and topics.
+    """Open the registry: the data of brokers, topics and groups in ZooKeeper.
 
     Args:
-        env: says which; `--timeout` goes before the timeouts of the settings.
-        config: has its timeouts.
-        may_be_new: a chroot that no broker has made yet is no error.
+        env: names ZooKeeper; its `--timeout` overrides the timeouts of `config`.
+        config: has the timeouts for ZooKeeper.
+        may_be_new: accept a chroot that does not exist yet.
 
     Raises:
-        RegistryUnreachableError: no server answered within `--timeout`.
+        RegistryUnreachableError: no server responded within `--timeout`.
         ConfigError: the address is malformed.
-        CliError: there is no such chroot.
+        CliError: the chroot does not exist.
     """
     from broker.zk.registry import Registry
 
@@ -168,10 +161,10 @@ def open_registry(
 
 
 def validate_chroot(session: Session) -> None:
-    """Check that the chroot is there: what looks like an empty cluster may be a wrong name.
+    """Validate that the chroot exists: with a misspelled one the cluster would look empty.
 
     Raises:
-        CliError: it is not.
+        CliError: it does not exist.
     """
     from broker.zk.paths import parse_connect_string
 
@@ -189,7 +182,7 @@ def validate_chroot(session: Session) -> None:
 
 
 def with_addresses(env: Environment, config: ProducerConfig | ConsumerConfig) -> Environment:
-    """Return the environment with brokers and registry from `-X` where no option names them."""
+    """Return the environment with the addresses of `-X` if no option names brokers or ZooKeeper."""
     settings = env.settings
     if not settings.brokers and settings.zookeeper is None:
         settings = replace(
@@ -208,16 +201,16 @@ def connector(
     send_bytes: int = 0,
     receive_bytes: int = 0,
 ) -> Connect:
-    """Return what makes connections to brokers, with the limits the user asked for.
+    """Return a function that opens connections to brokers.
 
     Args:
-        env: `--timeout` bounds connecting and every answer.
-        timeout_s: how long an answer is waited for without `--timeout`.
-        connect_timeout_s: how long connecting is tried, at most.
-        send_bytes: SO_SNDBUF; 0 leaves it to the system.
-        receive_bytes: SO_RCVBUF; 0 leaves it to the system.
+        env: its `--timeout` limits connecting and each response.
+        timeout_s: limit of a response without `--timeout`.
+        connect_timeout_s: limit of connecting; a larger `--timeout` does not extend it.
+        send_bytes: SO_SNDBUF; 0 for the system's default.
+        receive_bytes: SO_RCVBUF; 0 for the system's default.
     """
-    answer_s = env.timeout_s(timeout_s)
+    response_s = env.timeout_s(timeout_s)
     connect_s = min(env.timeout_s(connect_timeout_s), connect_timeout_s)
 
     def connect(address: BrokerAddress) -> Connection:
@@ -229,14 +222,14 @@ def connector(
             return TracedConnection(
                 env,
                 address,
-                timeout_s=answer_s,
+                timeout_s=response_s,
                 connect_timeout_s=connect_s,
                 send_bytes=send_bytes,
                 receive_bytes=receive_bytes,
             )
         return Connection(
             address,
-            timeout_s=answer_s,
+            timeout_s=response_s,
             connect_timeout_s=connect_s,
             send_bytes=send_bytes,
             receive_bytes=receive_bytes,
@@ -246,14 +239,14 @@ def connector(
 
 
 class Side(NamedTuple):
-    """One of the two clusters, open."""
+    """An open cluster, and what opens connections to its brokers."""
 
     cluster: Cluster
     connect: Connect
 
 
 def at_cluster(env: Environment, choice: ClusterChoice) -> Environment:
-    """Return the environment of a command at one of its two clusters."""
+    """Return the environment for one of the two clusters of a command."""
     if choice.zookeeper is None and choice.brokers is None:
         return env
     brokers = tuple(filter(None, (choice.brokers or "").split(",")))
@@ -261,20 +254,16 @@ def at_cluster(env: Environment, choice: ClusterChoice) -> Environment:
 
 
 def cluster_name(env: Environment) -> str:
-    """Return where a side's cluster is, for messages."""
+    """Return the addresses of a cluster, for messages."""
     return ",".join(env.settings.brokers) or env.zookeeper
 
 
 @contextmanager
 def open_side(env: Environment, *, absence: Absence = Absence.PARTIAL) -> Iterator[Side]:
-    """Open one of the two clusters.
-
-    Args:
-        env: says which.
-        absence: what it means that a static broker does not answer, while others do.
+    """Open a cluster as `open_cluster` does.
 
     Raises:
-        RegistryUnreachableError: the registry did not answer within `--timeout`.
+        RegistryUnreachableError: ZooKeeper did not respond within `--timeout`.
         UsageError: a broker's address is malformed.
     """
     connect = connector(env)
@@ -283,10 +272,6 @@ def open_side(env: Environment, *, absence: Absence = Absence.PARTIAL) -> Iterat
 
 
 def are_same(one: Side, other: Side) -> bool:
-    """Say whether two sides are one cluster, which they are if they have a broker in common.
-
-    Raises:
-        BrokerError: a registry or a broker does not answer.
-    """
+    """Whether two sides are the same cluster: they have a broker in common."""
     addresses = {(broker.host, broker.port) for broker in one.cluster.brokers()}
     return any((broker.host, broker.port) in addresses for broker in other.cluster.brokers())

@@ -1,8 +1,7 @@
-"""What a command runs in: streams, environment variables, clock and the options all commands share.
+"""The environment of a command: standard streams, environment variables, clock, shared options.
 
-`Environment` is the one argument every command gets. It owns the way to the outside (bytes to
-standard output, diagnostics to standard error, paths of state and cache) and knows neither Typer
-nor any command. Connections are made by `pylogctl.cli.connections`.
+Every command function gets an `Environment`, and writes to standard output and standard error
+through it. Connections are made by `pylogctl.cli.connections`.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ DEFAULT_ZOOKEEPER = "localhost:2181"
 _LINE_ENDS = str.maketrans({"\n": "\\n", "\r": "\\r"})
 
 TRACE_VERBOSITY = 2
-"""How many `-v` ask for a line for each request."""
+"""The number of `-v` that reports each request."""
 ASKS_FOR_PROPERTIES = frozenset({"list", "dump"})
 """Words of `-X` that ask for the properties instead of setting one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """The three standard streams, and which of them are terminals; None for a closed one."""
+    """The standard streams, None for a closed one, and which of them are terminals."""
 
     stdin: BinaryIO | None
     stdout: BinaryIO | None
@@ -62,10 +61,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The options shared by many commands, after parsing.
-
-    `timeout_s` is None when the user gave none: each command has its own default.
-    """
+    """The shared options, parsed; a command has its own default for a `timeout_s` of None."""
 
     zookeeper: str | None = None
     brokers: tuple[str, ...] = ()
@@ -97,20 +93,20 @@ class Environment:
     settings: Settings = field(default_factory=Settings)
     clock: Clock = field(default_factory=SystemClock)
     left_out: list[str] = field(default_factory=list)
-    """What the result lacks; see `leave_out`."""
+    """Messages of `leave_out`."""
 
     @property
     def output(self) -> OutputFormat:
-        """Return the document format: as asked, else `table` on a terminal or `plain`."""
+        """The document format: `--output`, else `table` on a terminal and `plain` elsewhere."""
         return self.settings.output or ("table" if self.streams.stdout_is_tty else "plain")
 
     @property
     def zookeeper(self) -> str:
-        """Return the registry's connect string."""
+        """The connect string of ZooKeeper."""
         return self.settings.zookeeper or DEFAULT_ZOOKEEPER
 
     def timeout_s(self, default: float) -> float:
-        """Return the limit of the whole request in seconds, `default` if the user gave none."""
+        """Return `--timeout` in seconds, `default` if it was not given."""
         return default if self.settings.timeout_s is None else self.settings.timeout_s
 
     def write(self, data: bytes) -> None:
@@ -124,7 +120,7 @@ class Environment:
         self.streams.stdout.write(data)
 
     def write_line(self, text: str) -> None:
-        """Write a line of text to standard output; what its encoding lacks is escaped."""
+        """Write a line to standard output; characters its encoding lacks are escaped."""
         errors = "surrogateescape" if self.unicode_output else "backslashreplace"
         self.write((text + "\n").encode(self.streams.encoding, errors))
 
@@ -134,50 +130,54 @@ class Environment:
             self.streams.stdout.flush()
 
     def check_reader(self) -> None:
-        """Find out whether standard output still has a reader, where nothing is to be written.
+        """Check that standard output still has a reader, without writing to it.
 
-        A write would tell; a stream that waits for its next message would wait on for nobody.
+        A stream without new messages writes nothing, so no write would fail.
 
         Raises:
-            BrokenPipeError: it is a pipe whose other end is closed.
+            BrokenPipeError: standard output is a pipe whose other end is closed.
         """
         try:
             descriptor = -1 if self.streams.stdout is None else self.streams.stdout.fileno()
         except UnsupportedOperation:
             return
-        if descriptor >= 0 and _is_abandoned_pipe(descriptor):
+        if descriptor < 0:
+            return
+        poll = select.poll()
+        poll.register(descriptor, 0)
+        if any(event & select.POLLERR for _, event in poll.poll(0)):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
 
     @property
     def unicode_output(self) -> bool:
-        """Say whether standard output takes any character."""
+        """Whether standard output can encode every character."""
         return self.streams.encoding.lower().replace("-", "") in {"utf8", "utf8sig"}
 
     def note(self, message: str) -> None:
-        """Tell something about the run on standard error, unless `--quiet`."""
+        """Write information about the run to standard error, unless `--quiet`."""
         if not self.settings.quiet:
             self._diagnose("note", message, prefix="")
 
     def warn(self, message: str) -> None:
-        """Tell a warning on standard error, unless `--quiet`."""
+        """Write a warning to standard error, unless `--quiet`."""
         if not self.settings.quiet:
             self._diagnose("warning", message, prefix="warning: ")
 
     def report(self, message: str) -> None:
-        """Tell what was asked for, on standard error, even with `--quiet`."""
+        """Write information that the user asked for to standard error, even with `--quiet`."""
         self._diagnose("note", message, prefix="")
 
     def error(self, message: str) -> None:
-        """Tell an error of one of several targets on standard error, always."""
+        """Write an error of one of several targets to standard error, even with `--quiet`."""
         self._diagnose("error", message, prefix="error: ")
 
     def leave_out(self, message: str) -> None:
-        """Tell an error that leaves something out of the result: the command ends with 6, not 0."""
+        """Write an error that makes the result incomplete: the command ends with PARTIAL."""
         self.left_out.append(message)
         self.error(message)
 
     def trace(self, level: int, message: str) -> None:
-        """Tell a detail on standard error if `-v` was given at least `level` times."""
+        """Write a detail to standard error if `-v` was given at least `level` times."""
         if self.settings.verbosity >= level and not self.settings.quiet:
             self._diagnose("debug" if level > 1 else "info", message, prefix="")
 
@@ -190,7 +190,7 @@ class Environment:
             write_diagnostic(self.streams.stderr, prefix + message.translate(_LINE_ENDS))
 
     def use_color(self, *, stderr: bool = False) -> bool:
-        """Say whether a stream gets colour: the option first, then NO_COLOR, then FORCE_COLOR."""
+        """Whether a stream is coloured, by `--color`, else NO_COLOR, else FORCE_COLOR."""
         if self.settings.color != "auto":
             return self.settings.color == "always"
         if self.environ.get("NO_COLOR"):
@@ -202,28 +202,28 @@ class Environment:
 
     @property
     def can_ask(self) -> bool:
-        """Say whether a question may be asked: a terminal on both sides, and no `--no-input`."""
+        """Whether a question can be asked: on terminals, without `--no-input`."""
         streams = self.streams
         return streams.stdin_is_tty and streams.stderr_is_tty and not self.settings.no_input
 
     @property
     def state_dir(self) -> Path:
-        """Return the directory for crash files and pid files; it need not exist."""
+        """The directory of crash files and pid files; it may not exist."""
         return xdg_dir(self.environ, "XDG_STATE_HOME", ".local/state")
 
     @property
     def cache_dir(self) -> Path:
-        """Return the directory for completion caches; it need not exist."""
+        """The directory of completion caches; it may not exist."""
         return xdg_dir(self.environ, "XDG_CACHE_HOME", ".cache")
 
 
 def xdg_dir(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
-    """Return this program's directory under an XDG base directory.
+    """Return the directory of this program in an XDG base directory.
 
     Args:
         environ: environment variables.
-        variable: for example `XDG_STATE_HOME`; relative values are ignored as its rules demand.
-        fallback: path under the home directory when the variable is not set.
+        variable: such as `XDG_STATE_HOME`; a relative value is ignored, as XDG requires.
+        fallback: path under the home directory if the variable is not set.
     """
     base = environ.get(variable, "")
     if not base.startswith("/"):
@@ -231,15 +231,8 @@ def xdg_dir(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
     return Path(base) / "pylogctl"
 
 
-def _is_abandoned_pipe(descriptor: int) -> bool:
-    """Say whether a descriptor is the end to write to of a pipe whose other end is closed."""
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
-
-
 def write_diagnostic(stderr: TextIO | None, text: str) -> None:
-    """Write a line to standard error; a closed or broken standard error is not an error."""
+    """Write a line to standard error; one that is closed or fails is ignored."""
     if stderr is None:
         return
     try:
@@ -250,9 +243,9 @@ def write_diagnostic(stderr: TextIO | None, text: str) -> None:
 
 
 def parse_properties(given: list[str] | None) -> dict[str, str]:
-    """Return `-X` properties by name: the environment's first, then the options in order.
+    """Return the properties of PYLOGCTL_X and `-X`; a later one of the same name wins.
 
-    The words `list` and `dump` are kept under their own name with an empty value.
+    The words `list` and `dump` are returned as names with an empty value.
 
     Raises:
         UsageError: an item has no `=`.

@@ -1,8 +1,10 @@
 """Generates man pages and completion scripts from the command tree and `man/src`.
 
-`python -m pylogctl.cli.docgen` writes them, `--check` fails when the committed files are stale.
-Options and one-line help come from the tree, prose and examples from the Markdown fragments. The
-date is that of the release, so that a build gives the same bytes on any day.
+`python -m pylogctl.cli.docgen` writes them, `--check` fails if the committed files are stale.
+Options and one-line help come from the tree, prose and examples from the Markdown of `man/src`:
+`## SECTION`, `### subsection`, paragraphs, fenced code, `- item` lists, terms with a `:   meaning`
+line below, and `**bold**`, `*italic*`, `code`. The date is that of the release, so that the output
+does not depend on the day.
 """
 
 from __future__ import annotations
@@ -25,23 +27,23 @@ _INLINE = re.compile(r"\*\*(.+?)\*\*|\*(.+?)\*|`(.+?)`")
 
 
 def escape_text(text: str) -> str:
-    r"""Return prose with everything escaped that troff would take for its own."""
+    """Return prose with the characters escaped that are special to troff."""
     escaped = "".join(_SPECIAL.get(c) or (c if c.isascii() else f"\\[u{ord(c):04X}]") for c in text)
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
 
 
 def escape_literal(text: str) -> str:
-    r"""Return text to be typed as it stands: hyphens and quotes are kept from becoming others."""
+    """Return text to be typed literally: troff does not replace its hyphens and quotes."""
     return escape_text(text).replace("-", r"\-").replace("'", r"\(aq")
 
 
 def quote(text: str) -> str:
-    """Return a macro argument that may hold blanks."""
+    """Return a macro argument with blanks in quotes."""
     return '"' + text.replace('"', r"\(dq") + '"'
 
 
 def inline(text: str) -> str:
-    """Return a paragraph's text with bold, italic and code as fonts."""
+    """Return a paragraph with bold, italic and code as troff fonts."""
     parts = []
     position = 0
     for match in _INLINE.finditer(text):
@@ -58,7 +60,7 @@ def inline(text: str) -> str:
 
 
 def title(name: str, section: int, *, date: str, version: str) -> list[str]:
-    """Return the opening of a page."""
+    """Return the title of a page."""
     words = f"{escape_literal(name.upper())} {section} {date}"
     return [f'.TH {words} "pylogctl {version}" "pylogctl manual"']
 
@@ -67,8 +69,8 @@ def definition(term: str, text: str) -> list[str]:
     """Return one entry of a list of terms.
 
     Args:
-        term: already escaped.
-        text: plain prose; empty lines part its paragraphs.
+        term: escaped.
+        text: plain prose; empty lines separate paragraphs.
     """
     first, *more = text.split("\n\n") if text else [""]
     lines = [".TP", term, inline(" ".join(first.split()))]
@@ -78,7 +80,7 @@ def definition(term: str, text: str) -> list[str]:
 
 
 def example_block(lines: Iterable[str]) -> list[str]:
-    """Return lines that keep their layout, indented."""
+    """Return lines as an indented block that keeps its layout."""
     return [".PP", ".RS 4", ".nf", *map(escape_literal, lines), ".fi", ".RE"]
 
 
@@ -264,7 +266,7 @@ def _synopsis(leaf: CommandNode) -> str:
 
 
 def _examples(sections: dict[str, str], leaves: list[CommandNode]) -> Iterator[str]:
-    """Give the fragment's examples, which show output, then those of the help not in them."""
+    """Yield the examples of the fragment, then those of the help that it lacks."""
     text = sections.get("EXAMPLES", "")
     yield ".SH EXAMPLES"
     yield from from_markdown(text)
@@ -286,7 +288,7 @@ def _commands(leaves: list[CommandNode]) -> Iterator[str]:
         for option in own:
             if "--help" not in option.flags:
                 yield from _option(option)
-        # The general ones apply everywhere and need no mention.
+        # The general ones apply to every command.
         common = [o for o in leaf.options if o.name in _SHARED and o.panel != "General"]
         shared = sorted({max(option.flags, key=len) for option in common})
         if shared:
@@ -295,7 +297,7 @@ def _commands(leaves: list[CommandNode]) -> Iterator[str]:
 
 
 def _option_sections(heading: str, options: list[OptionNode]) -> Iterator[str]:
-    """Give options once each, by panel; the first of a name stands for all."""
+    """Yield options by panel, each name once."""
     yield f".SH {heading}"
     unique = {option.name: option for option in reversed(options)}
     for panel in PANELS:
@@ -341,7 +343,7 @@ def _topic_page(name: str, section: int, fragment: Path) -> Iterator[str]:
 
 
 def _filled(text: str) -> str:
-    """Put lists that live in the code where a fragment asks for them."""
+    """Replace the marks of a fragment by lists that are generated from the code."""
     if "@EXIT-STATUS@" in text:
         rows = [f"`{int(code)}` *{code.name}*\n:   {MEANINGS[code]}" for code in MEANINGS]
         text = text.replace("@EXIT-STATUS@", "\n\n".join(rows))
@@ -351,11 +353,9 @@ def _filled(text: str) -> str:
         defaults = BrokerConfig()
         rows = []
         for prop in BrokerConfig.PROPERTIES:
-            # It differs from machine to machine.
-            is_fixed = prop.field != "num_threads"
-            default = (
-                defaults.value_text(prop) if is_fixed else "half the number of cores, at least 1"
-            )
+            default = defaults.value_text(prop)
+            if prop.field == "num_threads":  # depends on the machine
+                default = "half the number of cores, at least 1"
             shown = f" Default: {default}." if default else ""
             rows.append(f"`{prop.name}`\n:   {prop.doc}.{shown}")
         text = text.replace("@BROKER-PROPERTIES@", "\n\n".join(rows))
@@ -390,7 +390,7 @@ def _lower(text: str) -> str:
 
 
 def stale_files(repository: Path = REPOSITORY) -> list[Path]:
-    """Return the generated files that differ from what is committed, or should not be there."""
+    """Return the generated files that are out of date, missing or superfluous."""
     files = generate(repository)
     wanted = {file.path for file in files}
     found = {path.relative_to(repository) for path in repository.glob("man/man?/*")}

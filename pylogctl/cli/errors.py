@@ -1,11 +1,6 @@
-"""What a command raises when it cannot do what was asked.
+"""Exceptions of the command line, and the exit statuses.
 
-Owns the exceptions of the command line itself. What the library raises stands in
-`broker.errors`; `pylogctl.cli.errors` maps both to an exit status and a sentence.
-
-Every exit status and what it means.
-
-`pylogctl.cli.report` says which exception ends in which of them.
+`pylogctl.cli.report` maps these exceptions and those of `broker.errors` to an exit status.
 """
 
 from __future__ import annotations
@@ -16,7 +11,7 @@ from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """How a command ends."""
+    """The exit status of a command; `MEANINGS` documents each."""
 
     OK = 0
     FAILED = 1
@@ -49,25 +44,25 @@ MEANINGS: dict[ExitStatus, str] = {
     ExitStatus.TIMEOUT: "a time limit passed before completion",
     ExitStatus.CORRUPT: "crc, framing, truncation, decoding or verification mismatch",
     ExitStatus.CONFIG: "configuration or environment wrong, optional part missing",
-    ExitStatus.UNREACHABLE: "connection to broker or registry refused or lost",
-    ExitStatus.REMOTE: "broker or registry answered with an error",
+    ExitStatus.UNREACHABLE: "connection to broker or ZooKeeper refused or lost",
+    ExitStatus.REMOTE: "broker or ZooKeeper responded with an error",
     ExitStatus.THRESHOLD: "a limit given on the command line was exceeded",
     ExitStatus.UNSUPPORTED: "not possible with this log format or this peer",
     ExitStatus.BUG: "unexpected error; the traceback is in the crash file",
     ExitStatus.SIGINT: "interrupted (SIGINT)",
-    ExitStatus.SIGPIPE: "the reader of the output went away (SIGPIPE)",
+    ExitStatus.SIGPIPE: "the reader of the output ended (SIGPIPE)",
     ExitStatus.SIGTERM: "terminated (SIGTERM)",
 }
 
 
 class CliError(Exception):
-    """A failure that ends the command, told in one sentence and at most three more lines.
+    """A failure that ends the command; printed as one sentence and at most three hints.
 
     Args:
-        status: how the process ends.
+        status: the exit status.
         message: one sentence with the offending value in quotes, no full stop.
-        hints: what was expected, the likely cause, the next command.
-        code: word for programs, such as `TOPIC_NOT_FOUND`; empty for the name of the status.
+        hints: the expected form, the likely cause, the next command; a line each.
+        code: a word for programs, such as `TOPIC_NOT_FOUND`; empty for the name of the status.
         details: values for programs.
     """
 
@@ -89,14 +84,14 @@ class CliError(Exception):
 
 
 class UsageError(CliError):
-    """An option, value, combination or expression is not understood: exit status 2."""
+    """An option, value, combination or expression is invalid: exit status 2."""
 
     def __init__(self, message: str, *, hints: Iterable[str] = ()) -> None:
         super().__init__(ExitStatus.USAGE, message, hints=hints)
 
 
 class MissingCommandError(UsageError):
-    """A command group was named without a command; the short help is shown instead."""
+    """A command group was named without a command; its help is printed instead."""
 
     def __init__(self, path: str, help_text: str) -> None:
         super().__init__(f"missing command after '{path}'", hints=[f"try: {path} --help"])
@@ -104,6 +99,6 @@ class MissingCommandError(UsageError):
 
 
 def did_you_mean(value: str, candidates: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for the nearest candidate, or nothing."""
+    """Return `; did you mean 'x'?` for the most similar candidate, or an empty text."""
     matches = get_close_matches(value, list(candidates), n=1, cutoff=0.6)
     return f"; did you mean '{matches[0]}'?" if matches else ""

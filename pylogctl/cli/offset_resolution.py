@@ -1,9 +1,4 @@
-"""What an offset specification means on a partition that exists: numbers on message boundaries.
-
-Knows the grammar's values and a small protocol to ask for positions; knows no connection.
-
-Ranges of several partitions: how a user's offsets become them. Reads nothing.
-"""
+"""Resolves the values of `--offset` on partitions: offsets on message boundaries."""
 
 from __future__ import annotations
 
@@ -29,41 +24,41 @@ _FIRST_WINDOW_BYTES = 1 << 18
 
 
 class OffsetSource(Protocol):
-    """Where positions of a partition are asked for."""
+    """Looks up offsets of a partition: on brokers, in segment files, or in a test."""
 
     def earliest(self, partition: TopicPartition) -> int:
-        """Return the first valid position."""
+        """Return the first offset of the log."""
 
     def latest(self, partition: TopicPartition) -> int:
-        """Return the position after the last message that can be read."""
+        """Return the offset after the last message that can be read."""
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
-        """Return a segment's start: the last not after the time, or the first after it.
+        """Return the start of the last segment up to a time; with `rounded_up`, of the first after.
 
-        None when there is no such segment.
+        None if there is no such segment.
         """
 
     def boundary_before(self, partition: TopicPartition, position: int) -> int:
-        """Return the message boundary at or before a position."""
+        """Return the message boundary at or before an offset."""
 
     def boundary_after(self, partition: TopicPartition, position: int) -> int:
-        """Return the message boundary at or after a position."""
+        """Return the message boundary at or after an offset."""
 
     def message_counts(
         self, partition: TopicPartition, start: int, end: int
     ) -> Sequence[tuple[int, int]]:
-        """Return start and message count of each entry from `start` (a boundary) up to `end`."""
+        """Return offset and message count of each entry from `start` (a boundary) up to `end`."""
 
 
 class MessagePosition(NamedTuple):
-    """A boundary, and how many messages of the compressed set that starts there lie before."""
+    """An offset on a boundary; `inner` messages of the wrapper there come before the position."""
 
     offset: int
     inner: int = 0
 
 
 class ResolvedRange(NamedTuple):
-    """From `start` up to `end`, which is None for no end; `warnings` say what was moved."""
+    """From `start` up to `end`, None for no end; `warnings` tell of offsets moved into the log."""
 
     start: MessagePosition
     end: MessagePosition | None
@@ -77,26 +72,26 @@ def resolve(
     *,
     strict: bool = False,
 ) -> ResolvedRange:
-    """Return the positions a range means on one partition.
+    """Resolve a range on one partition.
 
     Args:
-        offsets: what the user asked for; no start means the end of the log.
-        partition: on which partition.
-        source: whom to ask.
-        strict: refuse positions out of range instead of moving them to the nearest valid one.
+        offsets: without a start it begins at the end of the log.
+        partition: the partition.
+        source: looks up its offsets.
+        strict: refuse offsets out of range instead of moving them to the nearest valid one.
 
     Raises:
-        UsageError: an absolute position is not a message boundary, or `stored` was asked for.
-        CliError: `strict` and a position is out of range.
+        UsageError: an absolute offset is not a message boundary, or the offset is `stored`.
+        CliError: `strict` and an offset is out of range.
     """
     resolver = _Resolver(partition, source, strict=strict)
-    start = resolver.point(offsets.start or Mark.LATEST, is_end=False)
-    end = None if offsets.end is None else resolver.point(offsets.end, is_end=True)
+    start = resolver.position(offsets.start or Mark.LATEST, is_end=False)
+    end = None if offsets.end is None else resolver.position(offsets.end, is_end=True)
     return ResolvedRange(start, end, tuple(resolver.warnings))
 
 
 class _Resolver:
-    """Resolves the two ends of one partition's range; asks for its limits once."""
+    """Resolves both sides of a range; looks up the limits of the partition once."""
 
     def __init__(self, partition: TopicPartition, source: OffsetSource, *, strict: bool) -> None:
         self.partition = partition
@@ -106,25 +101,25 @@ class _Resolver:
         self.last = source.latest(partition)
         self.warnings: list[str] = []
 
-    def point(self, position: Position, *, is_end: bool) -> MessagePosition:
-        match position:
+    def position(self, wanted: Position, *, is_end: bool) -> MessagePosition:
+        match wanted:
             case Mark.EARLIEST:
                 return MessagePosition(self.first)
             case Mark.LATEST:
                 return MessagePosition(self.last)
             case Absolute():
-                return MessagePosition(self._absolute(position, is_end=is_end))
+                return MessagePosition(self._absolute(wanted, is_end=is_end))
             case ByMessages(count, from_end):
                 return self._messages_back(count) if from_end else self._messages_on(count)
             case ByBytes(size, from_end):
-                wanted = self.last - size if from_end else self.first + size
-                return MessagePosition(self._boundary_after(wanted))
+                offset = self.last - size if from_end else self.first + size
+                return MessagePosition(self._boundary_after(offset))
             case ByTime(time_ms):
                 return MessagePosition(self._by_time(time_ms, is_end=is_end))
             case Mark.STORED:
                 raise UsageError("offset 'stored' needs a consumer group")
             case _:
-                assert_never(position)
+                assert_never(wanted)
 
     def _absolute(self, wanted: Absolute, *, is_end: bool) -> int:
         position = wanted.position
@@ -163,7 +158,7 @@ class _Resolver:
         return min(max(offset, self.first), self.last)
 
     def _messages_back(self, count: int) -> MessagePosition:
-        """Return the point `count` messages before the end, scanning ever larger windows."""
+        """Return the position `count` messages before the end, scanning ever larger windows."""
         if count == 0:
             return MessagePosition(self.last)
         window = _FIRST_WINDOW_BYTES
@@ -178,7 +173,7 @@ class _Resolver:
             window *= 4
 
     def _messages_on(self, count: int) -> MessagePosition:
-        """Return the point `count` messages after the start, scanning window by window."""
+        """Return the position `count` messages after the start, scanning window by window."""
         start, remaining = self.first, count
         while start < self.last:
             end = min(self._boundary_after(start + _FIRST_WINDOW_BYTES), self.last)
@@ -191,12 +186,7 @@ class _Resolver:
 
 
 def nth_message(entries: Sequence[tuple[int, int]], index: int) -> MessagePosition:
-    """Return the point before message `index`, which lies in one of the entries.
-
-    Args:
-        entries: offset and message count of each.
-        index: counts from 0, at the first message of the first entry.
-    """
+    """Return the position of message `index` (from 0) in entries, by their message counts."""
     for offset, count in entries:
         if index < count:
             return MessagePosition(offset, index)
@@ -213,19 +203,19 @@ def resolve_ranges(
     default_start: Mark = Mark.EARLIEST,
     strict: bool = False,
 ) -> dict[TopicPartition, ResolvedRange]:
-    """Return from where to where to read in each partition.
+    """Resolve the ranges of partitions.
 
     Args:
-        env: told of what had to be moved.
+        env: warned of offsets that were moved.
         side: the cluster.
-        partitions: which.
-        span: what the user asked for.
-        default_start: where to start if the user named no start.
-        strict: an offset out of range is an error.
+        partitions: the partitions to read.
+        span: the ranges of the command line.
+        default_start: the start of a range without one.
+        strict: refuse offsets out of range.
 
     Raises:
-        CliError: an offset is not possible there.
-        BrokerError: a broker does not answer.
+        CliError: an offset is invalid in a partition.
+        BrokerError: a broker failed.
     """
     from broker.consumer.list_offsets import Positions  # late: log commands know no broker
 
@@ -244,7 +234,7 @@ def resolve_ranges(
 
 
 def total_bytes(ranges: Mapping[TopicPartition, ResolvedRange]) -> int:
-    """Return how many bytes lie in some ranges that have ends."""
+    """Return the number of bytes in the ranges that have an end."""
     return sum(
         max(0, one.end.offset - one.start.offset) for one in ranges.values() if one.end is not None
     )

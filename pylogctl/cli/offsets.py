@@ -1,11 +1,7 @@
-"""The offset grammar: where reading starts and ends, as values.
+"""The grammar of `--offset` and of times: text to values.
 
-`SPEC = START [":" END]`, or `P=SPEC,..` by partition, or `file:PATH`. Pure text to values: what
-they mean on a broker is found by `pylogctl.cli.offset_resolution`.
-
-Points in time as a user writes them, for offsets by time.
-
-Pure text to milliseconds; the present moment is an argument.
+`SPEC = START [":" END]`, or `P=SPEC,..` by partition, or `file:PATH`. The offsets that a value
+means on a partition are resolved by `pylogctl.cli.offset_resolution`.
 """
 
 from __future__ import annotations
@@ -34,18 +30,17 @@ _MOMENT = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,
 
 
 def parse_time_ms(text: str, *, now_ms: int, base_ms: int | None = None) -> int:
-    """Return a point in time in milliseconds since 1970, UTC.
-
-    A date or clock time without a zone is local time.
+    """Return a time in milliseconds since 1970, UTC.
 
     Args:
         text: `now`, `-10m`, `2026-11-20`, `2026-11-20T08:00:05.250Z`, `today`, `yesterday`,
             `08:15`, or seconds (10 digits), milliseconds (13) or microseconds (16) since 1970.
-        now_ms: the present moment.
-        base_ms: what `+1h` is relative to; None where it is not allowed.
+            Local time without a zone.
+        now_ms: the present time.
+        base_ms: the base of `+1h`; None where that is not allowed.
 
     Raises:
-        UsageError: the text is anything else.
+        UsageError: the text is not a time.
     """
     try:
         moment_ms = _parse(text, now_ms, base_ms)
@@ -111,7 +106,7 @@ def _epoch_ms(moment: datetime) -> int:
 
 
 class Mark(Enum):
-    """A position with a name: the first valid one, the end, or what the group committed."""
+    """An offset with a name: the first of the log, its end, or the committed one of the group."""
 
     EARLIEST = "start"
     LATEST = "end"
@@ -120,7 +115,7 @@ class Mark(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Absolute:
-    """A byte position; with `nearest` the first boundary at or after it, else it must be one."""
+    """A byte offset on a message boundary; with `nearest` moved to the next one."""
 
     position: int
     nearest: bool
@@ -136,7 +131,7 @@ class ByMessages:
 
 @dataclass(frozen=True, slots=True)
 class ByBytes:
-    """A number of bytes before the end, or after the start, moved to the next boundary."""
+    """A number of bytes before the end, or after the start, moved to the next message boundary."""
 
     size: int
     from_end: bool
@@ -144,7 +139,7 @@ class ByBytes:
 
 @dataclass(frozen=True, slots=True)
 class ByTime:
-    """A point in time in milliseconds since 1970; as precise as segments are."""
+    """A time in milliseconds since 1970; resolved to the start of a segment."""
 
     time_ms: int
 
@@ -153,7 +148,7 @@ Position = Mark | Absolute | ByMessages | ByBytes | ByTime
 
 
 class OffsetRange(NamedTuple):
-    """Where reading starts, and where it ends (exclusive); None where nothing was said."""
+    """The start, and the exclusive end; None for a side that is not given."""
 
     start: Position | None
     end: Position | None
@@ -164,7 +159,7 @@ NO_RANGE = OffsetRange(None, None)
 
 @dataclass(frozen=True, slots=True)
 class OffsetSpec:
-    """A whole `--offset` value: a range for every partition, and others for some of them."""
+    """All `--offset` values: the default range, ranges by partition, an offset file."""
 
     default: OffsetRange = NO_RANGE
     partitions: tuple[tuple[PartitionPattern, OffsetRange], ...] = ()
@@ -188,14 +183,14 @@ _BY_PARTITION = re.compile(r"(?:\*|\d)[\d.\-*]*=")
 
 
 def parse_offset_spec(texts: Sequence[str], *, now_ms: int) -> OffsetSpec:
-    """Return the meaning of one or more `--offset` values.
+    """Parse `--offset` values; a later one overrides the sides that it sets.
 
     Args:
-        texts: values in the order given; later ones override the sides they set.
-        now_ms: the present moment, in milliseconds since 1970.
+        texts: in the order given.
+        now_ms: the present time, in milliseconds since 1970.
 
     Raises:
-        UsageError: a value is not in the grammar.
+        UsageError: a value is malformed.
     """
     spec = OffsetSpec()
     for text in texts:
@@ -221,14 +216,14 @@ def _parse_by_partition(text: str, now_ms: int) -> Iterable[tuple[PartitionPatte
 
 
 def parse_range(text: str, *, now_ms: int) -> OffsetRange:
-    """Return the meaning of `START[:END]`; the longest START that makes sense is taken.
+    """Parse `START[:END]`; of several colons the last that leaves a valid START separates.
 
     Args:
         text: either side may be empty.
-        now_ms: the present moment, in milliseconds since 1970.
+        now_ms: the present time, in milliseconds since 1970.
 
     Raises:
-        UsageError: no cut gives two valid sides.
+        UsageError: no colon separates two valid sides.
     """
     if text.startswith("e@"):
         return OffsetRange(None, _parse_position(text[1:], now_ms=now_ms, base=None))
@@ -245,7 +240,7 @@ def parse_range(text: str, *, now_ms: int) -> OffsetRange:
         if not text[cut + 1 :]:
             return OffsetRange(start, None)
         return OffsetRange(start, _parse_position(text[cut + 1 :], now_ms=now_ms, base=start))
-    # A time has colons of its own, so there the whole text is what is wrong; else the first part.
+    # A time has colons of its own: then the error names the whole text, else its first part.
     raise failures[0] if text.startswith("@") else failures[-1]
 
 
@@ -295,15 +290,15 @@ class FileOffset(NamedTuple):
 
 
 def parse_offset_file(lines: Iterable[str], name: str) -> list[FileOffset]:
-    """Return the offsets of a file.
+    """Parse an offset file.
 
     Args:
         lines: each `TOPIC PARTITION OFFSET`, or a JSON object with `topic`, `partition` (and
             `broker`) and `offset`; empty lines and those that start with `#` are skipped.
-        name: what the file is called in errors.
+        name: the file's name, for errors.
 
     Raises:
-        UsageError: a line is malformed; the text names its number.
+        UsageError: a line is malformed.
     """
     offsets = []
     for number, line in enumerate(lines, start=1):
@@ -335,7 +330,7 @@ def _parse_json_line(text: str) -> FileOffset:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From where to where partitions are read."""
+    """The ranges to read, by `--offset`, its file, and `--exit-at-end`."""
 
     spec: OffsetSpec
     from_file: Sequence[FileOffset]
@@ -343,13 +338,13 @@ class Span:
 
     @property
     def starts_elsewhere(self) -> bool:
-        """Say whether a start is named other than where a group is."""
+        """Whether a start other than the committed offset of the group is given."""
         ranges = [self.spec.default, *(offsets for _, offsets in self.spec.partitions)]
         named = any(offsets.start not in (None, Mark.STORED) for offsets in ranges)
         return bool(self.from_file) or named
 
     def range_for(self, partition: TopicPartition) -> OffsetRange:
-        """Return the range of one partition; without an end it goes on for ever."""
+        """Return the range of one partition; without an end it is read until the command stops."""
         wanted = self.spec.range_for(partition)
         for line in self.from_file:
             if line.topic == partition.topic and line.pattern.matches(partition):
@@ -366,11 +361,11 @@ def make_span(
     from_beginning: bool,
     exit_at_end: bool,
 ) -> Span:
-    """Return from where to where to read.
+    """Return the ranges to read.
 
     Raises:
-        UsageError: an offset is malformed, in a file too, or both `--offset` and `--from-beginning`
-            are given.
+        UsageError: an offset is malformed, here or in a file, or `--offset` and `--from-beginning`
+            are both given.
     """
     if from_beginning and offsets:
         raise UsageError("--from-beginning is --offset start; only one of them is possible")
@@ -387,10 +382,10 @@ def make_span(
 
 
 def validate_order(order: str, span: Span) -> None:
-    """Check that partitions that are read one after another have an end.
+    """Validate that partitions that are read one after another have an end.
 
     Raises:
-        UsageError: they go on for ever.
+        UsageError: one has none.
     """
     ranges = [span.spec.default, *(offsets for _, offsets in span.spec.partitions)]
     if order == "partition" and not span.exit_at_end and any(r.end is None for r in ranges):

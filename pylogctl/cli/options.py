@@ -1,9 +1,12 @@
 """The options that several commands share, declared once, and the decorator that adds them.
 
-A command names the groups that apply to it with `@accepts(...)` and gets one `Environment`; an
-option of a group it did not name is unknown to it, so nothing is accepted and then ignored.
-`pylogctl.cli.tree` moves options written before the command behind it, with the help of
-`takes_value`.
+- Options of connection, output and safety are named in `@accepts(...)`; the command gets their
+  values as one `Environment`. An option that it does not name is unknown to it, so that none is
+  accepted and then ignored.
+- Options of some commands are annotations: `partition: PartitionsOption = None`.
+- Options that make up one value are an `OptionGroup`: `to: Annotated[ClusterChoice, TO_CLUSTER]`.
+
+`pylogctl.cli.tree` moves shared options written before the command behind it.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ CommandFunction = Callable[..., None]
 
 
 class SharedOption(NamedTuple):
-    """One option: the parameter it becomes, and the annotation Typer reads."""
+    """An option: its parameter in the signature that Typer reads."""
 
     name: str
     annotation: Any
@@ -43,16 +46,16 @@ class SharedOption(NamedTuple):
 
 
 class OptionalValue(NamedTuple):
-    """What an option may be followed by, as a pattern, and what stands for nothing there."""
+    """The value of an option that may be left out: its pattern, and the default."""
 
     pattern: str
     default: str
 
 
 class OptionGroup(NamedTuple):
-    """Options that a command gets as one value: `parameter: Annotated[Kind, group]`.
+    """Options that become one value: `parameter: Annotated[Kind, group]`.
 
-    `make` is called with the values of the options by their names; `optional` is that of `Facts`.
+    `make` is called with the values of the options by their names; for `optional` see `Facts`.
     """
 
     options: tuple[SharedOption, ...]
@@ -61,9 +64,9 @@ class OptionGroup(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What the man pages, completions and tests know of a command beyond its parameters.
+    """Facts of a command for man pages, completions and tests, beyond its parameters.
 
-    `optional` names, by spelling, the options whose value may be left out.
+    `optional` has the options whose value may be left out, by each of their flags.
     """
 
     exits: tuple[ExitStatus, ...] = ()
@@ -73,7 +76,7 @@ class Facts(NamedTuple):
 
 
 def fill_optional(args: list[str], optional: Mapping[str, OptionalValue]) -> list[str]:
-    """Return the words with a value behind each option whose value was left out."""
+    """Insert the default after each option whose value was left out."""
     filled: list[str] = []
     for place, word in enumerate(args):
         if word == "--":
@@ -95,15 +98,7 @@ def _print_version(wanted: bool) -> None:
 
 
 def shared_option(name: str, kind: Any, default: object, *flags: str, **texts: Any) -> SharedOption:
-    """Return an option.
-
-    Args:
-        name: of its parameter.
-        kind: type of its value.
-        default: value when it is not given.
-        flags: its spellings.
-        texts: `panel` and `help`, and whatever else Typer is to know.
-    """
+    """Return an option; `texts` has its `panel`, its `help` and further arguments for Typer."""
     panel = texts.pop("panel")
     option = typer.Option(*flags, rich_help_panel=panel, show_default=False, **texts)
     return SharedOption(name, Annotated[kind, option], default)
@@ -128,7 +123,7 @@ GENERAL = (
         panel="General",
         count=True,
         envvar="PYLOGCTL_VERBOSE",
-        help="Say more: -v resolved values, -vv requests, -vvv bytes on the wire.",
+        help="Report more: -v resolved values, -vv requests, -vvv bytes on the wire.",
     ),
     shared_option(
         "log_format",
@@ -136,7 +131,7 @@ GENERAL = (
         "text",
         "--log-format",
         panel="General",
-        help="Form of what is said on stderr.",
+        help="Format of notes, warnings and errors on stderr.",
     ),
     shared_option(
         "color",
@@ -239,7 +234,7 @@ REGISTRY = (
         metavar="HOST:PORT[,..][/CHROOT]",
         panel="Connection",
         envvar="PYLOGCTL_ZOOKEEPER",
-        help="Registry. Default: localhost:2181.",
+        help="ZooKeeper. Default: localhost:2181.",
     ),
 )
 BROKERS = (
@@ -252,7 +247,7 @@ BROKERS = (
         metavar="HOST:PORT[,..]",
         panel="Connection",
         envvar="PYLOGCTL_BROKER",
-        help="Brokers; no registry is needed then. Default: from the registry.",
+        help="Brokers; ZooKeeper is not needed then. Default: from ZooKeeper.",
     ),
 )
 PROPERTIES = (
@@ -532,7 +527,7 @@ EVERY_GROUP = (
 
 
 def takes_value() -> dict[str, bool]:
-    """Return every spelling of every shared option, and whether a value follows it."""
+    """Return every flag of every shared option, and whether a value follows it."""
     spellings: dict[str, bool] = {}
     for option in EVERY_GROUP:
         kind, info = get_args(option.annotation)
@@ -549,17 +544,16 @@ def accepts(
     optional: Mapping[str, OptionalValue] | None = None,
     dumps_properties: bool = False,
 ) -> Callable[[CommandFunction], CommandFunction]:
-    """Give a command the shared options it names, handed to it as one `Environment`.
+    """Add shared options to a command; its first parameter is an `Environment` with their values.
 
-    The command's first parameter is `env`; its own options follow and keep their annotations, but
-    for those that are groups. Typer sees one signature with all of them.
+    Typer sees one signature with them, the command's own options, and those of its groups.
 
     Args:
-        options: shared options; the `GENERAL` ones are always there.
+        options: shared options; the `GENERAL` ones are always added.
         exits: statuses the command can end with beside OK, USAGE, BUG and signals.
         examples: command lines for help and man page.
-        optional: the options whose value may be left out, by each of their spellings.
-        dumps_properties: the command answers `-X dump` itself, as it has more sources of settings.
+        optional: the options whose value may be left out, by each of their flags.
+        dumps_properties: the command handles `-X dump` itself, as it has more sources of settings.
     """
     asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
     shared = (*options, *GENERAL)
@@ -613,7 +607,7 @@ def _signature(own: list[inspect.Parameter], shared: tuple[SharedOption, ...]) -
 
 
 def _group_of(parameter: inspect.Parameter) -> OptionGroup | None:
-    """Return the group of options that a parameter stands for, if it does."""
+    """Return the group in a parameter's annotation, if there is one."""
     found = [one for one in get_args(parameter.annotation)[1:] if isinstance(one, OptionGroup)]
     return found[0] if found else None
 
@@ -621,7 +615,7 @@ def _group_of(parameter: inspect.Parameter) -> OptionGroup | None:
 def _expanded(
     parameter: inspect.Parameter, groups: Mapping[str, OptionGroup]
 ) -> list[inspect.Parameter]:
-    """Return the options that a parameter stands for: those of its group, or itself."""
+    """Return the options of a parameter's group, or the parameter itself."""
     group = groups.get(parameter.name)
     return [parameter] if group is None else [_parameter(one) for one in group.options]
 
@@ -651,10 +645,7 @@ def _choices_of(parameters: list[inspect.Parameter]) -> dict[str, tuple[str, ...
 
 
 def settings_of(values: Mapping[str, Any]) -> Settings:
-    """Return the shared options as one value.
-
-    Args:
-        values: what Typer parsed, by parameter name; absent for groups a command does not take.
+    """Return the shared options as one value; a command has the values of some of them only.
 
     Raises:
         UsageError: a duration or property is malformed.

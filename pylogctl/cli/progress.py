@@ -1,7 +1,7 @@
-"""Progress of long work on standard error, and a word about waits.
+"""Progress of long work on standard error, and notes about waits.
 
-Shown only when standard error is a terminal and the work lasts over half a second; in a pipe with
-`-v`, one line every five seconds. Never touches standard output. SIGUSR1 asks for a line at once.
+A bar on a terminal if the work lasts over half a second; with `-v` and no terminal a line every
+five seconds. SIGUSR1 asks for a line at once.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from pylogctl.cli.units import format_count, format_size
 _SHOW_AFTER_S = 0.5
 _REFRESH_S = 0.1
 _LINE_EVERY_S = 5.0
-_TELL_WAIT_AFTER_S = 2.0
+_ANNOUNCE_WAIT_AFTER_S = 2.0
 
 
 class Progress:
-    """How far some work has come, in bytes or in messages.
+    """Counts the work that is done, in bytes or in messages, and displays it.
 
     Args:
-        env: where it is shown.
-        label: what is done, such as `verify`.
-        total: how much there is; None if nobody knows.
+        env: its standard error.
+        label: the work, such as `verify`.
+        total: the whole amount; None if it is not known.
         in_bytes: count bytes, not messages.
     """
 
@@ -50,7 +50,7 @@ class Progress:
             self._next_s += _LINE_EVERY_S
 
     def advance(self, amount: int) -> None:
-        """Note that more is done, and show it if it is time."""
+        """Add to the work done, and display it if an update is due."""
         self._done += amount
         if self._line_now:
             self._line_now = False
@@ -68,7 +68,7 @@ class Progress:
             self._draw()
 
     def line(self) -> str:
-        """Return the state as one line."""
+        """Return label, amount, total and rate as one line."""
         elapsed_s = max(self._env.clock.monotonic_s() - self._started_s, 1e-9)
         show = format_size if self._in_bytes else format_count
         unit = "" if self._in_bytes else " messages"
@@ -78,11 +78,11 @@ class Progress:
         )
 
     def ask_for_line(self, *_: object) -> None:
-        """Have the state written as a line with the next step; runs as a signal handler."""
+        """Request a line at the next `advance`; runs as a signal handler."""
         self._line_now = True
 
     def close(self) -> None:
-        """Take the display away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
 
@@ -95,7 +95,7 @@ class Progress:
 
 
 def wants_progress(env: Environment) -> bool:
-    """Say whether progress may be drawn on standard error."""
+    """Whether a bar may be drawn on standard error."""
     if env.settings.progress != "auto":
         return env.settings.progress == "always"
     return env.streams.stderr_is_tty and not env.settings.quiet
@@ -105,7 +105,7 @@ def wants_progress(env: Environment) -> bool:
 def progress(
     env: Environment, label: str, total: int | None, *, in_bytes: bool = True
 ) -> Iterator[Progress]:
-    """Show the progress of a block; see `Progress`."""
+    """Display the progress of a block; see `Progress`."""
     meter = Progress(env, label, total, in_bytes=in_bytes)
     before = signal.signal(signal.SIGUSR1, meter.ask_for_line)
     try:
@@ -146,14 +146,17 @@ def _make_bar(env: Environment, *, in_bytes: bool) -> Any:
 
 
 @contextmanager
-def announced_wait(env: Environment, what: str) -> Iterator[None]:
-    """Say on standard error what is awaited if a block takes longer than two seconds.
+def announced_wait(
+    env: Environment, what: str, *, after_s: float = _ANNOUNCE_WAIT_AFTER_S
+) -> Iterator[None]:
+    """Write a note if a block takes longer than `after_s`.
 
     Args:
-        env: where it is said.
-        what: for example `ZooKeeper at localhost:2181`.
+        env: its standard error.
+        what: the subject of the wait, such as `ZooKeeper at localhost:2181`.
+        after_s: delay in seconds.
     """
-    timer = threading.Timer(_TELL_WAIT_AFTER_S, env.note, [f"waiting for {what}"])
+    timer = threading.Timer(after_s, env.note, [f"waiting for {what}"])
     timer.daemon = True
     timer.start()
     try:

@@ -1,8 +1,6 @@
-"""What `-X list` and `-X dump` show: all properties, or the values in effect.
+"""Client properties (`-X`): which each command takes, their layers, `-X list` and `-X dump`.
 
-What commands make of properties: which mean nothing to them, and where the others come from.
-
-Knows the commands by name, as help on properties is asked for with nothing but that.
+Knows the commands by name: `-X list` and `-X dump` are handled before a command runs.
 """
 
 from __future__ import annotations
@@ -29,9 +27,9 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Use(NamedTuple):
-    """What a command makes of the properties of producer, consumer or broker.
+    """The properties of producer, consumer or broker that a command takes.
 
-    `refused` says by name why a property would have no effect; `defaults` are the command's own.
+    `refused` gives by name the reason why a property has no effect; `defaults` are the command's.
     """
 
     scope: str
@@ -52,7 +50,7 @@ _CLIENT_DEFAULTS = {"zk.connectiontimeout.ms": "10000"}
 
 
 def _without_queues(batch: str, linger: str) -> dict[str, str]:
-    """Return what is refused by a command that sends by itself."""
+    """Return the refused properties of a command that sends without a producer's queue."""
     return {
         "producer.type": _NO_QUEUE,
         "queue.size": _NO_QUEUE,
@@ -109,9 +107,9 @@ MIRROR = Use(
     "consumer",
     {
         "groupid": "--group names the group",
-        "zk.connect": "--from-zookeeper names the source's registry",
-        "broker.list": "--from-zookeeper names the source's registry",
-        "autocommit.enable": "what the target has acknowledged is committed",
+        "zk.connect": "--from-zookeeper names the source's ZooKeeper",
+        "broker.list": "--from-zookeeper names the source's ZooKeeper",
+        "autocommit.enable": "offsets are committed once the target has acknowledged",
         "consumer.timeout.ms": "only a signal ends a mirror",
     },
     {"autocommit.interval.ms": "1000"},
@@ -130,19 +128,15 @@ _USES = {
 
 
 def use_of(command_path: str) -> Use | None:
-    """Return what a command makes of properties; None for the program itself.
-
-    Args:
-        command_path: such as `pylogctl perf produce`.
-    """
+    """Return the properties of a command such as `pylogctl perf produce`, None of the program."""
     return _USES.get(command_path.partition(" ")[2])
 
 
 def validate_given(env: Environment, command_path: str) -> None:
-    """Check that every property that is given means something to a command.
+    """Validate that every given property has an effect in a command.
 
     Raises:
-        UsageError: one would have no effect.
+        UsageError: one has none.
     """
     use = use_of(command_path)
     if use is None:
@@ -154,7 +148,7 @@ def validate_given(env: Environment, command_path: str) -> None:
 
 
 def given_layers(env: Environment) -> list[Layer]:
-    """Return what the environment variable and `-X` set, the one that goes first last."""
+    """Return the properties of PYLOGCTL_X, then those of `-X`, which override them."""
     given = {
         name: text
         for name, text in env.settings.properties.items()
@@ -166,12 +160,12 @@ def given_layers(env: Environment) -> list[Layer]:
 
 
 def client_layers(env: Environment, use: Use, options: Mapping[str, str | None]) -> list[Layer]:
-    """Return where the settings of a client come from, what goes first last.
+    """Return the layers of a client's settings; a later one overrides those before it.
 
     Args:
-        env: `-X`, and the options for connections that all clients share.
-        use: has the command's own defaults.
-        options: what the command's own options set; None for those that are not given.
+        env: its `-X` and options of connection.
+        use: the command's.
+        options: properties set by the command's own options; None for one that is not given.
     """
     settings = env.settings
     given = given_layers(env)
@@ -192,17 +186,13 @@ def client_layers(env: Environment, use: Use, options: Mapping[str, str | None])
 def client_settings(
     env: Environment, use: Use, kind: type[_S], options: Mapping[str, str | None]
 ) -> _S:
-    """Return the settings of a command's client; with `-X dump` show them and end the command.
+    """Return the settings of a command's client; with `-X dump` print them and end the command.
 
-    Args:
-        env: as for `client_layers`, and so are `use` and `options`.
-        use: what the command makes of properties.
-        kind: of settings, those of the use's scope.
-        options: what the command's own options set.
+    The arguments are those of `client_layers`; `kind` is the settings class of the use's scope.
 
     Raises:
         UsageError: a property is unknown or malformed.
-        typer.Exit: the settings are shown.
+        typer.Exit: the settings are printed.
     """
     layers = client_layers(env, use, options)
     try:
@@ -245,11 +235,7 @@ _SCOPES: dict[str, type[Settings]] = {
 
 
 def show_properties(env: Environment, command_path: str) -> None:
-    """Write the properties that a command takes, or all for the program itself.
-
-    Args:
-        env: its properties hold `list` or `dump`.
-        command_path: such as `pylogctl perf produce`.
+    """Write the properties of a command such as `pylogctl perf produce`, or those of the program.
 
     Raises:
         ConfigError: a property given beside `dump` is unknown or malformed.
@@ -262,7 +248,7 @@ def show_properties(env: Environment, command_path: str) -> None:
     if use is not None:
         dump_properties(env, use, [Layer("default", use.defaults), *given_layers(env)])
         return
-    # A property is then another scope's business; alone, an unknown one is wrong.
+    # Without a command each scope takes the properties that it knows.
     layers = {
         one.scope: [_only_known(layer, _SCOPES[one.scope]) for layer in given_layers(env)]
         for one in uses
@@ -271,12 +257,7 @@ def show_properties(env: Environment, command_path: str) -> None:
 
 
 def dump_properties(env: Environment, use: Use, layers: Sequence[Layer]) -> None:
-    """Write the properties in effect, with where each comes from.
-
-    Args:
-        env: where they are written.
-        use: what the command makes of them.
-        layers: later ones go before earlier ones.
+    """Write the properties in effect, each with the layer that it comes from.
 
     Raises:
         ConfigError: a property is unknown or malformed.

@@ -1,8 +1,7 @@
-"""Documents: a list of columns and records, written in any of the output formats.
+"""Writes the records of a `Document` in any output format, and long text through a pager.
 
-Owns the formats, the choice and order of columns, sorting and headers. Knows no command: each
-command declares its columns once as a `Document`, and this module writes them for people and for
-programs from the same records.
+A command declares its columns once; tables for people and formats for programs are written from the
+same records.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _CONTROLS.update({9: "\\t", 10: "\\n", 13: "\\r"})
 
 
 class Kind(Enum):
-    """What a column holds, and so how people see it; programs always get the plain value."""
+    """The kind of values in a column: how tables show them; other formats have the plain value."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -39,11 +38,7 @@ class Kind(Enum):
 
 
 class Column(NamedTuple):
-    """One field of a record.
-
-    `name` is the field's name in JSON and CSV; the heading is the same word in capitals. A column
-    with `shown` off appears when asked for with `--columns`, and always in JSON.
-    """
+    """A field of the records; without `shown` it is only in JSON, or where `--columns` names it."""
 
     name: str
     doc: str
@@ -52,15 +47,12 @@ class Column(NamedTuple):
 
     @property
     def heading(self) -> str:
-        """Return the heading in tables: `lag_bytes` becomes `LAG-BYTES`."""
+        """The heading in tables: `LAG-BYTES` for `lag_bytes`."""
         return self.name.upper().replace("_", "-")
 
 
 class Document(NamedTuple):
-    """What a listing command writes: name and number of the schema, and its columns.
-
-    `empty` is said on standard error instead of an empty table.
-    """
+    """The columns of a command's records; `empty` is the note that replaces an empty table."""
 
     schema: str
     columns: tuple[Column, ...]
@@ -74,16 +66,16 @@ def render(
     *,
     total: Record | None = None,
 ) -> None:
-    """Write records to standard output in the format asked for.
+    """Write records to standard output in the format of `--output`.
 
-    Records are written as they come, in blocks, unless they must be sorted; a record's missing
-    field counts as unknown.
+    Records are written in blocks as they are produced, unless they are sorted. A missing field
+    counts as unknown.
 
     Args:
-        env: says where and how.
+        env: has the options of output.
         document: the columns.
         records: the rows.
-        total: a last row for people; programs add up for themselves, so they do not get it.
+        total: a last row, in the formats for people only.
 
     Raises:
         UsageError: `--columns` or `--sort` names a column the document lacks.
@@ -106,7 +98,7 @@ def render(
 
 
 def chosen_columns(document: Document, names: Sequence[str]) -> list[Column]:
-    """Return the columns to show: the named ones in that order, or the document's own choice.
+    """Return the named columns in that order, without names those of the document.
 
     Raises:
         UsageError: a name is not a column.
@@ -163,7 +155,7 @@ def _write_json(env: Environment, document: Document, records: Iterable[Record])
         for position, text in enumerate(objects):
             env.write(f"{',' if position else ''}{text}".encode())
     finally:
-        # A failure half way leaves a valid document with the records that were complete.
+        # After a failure the output is still a valid document, with the records before it.
         env.write(b"]}\n")
 
 
@@ -189,13 +181,13 @@ def _separated_line(env: Environment, values: Sequence[str]) -> bytes:
     import csv  # late: only for this format
 
     line = io.StringIO(newline="")
-    # Only what is part of the line end gets quoted, and a lone carriage return must be, too.
+    # The writer quotes the characters of its line end: a lone carriage return must be quoted too.
     csv.writer(line, lineterminator="\r\n").writerow(values)
     return (line.getvalue().removesuffix("\r\n") + "\n").encode("utf-8", "surrogateescape")
 
 
 def _plain_value(value: Any, column: Column) -> str:
-    """Return a value for csv and tsv: raw numbers, empty when unknown."""
+    """Return a value for csv and tsv: plain numbers, empty for unknown."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -210,7 +202,7 @@ def _plain_value(value: Any, column: Column) -> str:
 
 
 def _text(value: Any, column: Column, *, scaled: bool = False) -> str:
-    """Return a value for people: one line without control characters, `-` when unknown."""
+    """Return a value for people: one line without control characters, `-` for unknown."""
     if value is None or value in ([], {}):
         return "-"
     if isinstance(value, bool):
@@ -225,7 +217,7 @@ def _text(value: Any, column: Column, *, scaled: bool = False) -> str:
 def _write_for_people(
     env: Environment, columns: Sequence[Column], records: Iterable[Record]
 ) -> bool:
-    """Write rows in blocks, so that memory stays bounded; return whether there were any."""
+    """Write rows in blocks, to bound the memory; return whether there were any."""
     header = env.settings.header
     scaled = env.output == "table" and not env.settings.raw_numbers
     has_rows = False
@@ -243,7 +235,7 @@ def _write_for_people(
 
 
 def _blocks(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Yield records in lists; a failure half way comes after the records before it."""
+    """Yield lists of records; the records before a failure are yielded before it is raised."""
     block: list[Record] = []
     failure: Exception | None = None
     try:
@@ -265,14 +257,14 @@ def _tabulated(
 ) -> str:
     import tabulate
 
-    # Its default gives every number two columns more than it needs.
+    # The default pads every number by two columns.
     tabulate.MIN_PADDING = 0
     formats = {"table": "simple" if header else "plain", "markdown": "github"}
     text = tabulate.tabulate(
         rows,
         headers=[column.heading for column in columns] if header else (),
         tablefmt=formats.get(env.output, "plain"),
-        # Numbers are text here: tabulate would rewrite '1e5' and '007'.
+        # The cells are text: tabulate would rewrite '1e5' and '007' as numbers.
         disable_numparse=True,
         missingval="-",
         colalign=["right" if _is_number(column) else "left" for column in columns],
@@ -280,7 +272,7 @@ def _tabulated(
         maxcolwidths=None,
     )
     lines = [line.rstrip() for line in text.split("\n")]
-    # Without a header the rule below it stays, at the top.
+    # Without a header tabulate still writes the rule below it, at the top.
     return "\n".join(lines[1:] if env.output == "markdown" and not header else lines)
 
 

@@ -1,12 +1,7 @@
-"""How an error reaches the user: one shape as text, one object for programs, a crash file for bugs.
+"""Maps an exception to exit status, code word and sentence, and prints it.
 
-Loaded only when something failed. Works on the words of the command line, as the error may be that
-they do not parse.
-
-The one mapping from an exception to exit status, code word and sentence.
-
-Knows the exceptions of the library, of the command line and of the operating system; knows no
-command and prints nothing. Loaded only when something failed.
+Text for people, a JSON object for programs, a crash file for bugs. Imported only after a failure.
+Options are read from the words of the command line, as these may be what could not be parsed.
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ from pylogctl.cli.errors import CliError, ExitStatus, MissingCommandError
 
 
 class Failure(NamedTuple):
-    """A failure as it is told: to people as text, to programs as one object."""
+    """A failure as it is printed: as text for people, as an object for programs."""
 
     status: ExitStatus
     code: str
@@ -92,16 +87,12 @@ _SYSTEM: dict[int, ExitStatus] = {
     errno.ETIMEDOUT: ExitStatus.TIMEOUT,
 }
 
-# Errors of a write that carry no file name: only standard output is written that way.
+# Without a file name these are errors of standard output: all else is written to named files.
 _OUTPUT_ERRORS = {errno.ENOSPC, errno.EBADF, errno.EIO, errno.EFBIG, errno.EDQUOT}
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """Return how an exception is told, or None if it is a bug in this program.
-
-    Args:
-        error: what ended the command.
-    """
+    """Return the failure for an exception that ended the command, or None if that is a bug."""
     if isinstance(error, CliError):
         return Failure(error.status, error.code, error.message, error.hints[:3], error.details)
     if isinstance(error, library.BrokerError):
@@ -125,15 +116,7 @@ def _failure_of_system(error: OSError) -> Failure:
 
 
 def report(error: Exception, args: list[str]) -> int:
-    """Tell an error on standard error.
-
-    Args:
-        error: what ended the command.
-        args: the words after the program's name.
-
-    Returns:
-        The exit status.
-    """
+    """Print the exception that ended the command line `args`; return the exit status."""
     failure = failure_of(error) or _bug(error, args)
     if "--debug" in args or os.environ.get("PYLOGCTL_DEBUG") not in (None, "", "0"):
         write_diagnostic(sys.stderr, "".join(traceback.format_exception(error)).rstrip())
@@ -147,14 +130,14 @@ def report(error: Exception, args: list[str]) -> int:
 
 
 def as_text(failure: Failure) -> str:
-    """Return a failure for people: `error:` and a sentence, then at most three indented lines."""
+    """Return a failure as `error:` and a sentence, then its hints, indented."""
     first, *rest = failure.message.split("\n")
     lines = [f"error: {_printable(first)}", *rest]
     return "\n".join([*lines, *(f"  {_printable(hint)}" for hint in failure.hints)])
 
 
 def as_object(failure: Failure) -> str:
-    """Return a failure for programs: one JSON object on one line."""
+    """Return a failure as one line of JSON."""
     body = {
         "code": failure.code,
         "exit": int(failure.status),
@@ -168,12 +151,12 @@ def as_object(failure: Failure) -> str:
 
 
 def _printable(text: str) -> str:
-    """Escape control characters, which a name from outside may hold."""
+    """Escape control characters, which names from a cluster may contain."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _value_of(args: list[str], flag: str, variable: str) -> str:
-    """Return the last value of a long option without parsing, as parsing may be what failed."""
+    """Return the last value of a long option, else that of an environment variable."""
     value = os.environ.get(variable, "") if variable else ""
     for position, word in enumerate(args):
         if word == "--":
@@ -186,7 +169,7 @@ def _value_of(args: list[str], flag: str, variable: str) -> str:
 
 
 def _bug(error: Exception, args: list[str]) -> Failure:
-    """Return the failure of an unexpected exception, its traceback saved in the crash file."""
+    """Write the traceback of an unexpected exception to a crash file, and return its failure."""
     text = "".join(traceback.format_exception(error))
     path = _write_crash_file(text, args, os.environ)
     what = str(error) or type(error).__name__

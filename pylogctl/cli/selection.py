@@ -1,11 +1,4 @@
-"""Which partitions of which topics a command works on.
-
-Knows names and patterns; asks a cluster what exists. Reads and writes nothing.
-
-The partitions a user selects: `0`, `2-0`, `*-0`, `0,1`, `0..3`.
-
-Pure text to values; what exists is for the caller to match.
-"""
+"""Selection of topics by name and pattern, and of partitions: `0`, `2-0`, `*-0`, `0,1`, `0..3`."""
 
 from __future__ import annotations
 
@@ -29,26 +22,26 @@ _HINT = "valid: 0 (of every broker), 2-0 (broker-partition), *-0, 0,1, 0..3"
 
 
 class PartitionPattern(NamedTuple):
-    """Partitions of one home broker (None: of any) with an index from `first` to `last`."""
+    """Partitions of a home broker (None for any) with an index from `first` to `last`."""
 
     home: int | None
     first: int
     last: int
 
     def matches(self, partition: TopicPartition) -> bool:
-        """Say whether a partition is meant."""
+        """Whether the pattern matches a partition."""
         home_matches = self.home is None or self.home == partition.home
         return home_matches and self.first <= partition.index <= self.last
 
 
 class PartitionList(NamedTuple):
-    """What `--partition` selects: any of several patterns."""
+    """The value of `--partition`: a partition is selected if any pattern matches."""
 
     text: str
     patterns: tuple[PartitionPattern, ...]
 
     def matches(self, partition: TopicPartition) -> bool:
-        """Say whether a partition is selected."""
+        """Whether a partition is selected."""
         return any(pattern.matches(partition) for pattern in self.patterns)
 
 
@@ -86,7 +79,7 @@ def compile_patterns(texts: Iterable[str], option: str) -> list[re.Pattern[str]]
     """Return the regular expressions of an option.
 
     Raises:
-        UsageError: one is malformed; the text names the option and the place.
+        UsageError: one is malformed.
     """
     patterns = []
     for text in texts:
@@ -121,16 +114,16 @@ def select_topics(
     include: Sequence[re.Pattern[str]] = (),
     exclude: Sequence[re.Pattern[str]] = (),
 ) -> list[str]:
-    """Return the topics that were named or match, each once, those named first.
+    """Return the named topics, then those that match, each once.
 
     Args:
-        cluster: what exists.
-        names: topics that must exist; whether they do is for `select_partitions` to find.
-        include: a topic whose whole name matches one is taken.
-        exclude: unless its whole name matches one of these.
+        cluster: has the topics.
+        names: not validated to exist; see `select_partitions`.
+        include: adds topics whose whole name matches one.
+        exclude: leaves out included topics whose whole name matches one.
 
     Raises:
-        InvalidTopicError: no topic can have a name that was given.
+        InvalidTopicError: a name is not valid for a topic.
         CliError: no topic matches.
     """
     for name in names:
@@ -153,15 +146,15 @@ def select_topics(
 def select_partitions(
     cluster: Cluster, topics: Sequence[str], wanted: PartitionList | None = None
 ) -> list[TopicPartition]:
-    """Return the partitions of topics, by name.
+    """Return the partitions of topics, in the order of topics.
 
     Args:
-        cluster: what exists.
-        topics: each must exist.
-        wanted: only those; each topic must have at least one of them.
+        cluster: has the topics.
+        topics: must exist.
+        wanted: selects partitions; at least one of each topic.
 
     Raises:
-        CliError: a topic, or every partition wanted of it, does not exist.
+        CliError: a topic does not exist, or none of its partitions is selected.
     """
     selected: list[TopicPartition] = []
     for topic in topics:
@@ -181,7 +174,7 @@ def select_partitions(
 
 
 def topic_not_found(topic: str, known: Sequence[str]) -> CliError:
-    """Return the error for an unknown topic, with the names that come near."""
+    """Return the error for an unknown topic; it suggests similar names."""
     near = get_close_matches(topic, known, n=3)
     hints = [f"known topics with a similar name: {', '.join(near)}"] if near else []
     return CliError(
@@ -203,9 +196,9 @@ def wait_for_topics(
     """Wait until every topic has a partition on a live broker.
 
     Args:
-        cluster: asked again and again.
-        topics: what is awaited.
-        timeout_s: how long at most; infinity for ever.
+        cluster: polled.
+        topics: names of topics.
+        timeout_s: may be infinite.
         should_stop: ends the wait early.
 
     Raises:
@@ -222,20 +215,20 @@ def wait_for_topics(
 
 
 def validate_group_name(group: str) -> None:
-    """Check that there can be a group of this name.
+    """Validate the name of a consumer group.
 
     Raises:
-        UsageError: there cannot.
+        UsageError: it is empty, or cannot be a name in a ZooKeeper path.
     """
-    from broker.consumer.membership import check_group_name  # late: the registry's client
+    from broker.consumer.membership import check_group_name  # late: loads the ZooKeeper client
 
     try:
         check_group_name(group)
     except ConfigError as error:
-        raise UsageError(f"invalid group name '{group}': {_why_no_group(group)}") from error
-
-
-def _why_no_group(group: str) -> str:
-    if not group:
-        return "it is empty"
-    return "'/' is not allowed" if "/" in group else "it cannot be a step of a registry path"
+        if not group:
+            reason = "it is empty"
+        elif "/" in group:
+            reason = "'/' is not allowed"
+        else:
+            reason = "it cannot be part of a ZooKeeper path"
+        raise UsageError(f"invalid group name '{group}': {reason}") from error

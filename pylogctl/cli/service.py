@@ -1,13 +1,7 @@
-"""How a service says that it is ready: a line on standard output, a file, a descriptor.
+"""Services: the READY line, pid files, running in the background, and logging.
 
-It is the only start-up synchronisation that scripts need, so it is written once, whole, and
-flushed. Also the way of a service into the background, which ends when it is ready.
-
-The log of a long-running command: the library's log records as lines on standard error.
-
-Only services set this up; for other commands the library's records would be noise.
-
-What the library has to say while a command runs, told as the command tells its own warnings.
+The READY line is what scripts wait for: it is written once, as a whole, and flushed. Services log
+the library's records; other commands print its warnings as their own.
 """
 
 from __future__ import annotations
@@ -31,7 +25,7 @@ from pylogctl.cli.units import format_time
 
 @dataclass(frozen=True, slots=True)
 class ReadyTargets:
-    """Where readiness is told besides standard output."""
+    """Where the READY line is written besides standard output."""
 
     file: Path | None = None
     fd: int | None = None
@@ -43,13 +37,13 @@ def announce_ready(
     record: Mapping[str, Any],
     targets: ReadyTargets = ReadyTargets(),
 ) -> None:
-    """Say that a service is ready.
+    """Write the READY line.
 
     Args:
-        env: where its line goes; `--output json` makes it one object.
+        env: its standard output; `--output json` makes the line an object.
         document: the fields, for the other formats.
-        record: their values; None for what there is not.
-        targets: where else to say it.
+        record: the values of the fields.
+        targets: written before standard output.
 
     Raises:
         OSError: a target cannot be written.
@@ -78,7 +72,7 @@ def _ready_line(env: Environment, record: Mapping[str, Any]) -> str:
 
 @contextmanager
 def pid_file(path: Path | None) -> Iterator[None]:
-    """Keep this process's id in a file for the duration of a block."""
+    """Keep the process id in a file for the duration of a block."""
     if path is None:
         yield
         return
@@ -90,16 +84,16 @@ def pid_file(path: Path | None) -> Iterator[None]:
 
 
 def go_to_background(log_file: Path | None) -> int | None:
-    """Continue in a child process of its own session.
+    """Continue in a child process with a session of its own.
 
-    The child keeps the standard streams until `leave_terminal`, so that its line and its errors
-    still reach whoever started it.
+    The child keeps the standard streams until `leave_terminal`: its READY line and its errors at
+    start-up still appear on the terminal.
 
     Args:
-        log_file: checked here, as an error could not be told later.
+        log_file: opened once here, while an error can still be printed.
 
     Returns:
-        None in the child; in the parent, once the child is ready or has ended, the exit status.
+        None in the child; the exit status in the parent, once the child is ready or has ended.
     """
     if log_file is not None:
         log_file.open("ab").close()
@@ -125,10 +119,10 @@ _READY_FD = "PYLOGCTL_BACKGROUND_FD"
 
 
 def leave_terminal(log_file: Path | None) -> None:
-    """In the child, once it is ready: let the parent end, and drop its streams.
+    """In the child that is ready: end the parent, and close the standard streams.
 
     Args:
-        log_file: gets standard error from now on; None drops it.
+        log_file: standard error is appended to it; None discards that.
     """
     writer = int(os.environ.pop(_READY_FD))
     null = os.open(os.devnull, os.O_RDWR)
@@ -144,11 +138,11 @@ _LEVELS = (logging.WARNING, logging.INFO, logging.DEBUG)
 
 
 def set_up_logging(env: Environment, log_file: Path | None) -> None:
-    """Send log records to a file, or to standard error.
+    """Log to a file, or to standard error.
 
     Args:
-        env: `-v` and `--quiet` choose the level, `--log-format` the form.
-        log_file: appended to; a file gets INFO too without `-v`.
+        env: `-v` and `--quiet` set the level, `--log-format` the format.
+        log_file: appended to; logs INFO too without `-v`.
 
     Raises:
         OSError: the file cannot be opened.
@@ -162,13 +156,9 @@ def set_up_logging(env: Environment, log_file: Path | None) -> None:
     handler.setFormatter(_JsonFormatter() if is_json else _TextFormatter())
     root = logging.getLogger()
     root.addHandler(handler)
-    root.setLevel(_level(env, has_file=log_file is not None))
-
-
-def _level(env: Environment, *, has_file: bool) -> int:
-    if env.settings.quiet:
-        return logging.ERROR
-    return _LEVELS[min(env.settings.verbosity + has_file, len(_LEVELS) - 1)]
+    verbosity = env.settings.verbosity + (log_file is not None)
+    level = _LEVELS[min(verbosity, len(_LEVELS) - 1)]
+    root.setLevel(logging.ERROR if env.settings.quiet else level)
 
 
 class _TextFormatter(logging.Formatter):
@@ -202,8 +192,8 @@ class _JsonFormatter(logging.Formatter):
 
 @contextmanager
 def library_warnings(env: Environment) -> Iterator[None]:
-    """Tell warnings of the library on standard error, unless `--quiet`; its news with `-v`."""
-    handler = _Teller(env)
+    """Print the library's warnings as those of the command; with `-v` its INFO records too."""
+    handler = _EnvironmentHandler(env)
     library = logging.getLogger("broker")
     former_level = library.level
     library.addHandler(handler)
@@ -215,7 +205,7 @@ def library_warnings(env: Environment) -> Iterator[None]:
         library.removeHandler(handler)
 
 
-class _Teller(logging.Handler):
+class _EnvironmentHandler(logging.Handler):
     def __init__(self, env: Environment) -> None:
         super().__init__()
         self._env = env

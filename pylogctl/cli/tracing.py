@@ -1,6 +1,6 @@
-"""Requests and answers told on standard error: `-vv` one line each, `-vvv` their bytes as well.
+"""Connections that log requests and responses: a line each with `-vv`, their bytes with `-vvv`.
 
-Only made when asked for, so that it costs nothing otherwise.
+A module of its own, imported only with `-vv`: a subclass needs `Connection` when it is defined.
 """
 
 from __future__ import annotations
@@ -21,16 +21,7 @@ _FRAME_START = struct.Struct(">ih")
 
 
 class TracedConnection(Connection):
-    """A connection that tells what goes over it.
-
-    Args:
-        env: where it is told, by its verbosity.
-        address: as for `Connection`, like the rest.
-        timeout_s: how long an answer is waited for.
-        connect_timeout_s: how long connecting is tried.
-        send_bytes: SO_SNDBUF; 0 leaves it to the system.
-        receive_bytes: SO_RCVBUF; 0 leaves it to the system.
-    """
+    """A `Connection` that logs its frames to the standard error of `env`."""
 
     def __init__(
         self,
@@ -52,18 +43,18 @@ class TracedConnection(Connection):
         self._env = env
 
     def send_parts(self, parts: list[Buffer]) -> None:
-        """Send a whole frame, telling its type and size."""
+        """Send a frame, and log its type and size."""
         super().send_parts(parts)
         frame = b"".join(parts)
-        self._tell(f"-> {self.name}: {_request_name(frame)}, {len(frame)} bytes", frame)
+        self._log(f"-> {self.name}: {_request_name(frame)}, {len(frame)} bytes", frame)
 
     def receive(self) -> memoryview:
-        """Return the next frame, telling its size."""
+        """Return the next frame, and log its size."""
         frame = super().receive()
-        self._tell(f"<- {self.name}: answer of {len(frame)} bytes", frame)
+        self._log(f"<- {self.name}: response of {len(frame)} bytes", frame)
         return frame
 
-    def _tell(self, line: str, data: Buffer) -> None:
+    def _log(self, line: str, data: Buffer) -> None:
         self._env.trace(TRACE_VERBOSITY, line)
         if self._env.settings.verbosity >= BYTES_LEVEL:
             for row in hex_rows(data):
@@ -72,21 +63,18 @@ class TracedConnection(Connection):
 
 def _request_name(frame: Buffer) -> str:
     _, number = _FRAME_START.unpack_from(frame)
-    known = {int(kind): kind.name.lower().replace("_", " ") for kind in RequestType}
-    return known.get(number, f"request {number}")
+    try:
+        return RequestType(number).name.lower().replace("_", " ")
+    except ValueError:
+        return f"request {number}"
 
 
 def hex_rows(data: Buffer, limit: int = _SHOWN_BYTES) -> Iterator[str]:
-    """Yield bytes as rows of position, hexadecimal and text.
-
-    Args:
-        data: any bytes.
-        limit: how many to show; a last row says how many more there are.
-    """
+    """Yield up to `limit` bytes as rows of offset, hex digits and text; a last row for the rest."""
     view = memoryview(data)
     for position in range(0, min(len(view), limit), _ROW_BYTES):
         row = bytes(view[position : min(position + _ROW_BYTES, limit)])
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
         yield f"  {position:06x}  {row.hex(' '):<47}  {text}"
     if len(view) > limit:
-        yield f"  and {len(view) - limit} bytes more"
+        yield f"  and {len(view) - limit} more bytes"

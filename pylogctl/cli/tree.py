@@ -1,16 +1,9 @@
-"""The command tree: lazy groups, help layout, and running a command line.
+"""The command tree: lazy groups, help layout, parse errors, and running a command line.
 
-With `tree_view` and `parse_errors` the only modules that rely on how Typer works inside (its own
-copy of Click is private and has changed between releases), so that an upgrade breaks them alone.
-Knows no command by name.
-
-The command tree as plain values: what help, man pages, completions and tests are made from.
-
-Reads Typer's parameters, whose names have changed between releases, in this one place.
-
-Parse errors of Typer in the words of this program.
-
-Typer keeps the classes of its errors private, so they are told apart by name, in this one place.
+The only module that relies on internals of Typer (its copy of Click is private and has changed
+between releases): its parameters become the plain values of `CommandNode`, from which help, man
+pages, completions and tests are made, and its parse errors, told apart by class name, become
+`UsageError`. Knows no command by name.
 """
 
 from __future__ import annotations
@@ -32,7 +25,7 @@ HELP_FLAGS = frozenset({"-h", "--help"})
 
 
 class OptionNode(NamedTuple):
-    """An option as generators see it."""
+    """An option, for help, man pages and completions."""
 
     name: str
     flags: tuple[str, ...]
@@ -47,13 +40,13 @@ class OptionNode(NamedTuple):
 
     @property
     def synopsis(self) -> str:
-        """Return the option as help shows it, such as `-o, --offset SPEC`."""
+        """The option as help shows it, such as `-o, --offset SPEC`."""
         flags = ", ".join(sorted(self.flags, key=len))
         return f"{flags} {self.metavar}" if self.metavar else flags
 
     @property
     def full_help(self) -> str:
-        """Return the help with choices and default, where the texts before do not show them."""
+        """The help with choices and default, unless help or metavar already show them."""
         text = self.help
         if self.choices and self.metavar != "|".join(self.choices):
             text += f" One of: {', '.join(self.choices)}."
@@ -63,7 +56,7 @@ class OptionNode(NamedTuple):
 
 
 class ArgumentNode(NamedTuple):
-    """A positional argument as generators see it."""
+    """A positional argument, for help, man pages and completions."""
 
     name: str
     metavar: str
@@ -74,7 +67,7 @@ class ArgumentNode(NamedTuple):
 
 
 class CommandNode(NamedTuple):
-    """A command or group with everything below it."""
+    """A command or group with all commands below it."""
 
     path: tuple[str, ...]
     help: str
@@ -85,12 +78,12 @@ class CommandNode(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the full command, such as `pylogctl log verify`."""
+        """The full command, such as `pylogctl log verify`."""
         return " ".join(self.path)
 
     @property
     def summary(self) -> str:
-        """Return the first sentence of the help."""
+        """The first sentence of the help."""
         return self.help.partition("\n")[0].rstrip(".")
 
 
@@ -100,18 +93,12 @@ def facts_of(command: Any) -> Facts:
 
 
 def describe(root: TyperGroup) -> CommandNode:
-    """Return the whole tree as plain values, hidden commands and options left out."""
+    """Return the whole tree as values, without hidden commands and options."""
     return describe_command(root, typer.Context(root, info_name="pylogctl"), ("pylogctl",))
 
 
 def describe_command(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNode:
-    """Return one command and everything below it.
-
-    Args:
-        command: a command or group of Typer's.
-        ctx: its context.
-        path: the words of its full name.
-    """
+    """Return a command or group of Typer as values; `path` has the words of its full name."""
     children = []
     if isinstance(command, TyperGroup):
         for name in command.list_commands(ctx):
@@ -170,7 +157,7 @@ def _panel_of(param: Any) -> str:
 
 
 def usage_error(error: typer.TyperException) -> CliError:
-    """Return a parse error of Typer in the words of this program."""
+    """Return the error for a parse error of Typer."""
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "pylogctl"
     hints = [f"try: {path} --help"]
@@ -225,7 +212,7 @@ class Command(TyperCommand):
     """A command whose help groups the options by panel and shows examples."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words, some of whose options may have been given without their value."""
+        """Parse the words, after inserting the values of options given without one."""
         if any(flag == "-X" and word in ASKS_FOR_PROPERTIES for flag, word in pairwise(args)):
             # The question stands in for the command, which then needs no topic or file.
             for param in self.params:
@@ -255,10 +242,10 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A group that takes shared options before the command and passes them on to it."""
+    """A group that accepts shared options before the command and passes them to it."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Split leading shared options from the command, and put them behind it."""
+        """Move shared options before the command behind it."""
         own, moved, rest = split_leading(args)
         if _HELP_ALL in own:
             typer.echo("\n\n".join(self._help_of_all(ctx)))
@@ -271,11 +258,11 @@ class Group(TyperGroup):
         return super().parse_args(ctx, [rest[0], *moved, *rest[1:]])
 
     def command_of_options(self, moved: list[str]) -> list[str]:
-        """Return the words of the command that options alone stand for, if they do."""
+        """Return the command that options without a command stand for, if any."""
         return []
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands and what may stand before them."""
+        """Write the commands and the options of the group itself."""
         self.format_commands(ctx, formatter)
         rows = [("-h, --help", "Show this message and exit."), (_HELP_ALL, "Show all of it.")]
         with formatter.section("Options"):
@@ -293,7 +280,7 @@ class Group(TyperGroup):
         return words
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command, or say which one was probably meant."""
+        """Find the command; the error for an unknown one suggests the most similar."""
         command = self.get_command(ctx, args[0])
         if command is None:
             guess = did_you_mean(args[0], self.list_commands(ctx))
@@ -316,7 +303,7 @@ class Group(TyperGroup):
 
 
 class RootGroup(Group):
-    """The root: imports a command's module when the command is named, not before."""
+    """The root: imports the module of a command when the command is named."""
 
     entries: ClassVar[dict[str, Entry]] = {}
     hidden_entries: ClassVar[dict[str, Entry]] = {}
@@ -327,7 +314,7 @@ class RootGroup(Group):
         return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Load the command's module and return the command, None if there is none."""
+        """Import and return a command, None if it does not exist."""
         entry = self.entries.get(cmd_name) or self.hidden_entries.get(cmd_name)
         if entry is None:
             return None
@@ -342,23 +329,19 @@ class RootGroup(Group):
             formatter.write_dl([(name, entry.help) for name, entry in self.entries.items()])
 
     def command_of_options(self, moved: list[str]) -> list[str]:
-        """Return the command for `--version` and `-X list` without any command."""
+        """Return the command for `--version` and `-X list` without a command."""
         if "--version" in moved:
             moved.remove("--version")
             return ["version"]
         return ["properties"] if "-X" in moved else []
 
     def expand_alias(self, words: list[str]) -> list[str]:
-        """Replace a hidden alias of the root, which may stand for two words."""
+        """Replace a hidden alias of the root by its one or two words."""
         return [*self.shortcuts.get(words[0], words[:1]), *words[1:]]
 
 
 def new_app(text: str = "") -> typer.Typer:
-    """Return an empty Typer application with this program's settings.
-
-    Args:
-        text: help of a group; empty for an application with a single command.
-    """
+    """Return an empty Typer application; `text` is the help if it is to be a group."""
     return typer.Typer(
         cls=Group,
         help=text or None,
@@ -370,14 +353,11 @@ def new_app(text: str = "") -> typer.Typer:
 
 
 def split_leading(args: list[str]) -> tuple[list[str], list[str], list[str]]:
-    """Split a group's arguments at the command's name.
-
-    Args:
-        args: words after the group's own name.
+    """Split the words after a group's name at the command's name.
 
     Returns:
-        Help flags that concern the group itself, shared options to pass on, and the words from
-        the command's name on.
+        Help flags of the group itself, shared options for the command, and the words from the
+        command's name on.
 
     Raises:
         UsageError: an option before the command is not a shared one.
@@ -398,7 +378,7 @@ def split_leading(args: list[str]) -> tuple[list[str], list[str], list[str]]:
 
 
 def _needs_next(word: str, valued: Mapping[str, bool]) -> bool:
-    """Say whether an option's value is the next word; check that it is a shared option."""
+    """Whether an option's value is the next word; refuse options that are not shared."""
     if word.startswith("--"):
         flag, equals, _ = word.partition("=")
         if flag not in valued:
@@ -414,20 +394,12 @@ def _needs_next(word: str, valued: Mapping[str, bool]) -> bool:
 
 
 def run(root: TyperGroup, args: list[str], streams: Streams) -> int:
-    """Parse a command line and run the command.
+    """Run the command line `args`, without the program's name; return the exit status.
 
     Typer's own `main` is not used: it turns a broken pipe into exit status 1.
 
-    Args:
-        root: the root of the tree.
-        args: words after the program's name.
-        streams: where the command reads and writes.
-
-    Returns:
-        The exit status the command asked for, 0 if it just returned.
-
     Raises:
-        CliError: the command line is not understood, or the command failed.
+        CliError: the command line is invalid, or the command failed.
     """
     try:
         with root.make_context("pylogctl", args, obj=streams) as ctx:

@@ -43,7 +43,7 @@ def parse_duration_ms(text: str) -> int:
             number of seconds.
 
     Raises:
-        UsageError: the text is anything else.
+        UsageError: the text is not a duration.
     """
     if _NUMBER.fullmatch(text):
         return round(float(text) * 1000)
@@ -68,7 +68,7 @@ def parse_size(text: str) -> int:
         text: `512`, `64KiB` (1024), `2kB` (1000), and so on to `TiB` and `TB`.
 
     Raises:
-        UsageError: the text is anything else.
+        UsageError: the text is not a size.
     """
     match = _SIZE.fullmatch(text)
     factor = _SIZE_UNITS.get(match[2].lower()) if match else None
@@ -87,7 +87,7 @@ def parse_rate(text: str) -> Rate:
         text: `1000/s`, `5MiB/s`, or a bare number of messages per second.
 
     Raises:
-        UsageError: the text is anything else, or the rate is zero.
+        UsageError: the text is not a rate, or it is zero.
     """
     amount = text.removesuffix("/s")
     hints = ["valid: 1000/s, 5MiB/s, 250 (a bare number is messages per second)"]

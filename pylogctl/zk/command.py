@@ -1,4 +1,4 @@
-"""`pylogctl zk`: look into the registry, or run an embedded one."""
+"""`pylogctl zk`: look into ZooKeeper, or run an embedded server."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pylogctl.zk.document import (
 if TYPE_CHECKING:
     from broker.zk.session import Session
 
-app = new_app("Look into the registry (ZooKeeper), or start one.")
+app = new_app("Look into ZooKeeper, or start one.")
 
 READS = (ExitStatus.NOT_FOUND, ExitStatus.TIMEOUT, ExitStatus.UNREACHABLE, ExitStatus.REMOTE)
 

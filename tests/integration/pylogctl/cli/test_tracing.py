@@ -15,7 +15,7 @@ def test_verbose_twice_tells_requests_and_answers(invoke: Invoke, running_broker
     address = f"127.0.0.1:{running_broker.port}"
     lines = invoke("broker", "status", "-b", address, "-vv").stderr.splitlines()
     assert f"-> {address}: hello, 22 bytes" in lines
-    assert any(line.startswith(f"<- broker 0 at {address}: answer of ") for line in lines)
+    assert any(line.startswith(f"<- broker 0 at {address}: response of ") for line in lines)
     assert not any(line.startswith("  000000") for line in lines)
 
 
@@ -38,4 +38,4 @@ def test_hex_rows_show_every_byte_up_to_the_limit(data: bytes, limit: int) -> No
     rows = list(hex_rows(data, limit))
     shown = bytes.fromhex("".join(row[10:57] for row in rows if "more" not in row))
     assert shown == data[:limit]
-    assert any("bytes more" in row for row in rows) == (len(data) > limit)
+    assert any("more bytes" in row for row in rows) == (len(data) > limit)

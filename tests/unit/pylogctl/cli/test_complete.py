@@ -23,7 +23,7 @@ VALUES = {"/brokers/ids/0": b"box-1:127.0.0.1:9092"}
 
 
 class FakeZooKeeper:
-    """Answers the connect request, getChildren and getData as ZooKeeper does."""
+    """Responds to the connect request, getChildren and getData as ZooKeeper does."""
 
     def __init__(self) -> None:
         self.requests: list[str] = []
@@ -137,7 +137,7 @@ def test_stale_values_are_served_while_the_registry_is_away(
     _set_age(cache, complete.FRESH_S + 5)
     away = NOBODY
     (path,) = cache.iterdir()
-    path.rename(complete._cache_file(f"topic {away} "))
+    path.rename(complete.cache_file(f"topic {away} "))
     assert _offered(capfd, "topic", "sys", "-Z", away) == ["syslog\t"]
     _set_age(cache, complete.STALE_S)
     assert _offered(capfd, "topic", "sys", "-Z", away) == []
@@ -151,7 +151,7 @@ def test_stale_values_are_served_while_the_registry_is_away(
 def test_anything_wrong_is_no_answer(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, args: list[str]
 ) -> None:
-    monkeypatch.setattr(complete, "_DEFAULT_ZOOKEEPER", NOBODY)  # somebody may run one there
+    monkeypatch.setenv("PYLOGCTL_ZOOKEEPER", NOBODY)  # one may run at the default address
     assert _offered(capfd, *args) == []
 
 

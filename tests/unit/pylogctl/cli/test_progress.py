@@ -72,10 +72,9 @@ def test_meter_without_a_total_counts_only() -> None:
     assert meter.line() == "read: 2.0 KiB, 1.0 KiB/s"
 
 
-def test_wait_that_lasts_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pylogctl.cli.progress._TELL_WAIT_AFTER_S", 0.01)
+def test_wait_that_lasts_is_announced() -> None:
     env, stderr, _ = _env(tty=False)
-    with announced_wait(env, "ZooKeeper at h:1"):
+    with announced_wait(env, "ZooKeeper at h:1", after_s=0.01):
         wait_until(stderr.getvalue, "the announcement")
     assert stderr.getvalue() == "waiting for ZooKeeper at h:1\n"
 
