@@ -481,17 +481,17 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-color -d 'Sam
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a list -d 'List groups with their state and lag'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a describe -d 'Show where a group stands: owners, offsets, lag and pace; the last line is the total'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a describe -d 'Show the owners, offsets, lag and rate of a group; the last line is the total'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a lag -d 'Show how far a group is behind, and judge each partition'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a members -d 'Show the members of a group: what they read, since when, and how much they own'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a members -d 'Show the members of a group: subscription, time of joining, assigned partitions'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a verify -d 'Check that every partition has one live owner, and that no owner node is stale'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a watch -d 'Show a group again and again, until interrupted'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a watch -d 'Show the lag of a group repeatedly, until interrupted'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a reset -d 'Move a group to other offsets; shows the plan only, unless --execute is given'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a export -d 'Write the offsets of groups to stdout, in a form that `group import` reads'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a import -d 'Give groups the offsets of a file; shows the plan only, unless --execute is given'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a clone -d 'Make a group with the offsets of another one'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a import -d 'Set the offsets of groups from a file; shows the plan only, unless --execute is given'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a clone -d 'Create a group with the offsets of another one'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a delete -d 'Delete a group: its offsets and all its nodes. A group with members is refused'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a rebalance -d 'Have all members of a group divide the partitions again, and wait until they have'
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a rebalance -d 'Make all members of a group rebalance, and wait until they have'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -529,10 +529,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l no-color -d 'Same
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group list'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -a '(__pylogctl_lookup group)'
-complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l by -d 'What a row is' -r -a 'partition topic member group'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l by -d 'One row for each of these' -r -a 'partition topic member group'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -s t -l topic -d 'Only this topic (repeatable)' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l count -d 'Count messages too, by reading all that lags'
-complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l window -d 'Look for so long, to know rates and trends' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l window -d 'Observe the group for so long, to know trends' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -550,11 +550,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l debug -d 'Sho
 complete -c pylogctl -n '__pylogctl_at '\'' group describe'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -s t -l topic -d 'Only this topic (repeatable)' -r -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l fail-above -d 'Exit 12 if the whole lag is more: 64MiB, or 1000 messages, which are counted' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l fail-above -d 'Exit 12 if the total lag is more: 64MiB, or 1000 messages, which are counted' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l min-lag -d 'Show only partitions with at least so much, or with unknown lag' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l allowed-lag -d 'Lag of a partition that is OK' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l count -d 'Count messages too, by reading all that lags'
-complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l window -d 'Look for so long, to know rates and trends' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l window -d 'Observe the group for so long, to know trends' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group lag'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -601,9 +601,9 @@ complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l no-color -d 'Sa
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group verify'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -a '(__pylogctl_lookup group)'
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Time between two looks' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop after so many looks' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l window -d 'How far back rates and status look' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l interval -d 'Time between two samples' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l count -d 'Stop after so many samples' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l window -d 'History that rates and status cover' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -616,7 +616,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group watch'\''' -l help -d 'Show th
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l to -d 'Where to: an offset expression, or shift:+N, shift:-SIZE, by:-1h, group:OTHER, file:PATH' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s t -l topic -d 'Topic to reset (repeatable)' -r -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l all-topics -d 'Reset all topics that the group reads or has read'
+complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l all-topics -d 'Reset all topics of the group'\''s members, offsets and owners'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l execute -d 'Do it; without this only the plan is shown'
 complete -c pylogctl -n '__pylogctl_at '\'' group reset'\''' -l force -d 'Do it although the group has members; they may write over it'
@@ -693,7 +693,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' group clone'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l confirm -d 'The group'\''s name again; with --yes nothing is asked' -r
-complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l if-exists -d 'Without such a group: exit 0'
+complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l if-exists -d 'A group that does not exist is no error: exit 0'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -712,7 +712,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l no-color -d 'Sa
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' group delete'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -a '(__pylogctl_lookup group)'
-complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wait -d 'How long to wait until it is settled' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l wait -d 'How long to wait for the rebalance to end' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group rebalance'\''' -l sort -d 'Sort by a column; - reverses' -r

@@ -139,6 +139,11 @@ def format_count(count: float) -> str:
     return f"{count:.1f}{unit}"
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with a noun in the singular or plural."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def format_time(time_ms: int) -> str:
     """Return a time as RFC 3339 in UTC with milliseconds.
 

@@ -1,25 +1,485 @@
-"""`pylogctl group`: look at, move and repair consumer groups.
-
-Puts the commands together. Those that look stand in `group_reads`, those that carry offsets from
-place to place in `group_exchange`, the others in `group_changes`.
-"""
+"""`pylogctl group`: the options of its commands."""
 
 from __future__ import annotations
 
+from typing import Annotated, Literal
+
+import typer
+
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import ExitStatus, UsageError
+from pylogctl.cli.options import (
+    CONFIRM,
+    DRY_RUN,
+    OUTPUT,
+    PROGRESS,
+    REGISTRY,
+    TIMEOUT,
+    ExecuteOption,
+    PartitionsOption,
+    accepts,
+    confirm_option,
+)
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.group import change_commands, exchange_commands, read_commands
+from pylogctl.cli.units import parse_duration_ms, parse_duration_s, parse_size
 
 app = new_app("Look at, move and repair consumer groups.")
 
-app.command("list", cls=Command)(read_commands.list_groups)
-app.command("describe", cls=Command)(read_commands.describe)
-app.command("lag", cls=Command)(read_commands.lag)
-app.command("members", cls=Command)(read_commands.members)
-app.command("verify", cls=Command)(read_commands.verify)
-app.command("watch", cls=Command)(read_commands.watch)
-app.command("reset", cls=Command)(change_commands.reset)
-app.command("export", cls=Command)(exchange_commands.export)
-app.command("import", cls=Command)(exchange_commands.import_offsets)
-app.command("clone", cls=Command)(exchange_commands.clone)
-app.command("delete", cls=Command)(change_commands.delete)
-app.command("rebalance", cls=Command)(change_commands.rebalance)
+_READS = (
+    ExitStatus.NOT_FOUND,
+    ExitStatus.PARTIAL,
+    ExitStatus.TIMEOUT,
+    ExitStatus.UNREACHABLE,
+    ExitStatus.REMOTE,
+)
+_CHANGES = (*_READS, ExitStatus.CONFLICT, ExitStatus.DECLINED)
+_CHANGE_OPTIONS = (*OUTPUT, *REGISTRY, *TIMEOUT, *CONFIRM, *DRY_RUN)
+
+_Group = Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")]
+_Topics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-t",
+        "--topic",
+        metavar="TOPIC",
+        help="Only this topic (repeatable).",
+        rich_help_panel="Selection",
+    ),
+]
+_Count = Annotated[
+    bool, typer.Option("--count", help="Count messages too, by reading all that lags.")
+]
+_Window = Annotated[
+    str | None,
+    typer.Option("--window", metavar="DUR", help="Observe the group for so long, to know trends."),
+]
+_Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Do it although the group has members; they may write over it.",
+        rich_help_panel="Safety",
+    ),
+]
+_WaitInactive = Annotated[
+    str | None,
+    typer.Option(
+        "--wait-inactive",
+        metavar="DUR",
+        help="Wait for the group to have no members; exit 7 if it still has.",
+        rich_help_panel="Safety",
+    ),
+]
+_ExportFormat = Literal["jsonl", "csv", "zk07", "table", "json", "tsv", "plain", "markdown", "name"]
+
+
+@app.command("list", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=_READS[1:],
+    examples=("pylogctl group list", "pylogctl group list --state active --output name"),
+)
+def list_groups(
+    env: Environment,
+    state: Annotated[
+        Literal["active", "empty", "dead"] | None,
+        typer.Option(
+            "--state",
+            help="Only groups with members, with offsets only, or with neither.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+) -> None:
+    """List groups with their state and lag.
+
+    A broker that does not respond leaves gaps and makes the exit status 6.
+    """
+    from pylogctl.group import reads
+
+    reads.list_groups(env, state)
+
+
+@app.command("describe", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    *PROGRESS,
+    exits=(*_READS, ExitStatus.CORRUPT),
+    examples=(
+        "pylogctl group describe billing",
+        "pylogctl group describe billing --by member",
+        "pylogctl group describe billing --window 10s --count --output json",
+    ),
+)
+def describe(
+    env: Environment,
+    group: _Group,
+    by: Annotated[
+        Literal["partition", "topic", "member", "group"],
+        typer.Option("--by", help="One row for each of these."),
+    ] = "partition",
+    topics: _Topics = None,
+    count: _Count = False,
+    window: _Window = None,
+) -> None:
+    """Show the owners, offsets, lag and rate of a group; the last line is the total.
+
+    Partitions without an owner and members without a partition are shown as well. RATE and ETA
+    need two samples, so they are unknown without --window.
+    """
+    from pylogctl.group import reads
+
+    reads.describe(
+        env,
+        group,
+        by=by,
+        topics=topics or [],
+        window_ms=0 if window is None else parse_duration_ms(window),
+        with_count=count,
+    )
+
+
+@app.command("lag", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    *PROGRESS,
+    exits=(*_READS, ExitStatus.CORRUPT, ExitStatus.THRESHOLD),
+    examples=(
+        "pylogctl group lag billing",
+        "pylogctl group lag billing --fail-above 64MiB || page-someone",
+        "pylogctl group lag billing --window 60s --allowed-lag 64KiB",
+    ),
+)
+def lag(
+    env: Environment,
+    group: _Group,
+    topics: _Topics = None,
+    fail_above: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-above",
+            metavar="SIZE|COUNT",
+            help="Exit 12 if the total lag is more: 64MiB, or 1000 messages, which are counted.",
+        ),
+    ] = None,
+    min_lag: Annotated[
+        str | None,
+        typer.Option(
+            "--min-lag",
+            metavar="SIZE",
+            help="Show only partitions with at least so much, or with unknown lag.",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    allowed_lag: Annotated[
+        str, typer.Option("--allowed-lag", metavar="SIZE", help="Lag of a partition that is OK.")
+    ] = "0",
+    count: _Count = False,
+    window: _Window = None,
+) -> None:
+    """Show how far a group is behind, and judge each partition.
+
+    The status is judged by history: with --window the group is observed for so long. Without one a
+    partition is OK or just has LAG.
+    """
+    from pylogctl.group import reads
+
+    reads.show_lag(
+        env,
+        group,
+        topics=topics or [],
+        limit=None if fail_above is None else reads.parse_limit(fail_above),
+        min_lag=0 if min_lag is None else parse_size(min_lag),
+        allowed_lag=parse_size(allowed_lag),
+        window_ms=0 if window is None else parse_duration_ms(window),
+        with_count=count,
+    )
+
+
+@app.command("members", cls=Command)
+@accepts(*OUTPUT, *REGISTRY, *TIMEOUT, exits=_READS, examples=("pylogctl group members billing",))
+def members(env: Environment, group: _Group) -> None:
+    """Show the members of a group: subscription, time of joining, assigned partitions."""
+    from pylogctl.group import reads
+
+    reads.show_members(env, group)
+
+
+@app.command("verify", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=(*_READS, ExitStatus.CORRUPT),
+    examples=("pylogctl group verify billing",),
+)
+def verify(env: Environment, group: _Group) -> None:
+    """Check that every partition has one live owner, and that no owner node is stale.
+
+    Problems are written to stdout, and make the exit status 8.
+    """
+    from pylogctl.group import reads
+
+    reads.verify(env, group)
+
+
+@app.command("watch", cls=Command)
+@accepts(
+    *REGISTRY,
+    *TIMEOUT,
+    exits=_READS,
+    examples=(
+        "pylogctl group watch billing",
+        "pylogctl group watch billing --count 3 | jq .lag_bytes",
+    ),
+)
+def watch(
+    env: Environment,
+    group: _Group,
+    interval: Annotated[
+        str, typer.Option("--interval", metavar="DUR", help="Time between two samples.")
+    ] = "2s",
+    count: Annotated[
+        int | None,
+        typer.Option("--count", metavar="N", min=1, help="Stop after so many samples."),
+    ] = None,
+    window: Annotated[
+        str, typer.Option("--window", metavar="DUR", help="History that rates and status cover.")
+    ] = "60s",
+) -> None:
+    """Show the lag of a group repeatedly, until interrupted.
+
+    On a terminal it fills the screen; in a pipe each sample is a JSON object on one line.
+    """
+    from pylogctl.group import reads
+
+    interval_s = parse_duration_s(interval)
+    if interval_s <= 0:
+        raise UsageError(f"--interval must be above zero: '{interval}'")
+    window_ms = parse_duration_ms(window)
+    reads.watch(env, group, interval_s=interval_s, window_ms=window_ms, sample_count=count)
+
+
+@app.command("reset", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS,
+    exits=_CHANGES,
+    examples=(
+        "pylogctl group reset billing --topic orders --to @-1h",
+        "pylogctl group reset billing --topic orders --to @2026-11-20T08:00 --execute -y",
+        "pylogctl group reset billing --all-topics --to shift:-100 --execute",
+    ),
+)
+def reset(
+    env: Environment,
+    group: _Group,
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="SPEC",
+            help="Where to: an offset expression, or shift:+N, shift:-SIZE, by:-1h, group:OTHER, "
+            "file:PATH.",
+            show_default=False,
+        ),
+    ],
+    topics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-t",
+            "--topic",
+            metavar="TOPIC",
+            help="Topic to reset (repeatable).",
+            rich_help_panel="Selection",
+        ),
+    ] = None,
+    all_topics: Annotated[
+        bool,
+        typer.Option(
+            "--all-topics",
+            help="Reset all topics of the group's members, offsets and owners.",
+            rich_help_panel="Selection",
+        ),
+    ] = False,
+    partition: PartitionsOption = None,
+    execute: ExecuteOption = False,
+    force: _Force = False,
+    wait_inactive: _WaitInactive = None,
+) -> None:
+    """Move a group to other offsets; shows the plan only, unless --execute is given.
+
+    A new offset that is not in the log or not on a message boundary is moved to a valid one, back
+    rather than forward. A group with members is refused, as they would write over it.
+    """
+    from pylogctl.cli.selection import parse_partition_list
+    from pylogctl.group import changes
+
+    if bool(topics) == all_topics:
+        raise UsageError(
+            "either --topic or --all-topics must say what to reset",
+            hints=[f"try: pylogctl group describe {group} --by topic"],
+        )
+    if partition is not None and not topics:
+        raise UsageError("--partition needs --topic TOPIC, not --all-topics")
+    changes.reset(
+        env,
+        group,
+        to,
+        topics=topics or [],
+        wanted=None if partition is None else parse_partition_list(partition),
+        execute=execute,
+        force=force,
+        wait_s=None if wait_inactive is None else parse_duration_s(wait_inactive),
+    )
+
+
+@app.command("export", cls=Command)
+@accepts(
+    *OUTPUT[1:],
+    *REGISTRY,
+    *TIMEOUT,
+    exits=_READS,
+    examples=(
+        "pylogctl group export billing > offsets.jsonl",
+        "pylogctl group export --output zk07 > offsets.txt",
+    ),
+)
+def export(
+    env: Environment,
+    groups: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[GROUP...]", help="Groups. Default: all.", show_default=False),
+    ] = None,
+    output: Annotated[
+        _ExportFormat,
+        typer.Option(
+            "--output",
+            metavar="FMT",
+            envvar="PYLOGCTL_OUTPUT",
+            rich_help_panel="Output",
+            help="Format; zk07 is the one of Kafka 0.7's export tool.",
+        ),
+    ] = "jsonl",
+) -> None:
+    """Write the offsets of groups to stdout, in a form that `group import` reads."""
+    from pylogctl.group import reads
+
+    reads.export(env, groups or [], output)
+
+
+@app.command("import", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS,
+    exits=_CHANGES,
+    examples=(
+        "pylogctl group import --file offsets.txt",
+        "pylogctl group import billing --file offsets.jsonl --execute",
+    ),
+)
+def import_offsets(
+    env: Environment,
+    file: Annotated[
+        str,
+        typer.Option(
+            "--file", metavar="FILE", help="Offsets to read; - for stdin.", show_default=False
+        ),
+    ],
+    group: Annotated[
+        str | None,
+        typer.Argument(metavar="[GROUP]", help="Group, instead of those in the file."),
+    ] = None,
+    execute: ExecuteOption = False,
+    force: _Force = False,
+    wait_inactive: _WaitInactive = None,
+) -> None:
+    """Set the offsets of groups from a file; shows the plan only, unless --execute is given.
+
+    Reads the output of `group export`, a plan saved from `group reset --output json`, and lines of
+    TOPIC PARTITION OFFSET. Groups that do not exist are created. If a line is malformed, its
+    number is printed and nothing is changed.
+    """
+    from pylogctl.group import changes
+
+    wait_s = None if wait_inactive is None else parse_duration_s(wait_inactive)
+    changes.import_offsets(env, file, group, execute=execute, force=force, wait_s=wait_s)
+
+
+@app.command("clone", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    *DRY_RUN,
+    exits=_CHANGES,
+    examples=("pylogctl group clone billing billing-test",),
+)
+def clone(
+    env: Environment,
+    source: Annotated[str, typer.Argument(metavar="GROUP", help="Group to copy.")],
+    target: Annotated[str, typer.Argument(metavar="NEW", help="Group to create.")],
+) -> None:
+    """Create a group with the offsets of another one.
+
+    The new group must not have offsets or members yet.
+    """
+    from pylogctl.group import changes
+
+    changes.clone(env, source, target)
+
+
+@app.command("delete", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS,
+    exits=_CHANGES,
+    examples=(
+        "pylogctl group delete billing-test",
+        "pylogctl group delete billing-test --yes --confirm billing-test",
+    ),
+)
+def delete(
+    env: Environment,
+    group: _Group,
+    confirmed: Annotated[
+        str | None, confirm_option("The group's name again; with --yes nothing is asked.")
+    ] = None,
+    if_exists: Annotated[
+        bool,
+        typer.Option("--if-exists", help="A group that does not exist is no error: exit 0."),
+    ] = False,
+) -> None:
+    """Delete a group: its offsets and all its nodes. A group with members is refused.
+
+    The offsets are saved first, and the command that restores them is shown.
+    """
+    from pylogctl.group import changes
+
+    changes.delete(env, group, confirmed=confirmed, if_exists=if_exists)
+
+
+@app.command("rebalance", cls=Command)
+@accepts(
+    *_CHANGE_OPTIONS,
+    exits=(*_READS, ExitStatus.DECLINED),
+    examples=("pylogctl group rebalance billing", "pylogctl group rebalance billing -y --wait 1m"),
+)
+def rebalance(
+    env: Environment,
+    group: _Group,
+    wait: Annotated[
+        str,
+        typer.Option("--wait", metavar="DUR", help="How long to wait for the rebalance to end."),
+    ] = "30s",
+) -> None:
+    """Make all members of a group rebalance, and wait until they have.
+
+    Shows the owner of each partition before and after. The exit status is 7 if partitions still
+    have no live owner when the time is up.
+    """
+    from pylogctl.group import changes
+
+    changes.rebalance(env, group, wait=wait, timeout_s=parse_duration_s(wait))

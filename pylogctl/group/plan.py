@@ -1,20 +1,15 @@
-"""Where a group's offsets are to go: the targets of a reset, and the plan that comes of them.
+"""Plans of offset changes, made from the options of `group reset` and `group import`.
 
-A new offset always lies in the log and on a message boundary: what the user names is moved there,
-and a note says so. Plans only; `changes` carries them out.
-
-From what the user asked for to a plan for a whole group: which partitions, and where to.
-
-Asks registry and brokers; changes nothing.
+A new offset is always in the log and on a message boundary: other offsets are moved there, and
+the plan notes it. `changes` applies plans.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, NamedTuple
 
 from broker.client.cluster import RegistryCluster
 from broker.topic import TopicPartition
@@ -42,24 +37,16 @@ _HINT = (
     "valid: start, end, 4096, ~4096, -100, -64KiB, @-10m, 0=4096,1=end, "
     "shift:-100, by:-1h, group:OTHER, file:PATH"
 )
-
-
-class Direction(Enum):
-    """Which way an offset goes."""
-
-    FORWARD = "forward"
-    BACK = "back"
-    SAME = "same"
-    NEW = "new"
-    REMOVED = "removed"
+_GONE = "the partition is on no live broker"
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of a group's offset in one partition.
+    """The planned change of a group's offset in one partition.
 
-    `current` is the node as it was read, None for none; `new` is None to have none. With `keeps`
-    the offset stays as it is, and the note says why; with `fails` this is not what was asked for.
+    `current` is the node as it was read, None if there is none; `new` is None to delete the
+    offset. With `keeps` the offset is not changed, and `notes` say why; with `fails` that is not
+    what the user asked for.
     """
 
     group: str
@@ -72,12 +59,12 @@ class Change:
 
     @property
     def current_offset(self) -> int | None:
-        """Return the offset as it is, None if there is none or it is no number."""
+        """Return the committed offset; None if there is none or it is no number."""
         return None if self.current is None else self.current.offset
 
     @property
     def is_needed(self) -> bool:
-        """Say whether anything is to be written."""
+        """Return whether a node has to be written or deleted."""
         if self.keeps:
             return False
         if self.new is None:
@@ -86,71 +73,36 @@ class Change:
 
     @property
     def delta_bytes(self) -> int | None:
-        """Return by how far the offset moves."""
+        """Return the distance from the current offset to the new one."""
         if self.new is None or self.current_offset is None:
             return None
         return self.new - self.current_offset
 
     @property
-    def direction(self) -> Direction:
-        """Return which way the offset goes."""
+    def direction(self) -> Literal["forward", "back", "same", "new", "removed"]:
+        """Return the direction in which the offset moves."""
         if not self.is_needed:
-            return Direction.SAME
+            return "same"
         if self.new is None:
-            return Direction.REMOVED
+            return "removed"
         if self.delta_bytes is None:
-            return Direction.NEW
-        return Direction.FORWARD if self.delta_bytes > 0 else Direction.BACK
+            return "new"
+        return "forward" if self.delta_bytes > 0 else "back"
 
 
-class Limits(Protocol):
-    """Where the log of a partition starts and ends."""
-
-    def ends(self, partition: TopicPartition) -> Ends:
-        """Return the limits of a partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToSpec:
-    """To what an offset expression means, by partition."""
-
-    spec: OffsetSpec
-
-
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """On or back by messages or bytes from where the group is."""
-
-    by: ByMessages | ByBytes
-
-
-@dataclass(frozen=True, slots=True)
-class ShiftTime:
-    """To the position of a moment, so many milliseconds from that of the last commit."""
+class ShiftTime(NamedTuple):
+    """A shift to the offset at the time of the last commit plus `delta_ms`."""
 
     delta_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ToEntries:
-    """To the offsets of a file; None where there is no file yet but a path to it."""
-
-    entries: Sequence[Entry]
+Target = OffsetSpec | ByMessages | ByBytes | ShiftTime | list[Entry] | GroupSnapshot
+"""Where offsets go: to an offset expression, shifted by messages, bytes or time, to the offsets
+of a file, or to those of another group."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToGroup:
-    """To where another group is."""
-
-    group: str
-    offsets: Mapping[TopicPartition, StoredOffset]
-
-
-Target = ToSpec | Shift | ShiftTime | ToEntries | ToGroup
-
-
-def parse_shift(text: str) -> Shift:
-    """Return the meaning of `+N`, `-N`, `+SIZE` or `-SIZE`.
+def parse_shift(text: str) -> ByMessages | ByBytes:
+    """Parse `+N`, `-N`, `+SIZE` or `-SIZE`.
 
     Raises:
         UsageError: it is none of these.
@@ -158,15 +110,15 @@ def parse_shift(text: str) -> Shift:
     if text[:1] in ("+", "-"):
         start = parse_offset_spec([text], now_ms=0).default
         if isinstance(start.start, ByMessages | ByBytes) and start.end is None:
-            return Shift(start.start)
+            return start.start
     raise UsageError(f"not a shift: '{text}'", hints=["valid: shift:+100, shift:-64KiB"])
 
 
 def parse_shift_time(text: str) -> ShiftTime:
-    """Return the meaning of `-1h` or `+1h`.
+    """Parse a duration with a sign, such as `-1h` or `+1h`.
 
     Raises:
-        UsageError: it is neither.
+        UsageError: it is none.
     """
     if text[:1] not in ("+", "-"):
         raise UsageError(f"not a time to shift by: '{text}'", hints=["valid: by:-1h, by:+10m"])
@@ -174,8 +126,8 @@ def parse_shift_time(text: str) -> ShiftTime:
     return ShiftTime(-delta_ms if text[0] == "-" else delta_ms)
 
 
-def parse_spec(text: str, *, now_ms: int) -> ToSpec:
-    """Return the meaning of an offset expression without an end.
+def parse_spec(text: str, *, now_ms: int) -> OffsetSpec:
+    """Parse an offset expression without an end.
 
     Raises:
         UsageError: it is none, or it has an end.
@@ -187,87 +139,77 @@ def parse_spec(text: str, *, now_ms: int) -> ToSpec:
     ranges = [spec.default, *(offsets for _, offsets in spec.partitions)]
     if any(one.end is not None for one in ranges):
         raise UsageError(f"--to '{text}' has an end, but a group has only one position")
-    return ToSpec(spec)
+    return spec
 
 
 class Planner:
-    """Plans where the offsets of one group go.
+    """Plans the offset changes of one group.
 
     Args:
-        group: its name.
-        offsets: its offsets as they are.
-        limits: tells where logs start and end.
-        positions: looks up boundaries.
+        offsets: committed offsets.
+        ends: returns the ends of a partition's log.
+        source: lists offsets and finds message boundaries.
     """
 
     def __init__(
         self,
         group: str,
         offsets: Mapping[TopicPartition, StoredOffset],
-        limits: Limits,
-        positions: OffsetSource,
+        ends: Callable[[TopicPartition], Ends],
+        source: OffsetSource,
     ) -> None:
         self._group = group
         self._offsets = offsets
-        self._limits = limits
-        self._positions = positions
+        self._ends = ends
+        self._source = source
 
     def plan(self, partition: TopicPartition, target: Target) -> Change:
-        """Return what becomes of the offset of a partition on a live broker.
+        """Return the change of a partition on a live broker.
 
         Raises:
-            BrokerError: its broker does not answer.
+            BrokerError: the broker does not respond.
         """
         current = self._offsets.get(partition)
         match target:
-            case ToSpec(spec):
-                return self._to_position(partition, spec.range_for(partition).start)
-            case ToEntries(entries):
-                return self._to_entry(partition, entries)
-            case ToGroup(other, offsets):
+            case OffsetSpec():
+                return self._to_position(partition, target.range_for(partition).start)
+            case list():
+                return self._to_entry(partition, target)
+            case GroupSnapshot(name=other, offsets=offsets):
                 stored = offsets.get(partition)
                 if stored is None or stored.offset is None:
                     return self.keep(partition, f"group '{other}' has no offset here")
-                return self.place(partition, stored.offset)
+                return self._to_offset(partition, stored.offset)
         if current is None:
             return self.keep(partition, "there is no offset to shift")
         if current.offset is None:
             return self.keep(partition, _not_a_number(current), fails=True)
-        if isinstance(target, Shift):
-            return self._shifted(partition, current.offset, target.by)
-        return self._shifted_in_time(partition, current, target.delta_ms)
+        if isinstance(target, ShiftTime):
+            return self._shifted_in_time(partition, current, target.delta_ms)
+        return self._shifted(partition, current.offset, target)
 
     def keep(self, partition: TopicPartition, note: str = "", *, fails: bool = False) -> Change:
-        """Return the plan that leaves an offset as it is.
-
-        Args:
-            partition: which.
-            note: why.
-            fails: that is not what was asked for.
-        """
+        """Return the plan that does not change an offset, noting the reason."""
         current = self._offsets.get(partition)
         new = None if current is None else current.offset
         notes = (note,) if note else ()
         return Change(self._group, partition, current, new, notes, keeps=True, fails=fails)
 
-    def place(self, partition: TopicPartition, wanted: int) -> Change:
-        """Return the plan to go to an offset, or to the valid one at or before it.
-
-        At or before, so that no message is skipped.
-        """
-        start, end = self._limits.ends(partition)
+    def _to_offset(self, partition: TopicPartition, wanted: int) -> Change:
+        """Plan the valid offset at or before `wanted`, so that no message is skipped."""
+        start, end = self._ends(partition)
         notes = []
         offset = min(max(wanted, start), end)
         if wanted < start:
             notes.append(f"{wanted} is before the first offset {start}")
         elif wanted > end:
             notes.append(f"{wanted} is after the last offset {end}")
-        boundary = self._positions.boundary_before(partition, offset)
+        boundary = self._source.boundary_before(partition, offset)
         if boundary != offset:
             notes.append(f"{offset} is inside the message at {boundary}")
-        return self._to(partition, boundary, *notes)
+        return self._change(partition, boundary, *notes)
 
-    def _to(self, partition: TopicPartition, offset: int, *notes: str) -> Change:
+    def _change(self, partition: TopicPartition, offset: int, *notes: str) -> Change:
         current = self._offsets.get(partition)
         if current is not None and current.offset is None:
             notes = (*notes, _not_a_number(current))
@@ -277,17 +219,17 @@ class Planner:
         if position is None or position is Mark.STORED:
             return self.keep(partition)
         if isinstance(position, Absolute) and not position.nearest:
-            return self.place(partition, position.position)
-        return self._to_resolved(partition, position, self._positions)
+            return self._to_offset(partition, position.position)
+        return self._resolved(partition, position, self._source)
 
-    def _to_resolved(
+    def _resolved(
         self, partition: TopicPartition, position: Position, source: OffsetSource
     ) -> Change:
         found = resolve(OffsetRange(position, None), partition, source)
         notes = [text.removeprefix(f"{partition}: ") for text in found.warnings]
         if found.start.inner:
             notes.append(f"at the start of its compressed set, {found.start.inner} messages before")
-        return self._to(partition, found.start.offset, *notes)
+        return self._change(partition, found.start.offset, *notes)
 
     def _to_entry(self, partition: TopicPartition, entries: Sequence[Entry]) -> Change:
         entry = next((one for one in reversed(entries) if one.matches(partition)), None)
@@ -295,39 +237,38 @@ class Planner:
             return self.keep(partition, "not in the file")
         if entry.offset is None:
             return Change(self._group, partition, self._offsets.get(partition), None)
-        return self.place(partition, entry.offset)
+        return self._to_offset(partition, entry.offset)
 
     def _shifted(self, partition: TopicPartition, offset: int, by: ByMessages | ByBytes) -> Change:
-        here = self.place(partition, offset)
-        start, end = self._limits.ends(partition)
+        here = self._to_offset(partition, offset)
+        start, end = self._ends(partition)
         base = start if here.new is None else here.new
-        # Seen from the group, the log ends where it is, or starts there.
-        limits = Ends(start, base) if by.from_end else Ends(base, end)
-        moved = self._to_resolved(partition, by, _Part(self._positions, limits))
+        # A shift is resolved in a log that ends at the group's offset, or that starts there.
+        ends = Ends(start, base) if by.from_end else Ends(base, end)
+        moved = self._resolved(partition, by, _LogPart(self._source, ends))
         return replace(moved, notes=(*here.notes, *moved.notes))
 
     def _shifted_in_time(
         self, partition: TopicPartition, current: StoredOffset, delta_ms: int
     ) -> Change:
-        start, end = self._limits.ends(partition)
+        start, end = self._ends(partition)
         offset = current.offset or 0
         time_ms = max(0, current.commit_ms + delta_ms)
-        found = self._positions.by_time(partition, time_ms, rounded_up=delta_ms > 0)
+        found = self._source.by_time(partition, time_ms, rounded_up=delta_ms > 0)
         if delta_ms > 0:
-            return self.place(partition, max(end if found is None else found, offset))
-        # The segment of that moment may lie ahead of a group that is far behind.
-        return self.place(partition, min(start if found is None else found, offset))
+            return self._to_offset(partition, max(end if found is None else found, offset))
+        # If the group is far behind, the segment written then may be after its offset.
+        return self._to_offset(partition, min(start if found is None else found, offset))
 
 
 def _not_a_number(stored: StoredOffset) -> str:
     return f"the current offset is no number: {stored.text!r}"
 
 
-class _Part:
-    """Part of a log, which seems to start and end elsewhere."""
+class _LogPart:
+    """An `OffsetSource` of a log with other ends."""
 
     def __init__(self, source: OffsetSource, ends: Ends) -> None:
-        self._source = source
         self._ends = ends
         self.by_time = source.by_time
         self.boundary_before = source.boundary_before
@@ -335,22 +276,17 @@ class _Part:
         self.message_counts = source.message_counts
 
     def earliest(self, partition: TopicPartition) -> int:
-        """Return where the part starts."""
         return self._ends.start
 
     def latest(self, partition: TopicPartition) -> int:
-        """Return where the part ends."""
         return self._ends.end
-
-
-_GONE = "the partition is on no live broker"
 
 
 def read_entries(env: Environment, file: str) -> list[Entry]:
     """Return the offsets of a file, `-` for standard input.
 
     Raises:
-        UsageError: lines are broken, or it is no text.
+        UsageError: a line is malformed, or the file is not UTF-8.
         OSError: it cannot be read.
     """
     try:
@@ -363,12 +299,7 @@ def read_entries(env: Environment, file: str) -> list[Entry]:
 
 
 def find_target(env: Environment, observer: GroupObserver, text: str) -> Target:
-    """Return the meaning of `--to`.
-
-    Args:
-        env: tells the time, and has standard input.
-        observer: reads other groups.
-        text: an offset expression, or `shift:`, `by:`, `group:` or `file:` and more.
+    """Parse `--to`: an offset expression, or `shift:`, `by:`, `group:` or `file:` and a value.
 
     Raises:
         UsageError: it is none of these.
@@ -380,10 +311,10 @@ def find_target(env: Environment, observer: GroupObserver, text: str) -> Target:
     if colon and kind == "by":
         return parse_shift_time(rest)
     if colon and kind == "file":
-        return ToEntries(read_entries(env, rest))
+        return read_entries(env, rest)
     if colon and kind == "group":
-        require_group(observer.registry.session, rest)
-        return ToGroup(rest, observer.snapshot(rest).offsets)
+        require_group(observer.session, rest)
+        return observer.snapshot(rest)
     return parse_spec(text, now_ms=env.clock.time_ms())
 
 
@@ -395,34 +326,31 @@ def plan_reset(
     topics: Sequence[str],
     wanted: PartitionList | None,
 ) -> list[Change]:
-    """Return what becomes of a group's offsets.
+    """Plan the changes of a group's offsets.
 
     Args:
-        observer: the way to brokers.
-        snapshot: the group.
-        target: where they go.
-        topics: which must exist; all of the group's if empty.
-        wanted: only these partitions of them.
+        topics: existing topics; all of the group's if empty.
+        wanted: partitions of these topics; all if None.
 
     Raises:
         CliError: a topic or partition does not exist, or the group has no topics.
-        BrokerError: a broker does not answer.
+        BrokerError: a broker does not respond.
     """
     cluster = RegistryCluster(observer.registry)
     with TopicFacts(cluster, observer.connect) as facts:
-        planner = Planner(snapshot.name, snapshot.offsets, facts, facts.positions)
+        planner = Planner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
         if topics:
-            there = select_partitions(cluster, select_topics(cluster, topics), wanted)
-            return [planner.plan(one, target) for one in there]
+            live = select_partitions(cluster, select_topics(cluster, topics), wanted)
+            return [planner.plan(one, target) for one in live]
         if not snapshot.topics:
             raise CliError(
                 ExitStatus.NOT_FOUND,
                 f"group '{snapshot.name}' has no topics",
                 hints=["name one with --topic"],
             )
-        there = [one for topic in snapshot.topics for one in cluster.partitions(topic)]
-        gone = sorted(snapshot.offsets.keys() - set(there))
-        plans = [planner.plan(one, target) for one in there]
+        live = [one for topic in snapshot.topics for one in cluster.partitions(topic)]
+        gone = sorted(snapshot.offsets.keys() - set(live))
+        plans = [planner.plan(one, target) for one in live]
         return sorted(
             [*plans, *(planner.keep(one, _GONE, fails=True) for one in gone)],
             key=lambda change: change.partition,
@@ -432,73 +360,59 @@ def plan_reset(
 def plan_import(
     observer: GroupObserver, snapshot: GroupSnapshot, entries: Sequence[Entry]
 ) -> list[Change]:
-    """Return what the offsets of a file make of a group.
+    """Plan the changes of a group's offsets to those of a file.
 
     Args:
-        observer: the way to brokers.
-        snapshot: the group; it need not exist.
-        entries: the offsets for this group, later ones going first.
+        snapshot: the group, which need not exist.
+        entries: offsets for this group; of several for a partition the last one is taken.
 
     Raises:
-        CliError: a plan of which the current offsets are not the group's any more.
-        BrokerError: a broker does not answer.
+        CliError: the file is a saved plan, and an offset changed since the plan was made.
+        BrokerError: a broker does not respond.
     """
     cluster = RegistryCluster(observer.registry)
-    there: dict[TopicPartition, bool] = dict.fromkeys(snapshot.offsets, False)
+    is_live: dict[TopicPartition, bool] = dict.fromkeys(snapshot.offsets, False)
     for topic in dict.fromkeys(entry.topic for entry in entries):
-        there |= dict.fromkeys(cluster.partitions(topic), True)
+        is_live |= dict.fromkeys(cluster.partitions(topic), True)
     changes: dict[TopicPartition, Change] = {}
     with TopicFacts(cluster, observer.connect) as facts:
-        planner = Planner(snapshot.name, snapshot.offsets, facts, facts.positions)
+        planner = Planner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
         for entry in entries:
-            matching = [one for one in there if entry.matches(one)]
-            if not matching:
-                changes |= _missing(snapshot, entry)
+            matching = [one for one in is_live if entry.matches(one)]
+            if not matching and entry.offset is not None:
+                one = TopicPartition(entry.topic, entry.pattern.home or 0, entry.pattern.first)
+                changes[one] = planner.keep(one, _GONE, fails=True)
             for one in matching:
                 _check_current(snapshot, one, entry)
                 if entry.checks_current and entry.offset is None and entry.current is None:
-                    changes[one] = planner.keep(one)  # the plan, too, was to leave it alone
-                elif there[one] or entry.offset is None:
-                    changes[one] = planner.plan(one, ToEntries([entry]))
+                    changes[one] = planner.keep(one)  # the saved plan kept the offset, too
+                elif is_live[one] or entry.offset is None:
+                    changes[one] = planner.plan(one, [entry])
                 else:
                     changes[one] = planner.keep(one, _GONE, fails=True)
     return sorted(changes.values(), key=lambda change: change.partition)
 
 
-def _missing(snapshot: GroupSnapshot, entry: Entry) -> dict[TopicPartition, Change]:
-    """Return the plan for an offset of a partition that is nowhere; nothing is to be removed."""
-    if entry.offset is None:
-        return {}
-    one = TopicPartition(entry.topic, entry.pattern.home or 0, entry.pattern.first)
-    return {one: Change(snapshot.name, one, None, None, (_GONE,), keeps=True, fails=True)}
-
-
 def _check_current(snapshot: GroupSnapshot, partition: TopicPartition, entry: Entry) -> None:
+    """Raise CliError if the entry of a saved plan expects another current offset."""
     stored = snapshot.offsets.get(partition)
     current = None if stored is None else stored.offset
     if entry.checks_current and entry.current != current:
+        found, expected = ("none" if one is None else one for one in (current, entry.current))
         raise CliError(
             ExitStatus.CONFLICT,
-            f"group '{snapshot.name}': the offset of {partition} is {_text(current)}, "
-            f"but the plan was made when it was {_text(entry.current)}",
+            f"group '{snapshot.name}': the offset of {partition} is {found}, "
+            f"but the plan was made when it was {expected}",
             hints=["make the plan again"],
             code="OFFSET_CHANGED",
         )
 
 
-def _text(offset: int | None) -> str:
-    return "none" if offset is None else str(offset)
-
-
 def by_group(entries: Iterable[Entry], group: str | None) -> dict[str, list[Entry]]:
-    """Return the offsets of a file by the group they are for.
-
-    Args:
-        entries: the offsets.
-        group: the one they are all for, whatever the file says; None to go by the file.
+    """Return the offsets of a file by group; all for `group` if it is given.
 
     Raises:
-        UsageError: a line names no group, and the user named none.
+        UsageError: a line names no group, and `group` is None.
     """
     groups: dict[str, list[Entry]] = {}
     for entry in entries:

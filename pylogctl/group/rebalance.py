@@ -1,22 +1,18 @@
-"""Making the members of a group rebalance, and waiting until they have.
+"""Find problems in the assignment of a group, and make its members rebalance.
 
-Members watch the children of the group's `ids` node. A child that comes and goes at once is a
-change to each of them: they read the group anew, find the same members, and divide the partitions
-again.
+Members watch the children of the group's `ids` node. Creating a child and deleting it at once
+makes each of them rebalance: they read the group, find the same members, and assign the
+partitions again.
 
-The node is ephemeral, so that it goes with this process in any case, and reads `{  }`: a valid
-subscription to no topic, for 0.7's reader as well as ours. A member that reads the group while the
-node is there therefore gives it nothing. One of 0.7 that finds the node listed, but gone when it
-reads its value, fails this attempt and makes another after `rebalance.backoff.ms`, as it does when
-any member leaves. Members of 0.7 commit and give up all they own before they divide; ours keep what
-stays theirs.
+The child is ephemeral, so that it goes with this process in any case. Its value is `{  }`, a
+valid subscription to no topic for 0.7's parser as well as ours, so a member that reads the group
+while the child exists assigns nothing to it. A 0.7 member that lists the child but finds it
+deleted when it reads its value fails this attempt and retries after `rebalance.backoff.ms`, as it
+does when any member leaves. Before they assign, 0.7 members commit and revoke all partitions;
+ours keep those that stay assigned to them.
 
-Source: Kafka 0.7 `ZookeeperConsumerConnector.ZKRebalancerListener`, `ZkUtils.getConsumersPerTopic`.
-
-What is wrong with who owns what in a group: a pure judgement of a snapshot.
-
-Source: Kafka 0.7 `VerifyConsumerRebalance`, which looks at missing and dead owners only and ends
-with the same status whatever it found.
+Source: Kafka 0.7 `ZookeeperConsumerConnector.ZKRebalancerListener`, `ZkUtils.getConsumersPerTopic`,
+and `VerifyConsumerRebalance`, which looks for missing and dead owners only.
 """
 
 from __future__ import annotations
@@ -35,12 +31,18 @@ from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
 from broker.zk.values import StaticSubscription, encode_subscription
-from pylogctl.group.lag import GroupObserver, consumer_of, partitions_of, partitions_there
+from pylogctl.group.lag import consumer_of, partitions_of
 from pylogctl.group.snapshot import GroupSnapshot, Member, Owner
+
+_QUIET_S = 1.5  # members see a change within a second, and keep their partitions until then
+_POLL_S = 0.1
+
+LivePartitions = Mapping[str, Sequence[TopicPartition]]
+"""The partitions of topics on live brokers."""
 
 
 class Kind(StrEnum):
-    """What kind of problem it is."""
+    """The kind of a problem."""
 
     NO_OWNER = "no-owner"
     DEAD_OWNER = "dead-owner"
@@ -50,7 +52,7 @@ class Kind(StrEnum):
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong; `partition` or `owner` is None where there is none."""
+    """A problem of a partition, or of a node if `partition` is None."""
 
     kind: Kind
     partition: TopicPartition | None
@@ -58,31 +60,24 @@ class Problem(NamedTuple):
     detail: str
 
 
-def problems_of(
-    snapshot: GroupSnapshot, there: Mapping[str, Sequence[TopicPartition]]
-) -> list[Problem]:
-    """Return what is wrong with a group.
+def problems_of(snapshot: GroupSnapshot, live: LivePartitions) -> list[Problem]:
+    """Return the problems of a group, by partition.
 
-    Args:
-        snapshot: the group.
-        there: the partitions of each of its topics on live brokers.
-
-    Returns:
-        Problems by partition. Every partition of the topics that members read must have a live
-        owner; without members, of the topics it has offsets in.
+    Every live partition of the topics that members consume must have a live owner; without
+    members, every partition of the topics that have offsets.
     """
     members = {member.consumer_id: member for member in snapshot.members}
-    must_be_owned = set(snapshot.subscribed_topics if members else snapshot.topics)
+    assigned_topics = set(snapshot.subscribed_topics if members else snapshot.topics)
     found: list[Problem] = []
-    for partition in partitions_of(snapshot, there):
-        is_there = partition in there.get(partition.topic, ())
+    for partition in partitions_of(snapshot, live):
+        is_live = partition in live.get(partition.topic, ())
         owner = snapshot.owners.get(partition)
         if owner is not None:
-            found += _owner_problems(partition, owner, members, is_there=is_there)
-        elif is_there and partition.topic in must_be_owned:
-            found.append(Problem(Kind.NO_OWNER, partition, None, "nobody owns it"))
+            found += _owner_problems(partition, owner, members, is_live=is_live)
+        elif is_live and partition.topic in assigned_topics:
+            found.append(Problem(Kind.NO_OWNER, partition, None, "it has no owner"))
     found += (
-        Problem(Kind.BAD_MEMBER, None, one.consumer_id, f"cannot be read: {one.text!r}")
+        Problem(Kind.BAD_MEMBER, None, one.consumer_id, f"cannot be decoded: {one.text!r}")
         for one in snapshot.members
         if one.subscription is None
     )
@@ -94,110 +89,76 @@ def problems_of(
 
 
 def _owner_problems(
-    partition: TopicPartition, owner: Owner, members: Mapping[str, Member], *, is_there: bool
+    partition: TopicPartition, owner: Owner, members: Mapping[str, Member], *, is_live: bool
 ) -> Iterator[Problem]:
     """Yield the worst problem of an owner node, if it has any."""
     member = members.get(consumer_of(owner.thread_id))
+    kind = Kind.STALE_OWNER
     if member is None:
-        yield Problem(
-            Kind.DEAD_OWNER, partition, owner.thread_id, "its owner is no live member of the group"
-        )
+        kind, detail = Kind.DEAD_OWNER, "its owner is no live member of the group"
     elif owner.session_id != member.session_id:
         session = "no session" if not owner.session_id else "another session than its member"
-        yield Problem(
-            Kind.STALE_OWNER, partition, owner.thread_id, f"its owner node goes with {session}"
-        )
-    elif not is_there:
-        yield Problem(
-            Kind.STALE_OWNER, partition, owner.thread_id, "the partition is on no live broker"
-        )
+        detail = f"its owner node belongs to {session}"
+    elif not is_live:
+        detail = "the partition is on no live broker"
     elif member.subscription is not None and owner.thread_id not in thread_ids(
         member.consumer_id, member.stream_counts.get(partition.topic, 0)
     ):
-        yield Problem(
-            Kind.STALE_OWNER, partition, owner.thread_id, "its owner does not read this topic"
-        )
+        detail = "its owner does not consume this topic"
+    else:
+        return
+    yield Problem(kind, partition, owner.thread_id, detail)
 
 
-MARK = "pylogctl-rebalance"
-QUIET_S = 1.5
-_POLL_S = 0.1
-
-There = Mapping[str, Sequence[TopicPartition]]
-"""The partitions of topics on live brokers."""
-
-
-class Outcome(NamedTuple):
-    """How a group is after a rebalance: settled if there are no `problems`."""
-
-    snapshot: GroupSnapshot
-    problems: list[Problem]
-
-
-def look(observer: GroupObserver, group: str) -> tuple[GroupSnapshot, There]:
-    """Read a group, and the partitions of its topics on live brokers.
+def trigger_rebalance(session: Session, group: str) -> None:
+    """Create and delete a member without topics, so that all members rebalance.
 
     Raises:
-        CoordinationError: the registry does not answer.
+        CoordinationError: ZooKeeper does not respond.
     """
-    snapshot = observer.snapshot(group)
-    return snapshot, partitions_there(observer.registry, snapshot)
-
-
-def touch(session: Session, group: str) -> None:
-    """Have a member come and go that owns nothing.
-
-    Raises:
-        CoordinationError: the registry does not answer.
-    """
-    consumer_id = f"{group}_{MARK}-{uuid.uuid4().hex[:8]}"
+    consumer_id = f"{group}_pylogctl-rebalance-{uuid.uuid4().hex[:8]}"
     path = paths.consumer(group, consumer_id)
     session.create(path, encode_subscription(StaticSubscription({})), ephemeral=True)
     with suppress(RegistryNodeNotFoundError):
         session.delete(path)
 
 
-def await_settled(
-    look: Callable[[], tuple[GroupSnapshot, There]],
+def await_rebalance(
+    read: Callable[[], tuple[GroupSnapshot, LivePartitions]],
     *,
     timeout_s: float,
-    quiet_s: float = QUIET_S,
+    quiet_s: float = _QUIET_S,
     clock_s: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Outcome:
-    """Wait until every partition has one live owner, and has kept it for a while.
+) -> tuple[GroupSnapshot, list[Problem]]:
+    """Wait until every partition has had the same live owner for `quiet_s`.
 
     Args:
-        look: reads the group, and the partitions of its topics on live brokers.
-        timeout_s: how long to wait at most.
-        quiet_s: how long nothing must change. Members notice a change within a second at most,
-            and a member keeps its partitions until then.
-        clock_s: tells the time in seconds.
-        sleep: waits between two looks.
+        read: reads the group, and the live partitions of its topics.
 
     Returns:
-        The last look, with what is wrong with it if time was up.
+        The last snapshot, and its problems: none unless the timeout passed.
 
     Raises:
-        CoordinationError: the registry does not answer.
+        CoordinationError: ZooKeeper does not respond.
     """
     started_s = clock_s()
     before: Mapping[TopicPartition, Owner] | None = None
     since_s = started_s
     while True:
-        snapshot, there = look()
+        snapshot, live = read()
         now_s = clock_s()
-        problems = problems_of(snapshot, there)
+        problems = problems_of(snapshot, live)
         if snapshot.owners != before:
             before, since_s = snapshot.owners, now_s
         is_quiet = now_s - since_s >= quiet_s
         if (is_quiet and not problems) or now_s - started_s >= timeout_s:
-            return Outcome(snapshot, problems)
+            return snapshot, problems
         sleep(_POLL_S)
 
 
-def expected_owners(snapshot: GroupSnapshot, there: There) -> dict[TopicPartition, str]:
-    """Return the thread that is to own each partition, by the rule all members follow."""
+def expected_owners(snapshot: GroupSnapshot, live: LivePartitions) -> dict[TopicPartition, str]:
+    """Return the consumer thread that the assignment rule gives each partition to."""
     members = {
         one.consumer_id: one.subscription
         for one in snapshot.members
@@ -205,5 +166,5 @@ def expected_owners(snapshot: GroupSnapshot, there: There) -> dict[TopicPartitio
     }
     topics = snapshot.subscribed_topics
     return assign_topics(
-        {topic: there.get(topic, ()) for topic in topics}, threads_by_topic(members, topics)
+        {topic: live.get(topic, ()) for topic in topics}, threads_by_topic(members, topics)
     )

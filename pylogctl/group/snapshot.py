@@ -1,7 +1,6 @@
-"""A consumer group as it stands in the registry, read as plain values.
+"""A consumer group as ZooKeeper has it, read into plain values.
 
-Owns reading, and what a node that makes no sense becomes: a value that says so, never a failure.
-Knows no broker and changes nothing.
+A node that cannot be decoded becomes a value that says so, never an error.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ from pylogctl.format.framing import escape
 
 
 class StoredOffset(NamedTuple):
-    """An offset node: its number, or None if its text is none.
+    """A committed offset; None if the node does not hold a number.
 
-    `text` is the value as it is, with escapes where it is no text; `commit_ms` is when it was last
-    written, milliseconds since 1970; `version` counts the writes.
+    `text` is the node's value, escaped if it is not UTF-8; `commit_ms` is the time of the last
+    write in milliseconds since 1970; `version` counts the writes.
     """
 
     offset: int | None
@@ -42,9 +41,9 @@ class StoredOffset(NamedTuple):
 
 
 class Owner(NamedTuple):
-    """An owner node: the thread it names, and the session it goes with (0 for none).
+    """An owner node: the consumer thread, and the session of the node (0 for none).
 
-    `czxid` changes when the node is made anew.
+    `czxid` changes when the node is created again.
     """
 
     thread_id: str
@@ -54,10 +53,10 @@ class Owner(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of the group: its node, and what it reads.
+    """A member node.
 
-    `subscription` is None if the node makes no sense; `text` is the node's value. `stream_counts`
-    has the topics it reads, those of a filter found among the topics there are.
+    `text` is the node's value, `subscription` None if it cannot be decoded. `stream_counts` has
+    the topics the member consumes; filters are matched against the existing topics.
     """
 
     consumer_id: str
@@ -69,15 +68,15 @@ class Member:
 
     @property
     def thread_count(self) -> int:
-        """Return how many threads it has; they are shared by its topics."""
+        """Return the number of consumer threads, which are shared by all topics."""
         return max(self.stream_counts.values(), default=0)
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSnapshot:
-    """All that the registry knows of a group.
+    """All nodes of a group.
 
-    `strays` are nodes among offsets and owners whose names are no partitions.
+    `strays` are paths below `offsets` and `owners` that are not named after a partition.
     """
 
     name: str
@@ -95,23 +94,23 @@ class GroupSnapshot:
 
     @property
     def owner_threads(self) -> dict[TopicPartition, str]:
-        """Return the thread that owns each partition that is owned."""
+        """Return the consumer thread of each assigned partition."""
         return {partition: owner.thread_id for partition, owner in self.owners.items()}
 
     @property
     def subscribed_topics(self) -> list[str]:
-        """Return the topics its members read."""
+        """Return the topics that members consume."""
         return sorted({topic for member in self.members for topic in member.stream_counts})
 
     @property
     def topics(self) -> list[str]:
-        """Return the topics it reads or has read: of members, offsets and owners."""
+        """Return the topics of members, offsets and owners."""
         noted = {one.topic for one in (*self.offsets, *self.owners)}
         return sorted(noted.union(self.subscribed_topics))
 
     @property
     def oldest_commit_ms(self) -> int | None:
-        """Return when the offset that was not written for longest was written."""
+        """Return the commit time of the offset that was committed least recently."""
         return min((one.commit_ms for one in self.offsets.values()), default=None)
 
 
@@ -119,29 +118,25 @@ def list_groups(session: Session) -> list[str]:
     """Return the names of all groups, sorted.
 
     Raises:
-        CoordinationError: the registry does not answer.
+        CoordinationError: ZooKeeper does not respond.
     """
     return _children(session, paths.CONSUMERS)
 
 
 def require_group(session: Session, group: str) -> None:
-    """Check that a group exists.
+    """Validate that a group exists.
 
     Raises:
-        UsageError: there can be no such group.
-        CliError: there is none; the error names those that come near.
-        CoordinationError: the registry does not answer.
+        UsageError: the name is not valid.
+        CliError: the group does not exist; the error lists groups with similar names.
+        CoordinationError: ZooKeeper does not respond.
     """
     validate_group_name(group)
-    if session.exists(paths.group(group)) is None:
-        raise group_not_found(group, list_groups(session))
-
-
-def group_not_found(group: str, known: Iterable[str]) -> CliError:
-    """Return the error for an unknown group, with the names that come near."""
-    near = get_close_matches(group, list(known), n=3)
+    if session.exists(paths.group(group)) is not None:
+        return
+    near = get_close_matches(group, list_groups(session), n=3)
     hints = [f"known groups with a similar name: {', '.join(near)}"] if near else []
-    return CliError(
+    raise CliError(
         ExitStatus.NOT_FOUND,
         f"group '{group}' not found",
         hints=[*hints, "try: pylogctl group list"],
@@ -151,15 +146,13 @@ def group_not_found(group: str, known: Iterable[str]) -> CliError:
 
 
 def read_group(session: Session, group: str, *, all_topics: Iterable[str]) -> GroupSnapshot:
-    """Read a group; one that does not exist has nothing.
+    """Read a group; the snapshot of one that does not exist is empty.
 
     Args:
-        session: started.
-        group: its name.
-        all_topics: the topics there are, from which filters take theirs.
+        all_topics: existing topics, against which the filters of members are matched.
 
     Raises:
-        CoordinationError: the registry does not answer.
+        CoordinationError: ZooKeeper does not respond.
     """
     strays: list[str] = []
     owners = {
@@ -177,16 +170,7 @@ def read_group(session: Session, group: str, *, all_topics: Iterable[str]) -> Gr
 def read_members(
     session: Session, group: str, *, all_topics: Iterable[str] = ()
 ) -> tuple[Member, ...]:
-    """Read the members of a group, by id.
-
-    Args:
-        session: started.
-        group: its name.
-        all_topics: the topics there are, from which filters take theirs.
-
-    Raises:
-        CoordinationError: the registry does not answer.
-    """
+    """Read the members of a group; see `read_group`."""
     topics = list(all_topics)
     nodes = {
         paths.consumer(group, name): name for name in _children(session, paths.consumer_ids(group))
@@ -217,7 +201,7 @@ def _member(consumer_id: str, value: bytes, stat: NodeStat, topics: list[str]) -
 def _partition_nodes(
     session: Session, group: str, kind: str, strays: list[str]
 ) -> Iterator[tuple[TopicPartition, bytes, NodeStat]]:
-    """Yield the nodes named after partitions below `kind`; note the others."""
+    """Yield the nodes below `kind` that are named after partitions; add the others to `strays`."""
     found: dict[str, TopicPartition] = {}
     parent = f"{paths.group(group)}/{kind}"
     for topic in _children(session, parent):
@@ -234,10 +218,9 @@ def _partition_nodes(
 
 
 def _stored_offset(value: bytes, stat: NodeStat) -> StoredOffset:
-    try:
+    offset = None
+    with suppress(CoordinationError):
         offset = decode_number(value, "offset")
-    except CoordinationError:
-        return StoredOffset(None, _text(value), stat.mtime_ms, stat.version)
     return StoredOffset(offset, _text(value), stat.mtime_ms, stat.version)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.topic import TopicPartition
 from pylogctl.group.lag import (
     MEANINGS,
+    PartitionLag,
     Sample,
     Status,
     age_s,
@@ -17,6 +21,8 @@ from pylogctl.group.lag import (
     within_window,
     worst,
 )
+from pylogctl.group.snapshot import StoredOffset
+from pylogctl.topic.facts import Ends
 
 NUMBERS = st.integers(0, 1 << 40)
 
@@ -70,6 +76,13 @@ def test_window_status_when_little_of_the_window_is_seen_does_not_judge() -> Non
     samples = history((5, 10), (5, 20))
     assert window_status(samples, window_ms=2000) is Status.STALL
     assert window_status(samples, window_ms=2001) is Status.LAG
+
+
+def test_partition_status_when_little_of_the_window_is_seen_does_not_judge() -> None:
+    stored, samples = StoredOffset(5, "5", 0, 0), tuple(history((5, 10), (5, 20)))
+    lag = PartitionLag(TopicPartition("t", 0, 0), None, stored, True, Ends(0, 20), samples)
+    assert lag.status() is Status.STALL
+    assert replace(lag, window_ms=60_000).status() is Status.LAG
 
 
 @given(samples=histories(), allowed=NUMBERS)

@@ -15,17 +15,14 @@ from pylogctl.cli.errors import UsageError
 from pylogctl.group.offsets_file import parse_entries
 from pylogctl.group.plan import (
     Change,
-    Direction,
     Planner,
     ShiftTime,
     Target,
-    ToEntries,
-    ToGroup,
     parse_shift,
     parse_shift_time,
     parse_spec,
 )
-from pylogctl.group.snapshot import StoredOffset
+from pylogctl.group.snapshot import GroupSnapshot, StoredOffset
 from pylogctl.topic.facts import Ends
 
 PARTITION = TopicPartition("t", 0, 0)
@@ -71,7 +68,7 @@ LOG = FakeLog([100, 110, 130, 170, 200], [(500_000, 100), (900_000, 130), (1_100
 
 def plan(target: Target, current: int | None = 130, log: FakeLog = LOG) -> Change:
     stored = {} if current is None else {PARTITION: StoredOffset(current, "", COMMIT_MS, 3)}
-    return Planner("g", stored, log, log).plan(PARTITION, target)
+    return Planner("g", stored, log.ends, log).plan(PARTITION, target)
 
 
 def to(text: str) -> Target:
@@ -97,8 +94,8 @@ def test_an_offset_never_ends_outside_the_log_or_inside_a_message(
         parse_shift(f"{wanted:+d}"),
         parse_shift(f"{wanted:+d}B"),
         ShiftTime(wanted),
-        ToEntries(parse_entries(f"t 0-0 {wanted}", "f")),
-        ToGroup("o", {PARTITION: StoredOffset(wanted, "", 0, 0)}),
+        parse_entries(f"t 0-0 {wanted}", "f"),
+        GroupSnapshot("o", (), {}, {PARTITION: StoredOffset(wanted, "", 0, 0)}),
     ]
     for target in targets:
         change = plan(target, current, log)
@@ -132,7 +129,7 @@ def test_an_offset_expression_is_moved_into_the_log_with_a_note(
 @pytest.mark.parametrize("text", ["stored", "1=0"])
 def test_a_partition_that_is_not_meant_stays(text: str) -> None:
     change = plan(to(text))
-    assert (change.new, change.is_needed, change.direction) == (130, False, Direction.SAME)
+    assert (change.new, change.is_needed, change.direction) == (130, False, "same")
 
 
 @pytest.mark.parametrize(
@@ -173,16 +170,16 @@ def test_a_shift_in_time_starts_at_the_last_commit_and_keeps_its_direction(
 
 
 def test_offsets_of_a_file_are_placed_and_nulls_remove() -> None:
-    assert plan(ToEntries(parse_entries("t 0-0 135", "f"))).new == 130
-    assert plan(ToEntries(parse_entries("t 0-1 135", "f"))).is_needed is False
+    assert plan(parse_entries("t 0-0 135", "f")).new == 130
+    assert plan(parse_entries("t 0-1 135", "f")).is_needed is False
     text = '{"topic":"t","partition":"0-0","offset":null}'
-    assert plan(ToEntries(parse_entries(text, "f"))).direction is Direction.REMOVED
+    assert plan(parse_entries(text, "f")).direction == "removed"
 
 
 def test_an_offset_that_is_no_number_is_replaced_with_a_note() -> None:
-    planner = Planner("g", {PARTITION: StoredOffset(None, "abc", 0, 0)}, LOG, LOG)
+    planner = Planner("g", {PARTITION: StoredOffset(None, "abc", 0, 0)}, LOG.ends, LOG)
     change = planner.plan(PARTITION, to("end"))
-    assert (change.new, change.direction) == (200, Direction.NEW)
+    assert (change.new, change.direction) == (200, "new")
     assert change.notes == ("the current offset is no number: 'abc'",)
     assert planner.plan(PARTITION, to("stored")).is_needed is False
 

@@ -1,0 +1,339 @@
+"""The work of the commands of `pylogctl group` that read: they render what they find."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple, cast
+
+from pylogctl.cli.context import Environment, OutputFormat
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.failures import Done, raise_failures
+from pylogctl.cli.process import graceful_stop
+from pylogctl.cli.progress import announced_wait, progress
+from pylogctl.cli.render import render
+from pylogctl.cli.selection import topic_not_found
+from pylogctl.cli.units import counted, format_size, format_time, parse_size
+from pylogctl.group import document, snapshot
+from pylogctl.group.lag import GroupLag, GroupObserver, Status, open_observer, total
+from pylogctl.group.offsets_file import zk07_line
+from pylogctl.group.rebalance import problems_of
+from pylogctl.group.snapshot import GroupSnapshot
+
+_MIN_INTERVAL_S = 0.1
+_CLEAR = "\x1b[H\x1b[2J"
+_OPEN_SCREEN, _CLOSE_SCREEN = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+
+
+class LagLimit(NamedTuple):
+    """A limit of the lag of a group, in messages or in bytes."""
+
+    amount: int
+    in_messages: bool
+
+    def text(self, amount: int) -> str:
+        """Return an amount with the limit's unit."""
+        return counted(amount, "message") if self.in_messages else format_size(amount)
+
+
+def parse_limit(text: str) -> LagLimit:
+    """Parse a size with a unit, such as `64MiB` or `100B`, or a bare number of messages.
+
+    Raises:
+        UsageError: it is neither.
+    """
+    if re.fullmatch(r"\d+", text):
+        return LagLimit(int(text), in_messages=True)
+    try:
+        return LagLimit(parse_size(text), in_messages=False)
+    except UsageError as error:
+        raise UsageError(
+            f"not a limit of lag: '{text}'",
+            hints=["valid: 64MiB, 500B, or 1000 (a bare number is messages)"],
+        ) from error
+
+
+def list_groups(env: Environment, state: str | None) -> None:
+    """Render groups of a state and their lag; names alone are rendered without asking brokers."""
+    with open_observer(env) as observer:
+        names = snapshot.list_groups(observer.session)
+        if state is not None:
+            names = [name for name in names if observer.snapshot(name).state == state]
+        if env.output == "name" and not (env.settings.columns or env.settings.sort):
+            render(env, document.LIST, [{"group": name} for name in names])
+            return
+        lags = observer.lag(*names)
+    records = [document.list_record(one.snapshot, one.lag_bytes) for one in lags]
+    render(env, document.LIST, records)
+    _check_brokers(env, lags)
+
+
+def _check_brokers(env: Environment, lags: Sequence[GroupLag]) -> None:
+    """Raise CliError if brokers did not respond."""
+    failures = [error for one in lags for error in one.failures]
+    homes = {home for one in lags for home in one.homes}
+    raise_failures(
+        env, Done(list({str(one): one for one in failures}.values()), len(homes), "brokers")
+    )
+
+
+def warn_of_offsets(env: Environment, group: GroupSnapshot) -> None:
+    """Warn of stored offsets that are no numbers, and of nodes not named after a partition."""
+    for partition, stored in group.offsets.items():
+        if stored.offset is None:
+            env.warn(f"{partition}: the stored offset is no number: {stored.text!r}")
+    for path in group.strays:
+        env.warn(f"{path} is not named after a partition")
+
+
+def describe(
+    env: Environment,
+    group: str,
+    *,
+    by: str,
+    topics: Sequence[str],
+    window_ms: int,
+    with_count: bool,
+) -> None:
+    """Render the lag of a group by partition, topic, member, or as a whole."""
+    found = _observe(env, group, topics, window_ms=window_ms, samples=2, with_count=with_count)
+    warn_of_offsets(env, found.snapshot)
+    if by == "topic":
+        render(env, document.BY_TOPIC, document.topic_records(found))
+    elif by == "member":
+        render(env, document.BY_MEMBER, document.member_records(found))
+    elif by == "group":
+        render(env, document.BY_GROUP, [document.group_record(found)])
+    else:
+        _render_partitions(env, found)
+    _check_brokers(env, [found])
+
+
+def _observe(
+    env: Environment,
+    group: str,
+    topics: Sequence[str],
+    *,
+    window_ms: int,
+    samples: int,
+    with_count: bool,
+) -> GroupLag:
+    """Return the lag of a group, sampled over a window if there is one.
+
+    Messages are counted with the last sample only.
+    """
+    with open_observer(env, group, window_ms=window_ms) as observer:
+        if window_ms:
+            window_s = window_ms / 1000
+            end_s = time.monotonic() + window_s
+            interval_s = max(window_s / (samples - 1), _MIN_INTERVAL_S)
+            with announced_wait(env, f"the window of {window_s:g}s"):
+                while (left_s := end_s - time.monotonic()) > 0:
+                    observer.lag(group, topics=topics)
+                    time.sleep(max(0.0, min(interval_s, left_s)))
+        known = observer.snapshot(group).topics if topics else []
+        for topic in topics:
+            if topic not in known:
+                raise topic_not_found(topic, known)
+        if not with_count:
+            return observer.lag(group, topics=topics)[0]
+        with progress(env, "count", None) as meter:
+            return observer.lag(group, topics=topics, count=meter.advance)[0]
+
+
+def show_lag(
+    env: Environment,
+    group: str,
+    *,
+    topics: Sequence[str],
+    limit: LagLimit | None,
+    min_lag: int,
+    allowed_lag: int,
+    window_ms: int,
+    with_count: bool,
+) -> None:
+    """Render the lag of a group in partitions with at least `min_lag` bytes.
+
+    Raises:
+        CliError: the lag is above the limit, or it is unknown.
+    """
+    with_count = with_count or (limit is not None and limit.in_messages)
+    found = _observe(env, group, topics, window_ms=window_ms, samples=10, with_count=with_count)
+    warn_of_offsets(env, found.snapshot)
+    rows = [
+        document.partition_record(one, found, allowed_lag=allowed_lag)
+        for one in found.partitions
+        if one.lag_bytes is None or one.lag_bytes >= min_lag
+    ]
+    last_row = document.total_record(found, allowed_lag=allowed_lag)
+    render(env, document.LAG, rows, total=last_row)
+    _check_brokers(env, [found])
+    if limit is not None:
+        _check_limit(found, limit)
+
+
+def _check_limit(found: GroupLag, limit: LagLimit) -> None:
+    name = found.snapshot.name
+    amounts = [one.lag_messages if limit.in_messages else one.lag_bytes for one in found.partitions]
+    behind = total(amounts) or 0
+    if behind > limit.amount:
+        raise CliError(
+            ExitStatus.THRESHOLD,
+            f"group '{name}' is {limit.text(behind)} behind, more than {limit.text(limit.amount)}",
+            code="LAG_ABOVE_LIMIT",
+            details={"group": name, "lag": behind, "limit": limit.amount},
+        )
+    for one, amount in zip(found.partitions, amounts, strict=True):
+        status = one.status()
+        if amount is None and status not in (Status.NO_OFFSET, Status.GONE):
+            raise CliError(
+                ExitStatus.THRESHOLD,
+                f"group '{name}': the lag of {one.partition} is unknown: {status}",
+                code="LAG_UNKNOWN",
+            )
+
+
+def show_members(env: Environment, group: str) -> None:
+    """Render the members of a group."""
+    with open_observer(env, group) as observer:
+        found = observer.snapshot(group)
+    render(env, document.MEMBERS, [document.member_record(one, found) for one in found.members])
+
+
+def verify(env: Environment, group: str) -> None:
+    """Render the problems of a group's assignment.
+
+    Raises:
+        CliError: there are problems.
+    """
+    with open_observer(env, group) as observer:
+        found = observer.snapshot(group)
+        live = observer.live_partitions(found)
+    problems = problems_of(found, live)
+    render(env, document.VERIFY, [document.problem_record(group, one) for one in problems])
+    if problems:
+        hint = (
+            f"try: pylogctl group rebalance {group}"
+            if found.members
+            else f"it has no members; start one: pylogctl consume --group {group}"
+        )
+        raise CliError(
+            ExitStatus.CORRUPT,
+            f"group '{group}' has {counted(len(problems), 'problem')}",
+            hints=[hint],
+            code="GROUP_UNSOUND",
+        )
+    env.note(
+        f"group '{group}' is sound: {counted(len(found.members), 'member')}, "
+        f"{counted(len(found.owners), 'partition')}"
+    )
+
+
+def watch(
+    env: Environment, group: str, *, interval_s: float, window_ms: int, sample_count: int | None
+) -> None:
+    """Show the lag of a group repeatedly, `sample_count` times or until interrupted."""
+    has_screen = env.streams.stdout_is_tty
+    show = _show_on_screen if has_screen else _show_line
+    with open_observer(env, group, window_ms=window_ms) as observer, graceful_stop() as stop:
+        last = _watch(
+            env, observer, group, show, count=sample_count, wait=lambda: stop.wait(interval_s)
+        )
+    if has_screen:
+        _render_partitions(env, last)
+
+
+def _watch(
+    env: Environment,
+    observer: GroupObserver,
+    group: str,
+    show: Callable[[Environment, GroupLag], None],
+    *,
+    count: int | None,
+    wait: Callable[[], bool],
+) -> GroupLag:
+    """Show the lag until `count` is reached or `wait` returns True; return the last one."""
+    shown_count = 0
+    with _screen(env):
+        while True:
+            found = observer.lag(group)[0]
+            show(env, found)
+            env.flush()
+            shown_count += 1
+            if shown_count == count or wait():
+                return found
+
+
+@contextmanager
+def _screen(env: Environment) -> Iterator[None]:
+    """Switch a terminal to its alternate screen for the block."""
+    if not env.streams.stdout_is_tty:
+        yield
+        return
+    env.write(_OPEN_SCREEN.encode())
+    try:
+        yield
+    finally:
+        env.write(_CLOSE_SCREEN.encode())
+        env.flush()
+
+
+def _show_on_screen(env: Environment, found: GroupLag) -> None:
+    group = found.snapshot
+    env.write(_CLEAR.encode())
+    env.write_line(
+        f"{group.name}  {group.state}  {len(group.members)} members  "
+        f"{format_time(found.time_ms)}  {found.status()}"
+    )
+    _render_partitions(env, found)
+
+
+def _render_partitions(env: Environment, found: GroupLag) -> None:
+    rows = [document.partition_record(one, found) for one in found.partitions]
+    idle = [document.idle_record(one, found) for one in found.idle_members]
+    render(env, document.DESCRIBE, [*rows, *idle], total=document.total_record(found))
+
+
+def _show_line(env: Environment, found: GroupLag) -> None:
+    columns = [column.name for column in document.DESCRIBE.columns if column.name != "group"]
+    rows = [document.partition_record(one, found) for one in found.partitions]
+    record = {
+        "time": format_time(found.time_ms),
+        **document.group_record(found),
+        "by_partition": [{name: row[name] for name in columns} for row in rows],
+        "idle_members": [member.consumer_id for member in found.idle_members],
+    }
+    env.write_line(json.dumps(record, separators=(",", ":")))
+
+
+def export(env: Environment, groups: Sequence[str], output: str) -> None:
+    """Write the offsets of groups, of all if none is named.
+
+    Raises:
+        CliError: a group does not exist, or offsets are no numbers and were left out.
+    """
+    with open_observer(env, *groups) as observer:
+        names = list(dict.fromkeys(groups or snapshot.list_groups(observer.session)))
+        snapshots = [observer.snapshot(name) for name in names]
+    offsets = [
+        (one.name, partition, o) for one in snapshots for partition, o in one.offsets.items()
+    ]
+    if output == "zk07":
+        for name, partition, stored in offsets:
+            env.write_line(zk07_line(name, partition, stored.text))
+        return
+    for one in snapshots:
+        warn_of_offsets(env, one)
+    env = replace(env, settings=replace(env.settings, output=cast(OutputFormat, output)))
+    numbers = [one for one in offsets if one[2].offset is not None]
+    render(env, document.EXPORT, [document.export_record(*one) for one in numbers])
+    if len(numbers) < len(offsets):
+        raise CliError(
+            ExitStatus.PARTIAL,
+            f"{len(offsets) - len(numbers)} of {len(offsets)} offsets are no numbers; left out",
+            hints=["--output zk07 writes them as they are"],
+        )
