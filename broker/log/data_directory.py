@@ -1,11 +1,8 @@
-"""The data directory of one broker: who uses it, whose it is, how it was left.
+"""The data directory of one broker: its lock, owner, clean-shutdown marker and recovery points.
 
 Owns the lock file, the broker id, the creator token, the clean-shutdown marker, the explicit
-partition counts and the names of log directories. Does not look into logs.
-
-The recovery-point checkpoint: how far each log of a data directory is known to be flushed.
-
-Owns the file's format. A lost or damaged checkpoint costs time at the next start, never data.
+partition counts, the names of log directories and the recovery-point checkpoint. A lost or damaged
+checkpoint costs time at the next start, never data. Its format:
 
     pylogctl-recovery-points 1
     TOPIC INDEX RECOVERY_POINT ACTIVE_SINCE_MS      (one line a log; -1 for an empty active segment)
@@ -30,7 +27,7 @@ _FIRST_LINE = "pylogctl-recovery-points 1"
 
 
 class RecoveryPoint(NamedTuple):
-    """What is remembered of a log: flushed up to `offset`, and its active segment's age.
+    """The offset up to which a log is flushed, and the age of its active segment.
 
     `active_since_ms` is when the segment that held `offset` got its first message, None for an
     empty one.
@@ -47,12 +44,8 @@ LogKey = tuple[str, int]
 def write_checkpoint(data_dir: Path, points: Mapping[LogKey, RecoveryPoint]) -> None:
     """Replace a data directory's checkpoint.
 
-    Args:
-        data_dir: the data directory.
-        points: one for every log.
-
     Raises:
-        OSError: it cannot be written; the old one is still there.
+        OSError: it cannot be written; the old one remains.
     """
     lines = [_FIRST_LINE]
     for (topic, index), point in sorted(points.items()):
@@ -62,14 +55,7 @@ def write_checkpoint(data_dir: Path, points: Mapping[LogKey, RecoveryPoint]) -> 
 
 
 def read_checkpoint(data_dir: Path) -> dict[LogKey, RecoveryPoint] | None:
-    """Return a data directory's checkpoint.
-
-    Args:
-        data_dir: the data directory.
-
-    Returns:
-        Recovery points by log, or None when there is no readable checkpoint.
-    """
+    """Return a data directory's recovery points, None without a readable checkpoint."""
     path = data_dir / CHECKPOINT_NAME
     try:
         lines = path.read_bytes().decode().split("\n")
@@ -94,11 +80,11 @@ BROKER_ID_NAME = "broker-id"
 CLEAN_SHUTDOWN_NAME = ".pylog_clean_shutdown"
 PARTITION_COUNTS_NAME = "topic-partition-counts"
 CREATOR_NAME = "creator"
-REGISTRY_NAME = "zookeeper"
-"""The data directory of an embedded registry, if the broker was started with one."""
+ZOOKEEPER_NAME = "zookeeper"
+"""The data directory of an embedded ZooKeeper, if the broker was started with one."""
 DELETING_NAME = "topic-being-deleted"
 DELETED_NAME = ".deleted"
-"""Where logs of deleted topics are until they are removed."""
+"""Holds the logs of deleted topics until they are removed."""
 
 _OWN_NAMES = frozenset(
     (
@@ -107,7 +93,7 @@ _OWN_NAMES = frozenset(
         CLEAN_SHUTDOWN_NAME,
         PARTITION_COUNTS_NAME,
         CREATOR_NAME,
-        REGISTRY_NAME,
+        ZOOKEEPER_NAME,
         DELETING_NAME,
         DELETED_NAME,
         CHECKPOINT_NAME,
@@ -123,12 +109,8 @@ logger = logging.getLogger(__name__)
 def log_directory_name(topic: str, index: int) -> str:
     """Return the name of a log's directory.
 
-    Args:
-        topic: a valid topic name.
-        index: the partition's index, 0 or more.
-
     Raises:
-        InvalidTopicError: the file system takes no name that long.
+        InvalidTopicError: the name is too long for the file system.
     """
     name = f"{topic}_{index}"
     if len(os.fsencode(name)) > _NAME_MAX_BYTES:
@@ -140,14 +122,7 @@ def log_directory_name(topic: str, index: int) -> str:
 
 
 def parse_log_directory_name(name: str) -> LogKey | None:
-    """Return topic and index of a log directory, split at its last `_`.
-
-    Args:
-        name: a directory's name.
-
-    Returns:
-        Topic and index, or None if no log has such a directory.
-    """
+    """Return topic and index in the name of a log directory, None for another name."""
     found = _LOG_DIRECTORY.fullmatch(name)
     if found is None:
         return None
@@ -159,11 +134,11 @@ def parse_log_directory_name(name: str) -> LogKey | None:
 
 
 class DataDirectory:
-    """A data directory held by this process.
+    """The data directory of this process's broker.
 
     Args:
-        path: the directory; made if it does not exist.
-        broker_id: the broker it must belong to, or will.
+        path: the directory; created if it does not exist.
+        broker_id: the broker it belongs to, or will if it is new.
     """
 
     def __init__(self, path: Path, broker_id: int) -> None:
@@ -172,11 +147,11 @@ class DataDirectory:
         self._lock_fd: int | None = None
 
     def lock(self) -> None:
-        """Take the directory for this process, and for this broker if it is new.
+        """Lock the directory for this process, and assign it to this broker if it is new.
 
         Raises:
-            LogLockedError: another process has it, or it belongs to another broker.
-            ConfigError: it cannot be made or written to.
+            LogLockedError: another process has locked it, or it belongs to another broker.
+            ConfigError: it cannot be created or written to.
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -185,7 +160,7 @@ class DataDirectory:
             raise self._unusable(error) from error
         try:
             self._take_lock(fd)
-            self._check_broker_id()
+            self._validate_broker_id()
         except OSError as error:
             os.close(fd)
             raise self._unusable(error) from error
@@ -195,7 +170,7 @@ class DataDirectory:
         self._lock_fd = fd
 
     def unlock(self) -> None:
-        """Give the directory back; nothing if it is not held."""
+        """Release the lock, if it is held."""
         if self._lock_fd is not None:
             os.close(self._lock_fd)
             self._lock_fd = None
@@ -205,35 +180,27 @@ class DataDirectory:
         return (self.path / CLEAN_SHUTDOWN_NAME).exists()
 
     def mark_clean(self) -> None:
-        """Say that every log was flushed and closed.
-
-        Raises:
-            OSError: the marker cannot be written.
-        """
+        """Write the clean-shutdown marker: every log was flushed and closed."""
         write_atomically(self.path / CLEAN_SHUTDOWN_NAME, b"")
 
     def mark_in_use(self) -> None:
-        """Remove the marker, for good before anything else is written.
-
-        Raises:
-            OSError: it cannot be removed.
-        """
+        """Remove the clean-shutdown marker, durably, before anything else is written."""
         (self.path / CLEAN_SHUTDOWN_NAME).unlink(missing_ok=True)
         sync_directory(self.path)
 
     def creator_token(self, host: str, time_ms: int) -> str:
-        """Return the token that tells the broker of this directory from all others.
+        """Return the token that identifies the broker of this directory.
 
         Args:
             host: the broker's host, for a new token.
             time_ms: the time, for a new token.
 
         Returns:
-            The same `<host>-<milliseconds>` at every start, so that a restarted broker knows its
-            own node in the registry.
+            The same `<host>-<milliseconds>` at every start, so that a restarted broker recognizes
+            its own node in the registry.
 
         Raises:
-            StorageError: a new token cannot be kept.
+            StorageError: a new token cannot be stored.
         """
         path = self.path / CREATOR_NAME
         try:
@@ -244,7 +211,7 @@ class DataDirectory:
             raise StorageError(f"cannot keep {path}: {error.strerror}") from error
 
     def log_directories(self) -> dict[LogKey, Path]:
-        """Return the directories of all logs; others are left alone, with a warning."""
+        """Return the directories of all logs; others are ignored with a warning."""
         found: dict[LogKey, Path] = {}
         with os.scandir(self.path) as entries:
             for entry in entries:
@@ -256,7 +223,7 @@ class DataDirectory:
         return found
 
     def read_partition_counts(self) -> dict[str, int]:
-        """Return the partition counts that topics were explicitly created with.
+        """Return the explicit partition counts by topic.
 
         Raises:
             ConfigError: the file is damaged.
@@ -277,13 +244,10 @@ class DataDirectory:
             ) from error
 
     def write_partition_counts(self, counts: Mapping[str, int]) -> None:
-        """Replace the explicit partition counts.
-
-        Args:
-            counts: partitions by topic.
+        """Replace the explicit partition counts by topic.
 
         Raises:
-            StorageError: they cannot be written; the old ones still hold.
+            StorageError: they cannot be written; the old ones remain.
         """
         lines = [_COUNTS_FIRST_LINE, *(f"{topic} {counts[topic]}" for topic in sorted(counts)), ""]
         path = self.path / PARTITION_COUNTS_NAME
@@ -303,7 +267,7 @@ class DataDirectory:
         os.lseek(fd, 0, os.SEEK_SET)
         write_all(fd, f"{os.getpid()} {self._broker_id}\n".encode())
 
-    def _check_broker_id(self) -> None:
+    def _validate_broker_id(self) -> None:
         path = self.path / BROKER_ID_NAME
         if not path.exists():
             write_atomically(path, f"{self._broker_id}\n".encode())
@@ -323,11 +287,7 @@ class DataDirectory:
 
 
 def read_broker_id(data_dir: Path) -> int | None:
-    """Return the id of the broker a directory belongs to, None if it says none.
-
-    Args:
-        data_dir: a directory, perhaps not a data directory at all.
-    """
+    """Return the id of the broker a directory belongs to, None for any other directory."""
     try:
         text = (data_dir / BROKER_ID_NAME).read_text().strip()
     except OSError:
@@ -335,11 +295,8 @@ def read_broker_id(data_dir: Path) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def check_not_in_use(data_dir: Path) -> None:
-    """Check that no broker has a data directory open; for tools that change its files.
-
-    Args:
-        data_dir: a directory, perhaps not a data directory at all.
+def validate_not_in_use(data_dir: Path) -> None:
+    """Validate that no broker has a directory open; for tools that change its files.
 
     Raises:
         LogLockedError: a broker has it open.
@@ -359,13 +316,9 @@ def check_not_in_use(data_dir: Path) -> None:
 
 
 def holder_pid(data_dir: Path) -> int | None:
-    """Return the id of the process that has a data directory open, None if none of ours can tell.
-
-    Args:
-        data_dir: a directory, perhaps not a data directory at all, or not on this machine.
-    """
+    """Return the id of the process that has a directory open as its data directory, else None."""
     try:
-        check_not_in_use(data_dir)
+        validate_not_in_use(data_dir)
     except LogLockedError:
         words = _holder_words((data_dir / LOCK_NAME).read_bytes())
         return int(words[0]) if words else None
@@ -378,6 +331,6 @@ def _describe_holder(fd: int) -> str:
 
 
 def _holder_words(content: bytes) -> list[str]:
-    """Return process id and broker id out of a lock file, nothing if it has no such content."""
+    """Return process id and broker id in the content of a lock file; empty for other content."""
     words = content.decode(errors="replace").split()
     return words if len(words) == 2 and all(map(str.isdecimal, words)) else []

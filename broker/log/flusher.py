@@ -1,11 +1,7 @@
-"""When logs are flushed, and the few threads that do it.
+"""The flusher: flushes each log when it is due, on a few threads shared by all logs.
 
-Owns the deadlines of all logs. Knows a log only as something to flush, and holds no lock while
-it does so: requests that arrive during a flush are covered by the next one (group commit).
-
-Work that is done again and again on a thread of its own.
-
-Owns the thread and its end; knows nothing of the work.
+Owns the deadlines of all logs. Holds no lock during a flush: requests that arrive meanwhile are
+covered by the next one (group commit). Also `PeriodicTask`, a thread that repeats a call.
 """
 
 from __future__ import annotations
@@ -25,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 class Flushable(Protocol):
-    """What the flusher flushes: a log."""
+    """A log, to the flusher."""
 
     def flush(self) -> None:
-        """Make everything appended so far durable and visible."""
+        """Make all earlier appends durable and visible."""
 
 
 class Flusher:
@@ -36,7 +32,7 @@ class Flusher:
 
     Args:
         clock: for the deadlines.
-        thread_count: how many logs can be flushed at the same time, at least 1.
+        thread_count: how many logs are flushed concurrently at most, at least 1.
     """
 
     def __init__(self, clock: Clock, *, thread_count: int = 4) -> None:
@@ -48,16 +44,11 @@ class Flusher:
         self._heap: list[tuple[float, int, Flushable]] = []
         self._order = itertools.count()
         self._flushing: set[Flushable] = set()
-        self._wakes_s: list[float] = []  # when each thread that waits wakes by itself
+        self._wakes_s: list[float] = []  # when each waiting thread wakes by itself
         self._is_stopping = False
 
     def schedule(self, log: Flushable, due_s: float) -> None:
-        """Have a log flushed at a time, or earlier if it is due earlier already.
-
-        Args:
-            log: what to flush.
-            due_s: a time of the clock's `monotonic_s`.
-        """
+        """Schedule a flush at a time of the clock's `monotonic_s`, unless one is due earlier."""
         with self._changed:
             known = self._due_s.get(log)
             if known is not None and known <= due_s:
@@ -76,7 +67,7 @@ class Flusher:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Stop the threads once they are done with what they are flushing, and join them."""
+        """Stop the threads after the flushes in progress, and join them."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
@@ -85,7 +76,7 @@ class Flusher:
         self._threads.clear()
 
     def run_due(self) -> None:
-        """Flush, on the calling thread, every log that is due now."""
+        """Flush every log that is due now, on the calling thread."""
         while (log := self._take_due()) is not None:
             self._flush(log)
 
@@ -103,29 +94,29 @@ class Flusher:
             log.flush()
         except StorageError as error:
             logger.error("%s", error)
-        except Exception:  # one log's bug must not end the flushing of all others
+        except Exception:  # a bug in one log must not end the thread
             logger.exception("flushing %r failed", log)
         finally:
             with self._changed:
                 self._flushing.discard(log)
                 if (due_s := self._due_s.get(log)) is not None:
-                    self._push(log, due_s)  # this thread looks next: no other need be woken
+                    self._push(log, due_s)  # this thread takes it next
 
     def _take_due(self) -> Flushable | None:
-        """Take a log that is due, marking it as being flushed."""
+        """Take a due log and mark it as being flushed; None if no log is due."""
         with self._changed:
             if self._next_due_s() > self._clock.monotonic_s():
                 return None
             _, _, log = heapq.heappop(self._heap)
             del self._due_s[log]
             self._flushing.add(log)
-            # this thread may be the one that would have come for the next
+            # this thread may be the one that would have woken for the next log
             if (next_due_s := self._next_due_s()) != math.inf:
                 self._wake_by(next_due_s)
             return log
 
     def _next_due_s(self) -> float:
-        """Return when the first log is due, dropping what is outdated; caller holds the lock."""
+        """Return when the first log is due, dropping outdated entries; caller holds the lock."""
         while self._heap:
             due_s, _, log = self._heap[0]
             if self._due_s.get(log) == due_s and log not in self._flushing:
@@ -134,7 +125,7 @@ class Flusher:
         return math.inf
 
     def _wait(self) -> None:
-        """Wait until a log is due or somebody says otherwise; caller holds the lock."""
+        """Wait until a log is due or a schedule changes; caller holds the lock."""
         due_s = self._next_due_s()
         self._wakes_s.append(due_s)
         try:
@@ -144,10 +135,10 @@ class Flusher:
             self._wakes_s.remove(due_s)
 
     def _wake_by(self, due_s: float) -> None:
-        """Have a thread awake by a time; caller holds the lock.
+        """Ensure that a thread is awake by a time; caller holds the lock.
 
-        A thread that wakes takes the interpreter's lock from those who have work to do: none is
-        woken if one comes in time by itself.
+        Waking a thread takes the interpreter's lock from working ones, so none is woken if one
+        wakes in time by itself.
         """
         if not any(wake_s <= due_s for wake_s in self._wakes_s):
             self._changed.notify()
@@ -157,11 +148,11 @@ class Flusher:
 
 
 class PeriodicTask:
-    """Calls something at intervals until stopped.
+    """A thread that repeats a call at intervals until stopped.
 
     Args:
         name: the thread's name.
-        work: what to call; its exceptions are logged, and the next call comes all the same.
+        work: the call; its exceptions are logged and do not end the repetition.
         first_delay_s: seconds before the first call.
         interval_s: seconds between the end of a call and the next one.
     """
@@ -180,7 +171,7 @@ class PeriodicTask:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop after the call that may be running, and join the thread."""
+        """Stop after a call in progress, and join the thread."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
@@ -190,6 +181,6 @@ class PeriodicTask:
         while not self._stopping.wait(delay_s):
             try:
                 self._work()
-            except Exception:  # the next round may well succeed
+            except Exception:  # the next call may succeed
                 logger.exception("%s failed", self._thread.name)
             delay_s = self._interval_s

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from broker.clock import Clock, SystemClock
 from broker.errors import InvalidMessageError, LogCorruptError
-from broker.log.data_directory import check_not_in_use
+from broker.log.data_directory import validate_not_in_use
 from broker.log.recovery import cut_file
 from broker.log.scan import ScannedBlock, boundaries_around, fault_of_large, scan_blocks
 from broker.log.segment import SegmentFile, base_offset_of, segments_of
@@ -257,7 +257,7 @@ def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> R
         LogLockedError: a broker has the data directory open.
         OSError: the file cannot be read or cut.
     """
-    check_not_in_use(path.absolute().parent.parent)
+    validate_not_in_use(path.absolute().parent.parent)
     plan = plan_recovery(path)
     if not plan.cut_bytes:
         return plan

@@ -1,7 +1,7 @@
-"""All logs of one data directory: opening, creating, flushing, retention, closing.
+"""All logs of one data directory: opening, creating, flushing, retention, deleting, closing.
 
-Owns the map from topic and index to log, and the threads that work on logs. Knows no requests
-and no registry; who wants to hear of new topics sets `on_new_topic`.
+Owns the map from topic and index to log, and the threads that work on logs. Calls `on_new_topic`
+and `on_deleted_topic`, by which a broker keeps the registry up to date.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from broker.log.data_directory import (
 )
 from broker.log.flusher import Flusher, PeriodicTask
 from broker.log.log import Log
-from broker.log.recovery import Recovery, check_contiguity, list_segments, recover
-from broker.log.retention import Retention
+from broker.log.recovery import Recovery, list_segments, recover, validate_contiguity
+from broker.log.retention import apply_retention
 from broker.log.segment import Disk, Segment, SegmentFile, SegmentFiles
 from broker.log.topics import Deletions, PartitionCounts
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition, check_topic_name
 
-FIRST_RETENTION_DELAY_S = 60.0
+_FIRST_RETENTION_DELAY_S = 60.0
 
 logger = logging.getLogger(__name__)
 
 Step = Callable[[str, Callable[[], None]], object]
-"""Takes a step of closing down, given its name and what does it."""
+"""Runs one step of closing, given its name and a function."""
 
 
 class LogManager:
@@ -61,19 +61,15 @@ class LogManager:
         self._flusher = Flusher(clock, thread_count=config.flusher_threads)
         self.flush_stats = WindowedStats(clock, config.monitoring_period_ms / 1000)
         self.was_recovered = False
-        """Whether the logs there were at `open` had not been closed cleanly."""
+        """Whether `open` found logs that had not been closed cleanly."""
         self._config = config
         self._clock = clock
         self._disk = disk or Disk()
         self._directory = DataDirectory(config.data_dir, config.broker_id)
         self._files = SegmentFiles()
-        self._retention = Retention(
-            config.for_topic,
-            archive_dir=config.archive_dir if config.retention_policy == "archive" else None,
-        )
         self._tasks: list[PeriodicTask] = []
-        self._create_lock = Lock()  # guards which logs and topics there are
-        self._removal_lock = Lock()  # one at a time takes files away; taken before the others
+        self._create_lock = Lock()  # guards the sets of logs and topics
+        self._removal_lock = Lock()  # one thread at a time removes files; taken before the others
         self._checkpoint_lock = Lock()
         self._deletions = Deletions(config.data_dir)
         self._deleting: set[str] = set()
@@ -81,17 +77,17 @@ class LogManager:
         self._counts = PartitionCounts(config, self._directory)
         self._checkpointed: dict[LogKey, RecoveryPoint] = {}
         self._is_open = False
-        self._is_safe = False  # all is flushed, closed and checkpointed
+        self._is_safe = False  # everything is flushed, closed and checkpointed
 
     def open(self) -> list[Recovery]:
-        """Take the data directory and load every log, recovering those not closed cleanly.
+        """Lock the data directory and load every log, recovering those not closed cleanly.
 
         Returns:
-            What recovery cut; nothing after a clean shutdown.
+            The truncations by recovery; none after a clean shutdown.
 
         Raises:
-            LogLockedError: another broker uses the directory, or it belongs to one.
-            LogCorruptError: a log has a gap that no crash explains.
+            LogLockedError: another broker uses the directory, or it belongs to another broker.
+            LogCorruptError: a log has a gap that a crash does not explain.
             ConfigError: the directory cannot be written.
             StorageError: a log cannot be read or recovered.
         """
@@ -113,20 +109,20 @@ class LogManager:
         return recoveries
 
     def start(self) -> None:
-        """Start the threads that flush, remove old segments and write the checkpoint."""
+        """Start the threads that flush, apply retention and write the checkpoint."""
         retention_s = self._config.cleanup_interval_ms / 1000
         checkpoint_s = self._config.checkpoint_interval_ms / 1000
         self._tasks = [
             PeriodicTask(
                 "checkpoint",
-                self._write_checkpoint_or_complain,
+                self._write_checkpoint_or_log,
                 first_delay_s=checkpoint_s,
                 interval_s=checkpoint_s,
             ),
             PeriodicTask(
                 "retention",
                 self.apply_retention,
-                first_delay_s=min(FIRST_RETENTION_DELAY_S, retention_s),
+                first_delay_s=min(_FIRST_RETENTION_DELAY_S, retention_s),
                 interval_s=retention_s,
             ),
         ]
@@ -136,22 +132,22 @@ class LogManager:
             task.start()
 
     def close(self, step: Step | None = None) -> None:
-        """Stop the threads, flush and close every log, and leave the directory marked clean.
+        """Stop the threads, flush and close every log, and mark the directory clean.
 
-        The marker is only written if everything was opened, flushed and checkpointed; a log that
-        failed is recovered at the next start. Does nothing when not open.
+        The marker is only written if everything was flushed and checkpointed; otherwise the next
+        start recovers the logs. Does nothing when not open.
 
         Args:
-            step: takes each of the steps, given its name; a failure of one is for it to tell.
+            step: runs each step and handles its error; by default errors are logged.
         """
         if not self._is_open:
             return
         self._is_open = False
-        take = step or _take_step
+        run = step or _run_step
         try:
-            take("close logs", self._stop_and_close)
-            take("checkpoint", self._write_last_checkpoint)
-            take("marker", self._mark_clean)
+            run("close logs", self._stop_and_close)
+            run("checkpoint", self._write_last_checkpoint)
+            run("marker", self._mark_clean)
         finally:
             self._files.clear()
             self._directory.unlock()
@@ -162,7 +158,7 @@ class LogManager:
         self._flusher.stop()
         self._deletions.stop()
         self._is_safe = False
-        _do_with_all(self.logs(), Log.close)
+        _for_each(self.logs(), Log.close)
         self._is_safe = True
 
     def _write_last_checkpoint(self) -> None:
@@ -182,25 +178,16 @@ class LogManager:
             raise StorageError(f"cannot mark {where} clean: {error}") from error
 
     def get(self, topic: str, index: int) -> Log | None:
-        """Return a partition's log, None if it has none yet.
-
-        Args:
-            topic: any text.
-            index: any number.
-        """
+        """Return a partition's log, None if it has none yet."""
         return self._logs.get((topic, index))
 
     def get_or_create(self, topic: str, index: int) -> Log:
-        """Return a partition's log, making an empty one if there is none.
-
-        Args:
-            topic: the topic.
-            index: the partition's index on this broker.
+        """Return a partition's log, created if there is none.
 
         Raises:
-            InvalidTopicError: no topic may have that name.
-            WrongPartitionError: the topic has no such partition here.
-            StorageError: the log's directory or first segment cannot be made.
+            InvalidTopicError: the name is invalid.
+            WrongPartitionError: the topic has no such partition on this broker.
+            StorageError: the log's directory or first segment cannot be created.
             ShuttingDownError: the logs are closed.
             UnknownTopicError: the topic is being deleted.
         """
@@ -214,7 +201,7 @@ class LogManager:
                 return log
             if not self._is_open:
                 raise ShuttingDownError("the broker takes no new data: its logs are closed")
-            self._check_not_deleting(topic)
+            self._raise_if_deleting(topic)
             count = self.partition_count(topic)
             if not 0 <= index < count:
                 raise WrongPartitionError(
@@ -229,28 +216,20 @@ class LogManager:
         return log
 
     def partition_count(self, topic: str) -> int:
-        """Return how many partitions a topic has on this broker, existing or not.
+        """Return how many partitions a topic has on this broker, or would have if created.
 
-        Args:
-            topic: any text.
-
-        Returns:
-            The count it was created with; else the configured one, or more if more are on disk.
+        That is the count it was created with; else the configured one, or that on disk if larger.
         """
         return self._counts.of(topic)
 
     def create_topic(self, topic: str, partition_count: int) -> None:
-        """Give a new topic its number of partitions; their logs appear with the first append.
-
-        Args:
-            topic: the topic.
-            partition_count: at least 1.
+        """Create a topic with a number of partitions; their logs are created by the first append.
 
         Raises:
-            InvalidTopicError: no topic may have that name.
+            InvalidTopicError: the name is invalid.
             WrongPartitionError: the count is below 1.
-            TopicExistsError: the topic is here already.
-            StorageError: the count cannot be kept.
+            TopicExistsError: the topic exists on this broker.
+            StorageError: the count cannot be stored.
             UnknownTopicError: a topic of that name is being deleted.
         """
         check_topic_name(topic, self._config.max_topic_name_length)
@@ -258,7 +237,7 @@ class LogManager:
             raise WrongPartitionError(f"topic '{topic}' needs at least 1 partition")
         log_directory_name(topic, partition_count - 1)
         with self._create_lock:
-            self._check_not_deleting(topic)
+            self._raise_if_deleting(topic)
             if topic in self._counts:
                 raise TopicExistsError(
                     f"topic '{topic}' exists on broker {self._config.broker_id}, "
@@ -268,27 +247,24 @@ class LogManager:
         self._announce(topic)
 
     def delete_topic(self, topic: str) -> None:
-        """Remove a topic with all its logs; blocks for flushes and files, so not on a processor.
+        """Delete a topic with all its logs; blocks on flushes, so not for a processor's thread.
 
-        Readers in flight keep their files. Once begun, a deletion that fails is continued by the
-        next call or the next start, and the topic takes no data until then.
-
-        Args:
-            topic: any text.
+        Fetches in flight keep their files. A deletion that fails half-way is finished by the next
+        call or the next start, and the topic refuses data until then.
 
         Raises:
-            UnknownTopicError: there is no such topic here.
+            UnknownTopicError: the topic does not exist on this broker.
             ShuttingDownError: the logs are closed.
             StorageError: the disk refuses.
         """
         with self._removal_lock:
             with self._create_lock:
-                self._check_deletable(topic)
+                self._validate_deletable(topic)
             try:
                 self._deletions.begin(topic)
                 self._close_deleted(topic)
                 self._finish_deletion()
-                self.write_checkpoint()  # before a new log can be in the place of an old one
+                self.write_checkpoint()  # before a new log can have the name of an old one
                 self._deletions.end()
             except OSError as error:
                 raise StorageError(f"cannot delete topic '{topic}': {error}") from error
@@ -298,10 +274,10 @@ class LogManager:
 
     def _announce(self, topic: str) -> None:
         self.on_new_topic(topic)
-        if topic not in self._counts:  # deleted by another thread, which told of it too early
+        if topic not in self._counts:  # deleted by another thread, which called back too early
             self.on_deleted_topic(topic)
 
-    def _check_deletable(self, topic: str) -> None:
+    def _validate_deletable(self, topic: str) -> None:
         if not self._is_open:
             raise ShuttingDownError("nothing can be deleted: the logs are closed")
         if topic not in self._counts and topic not in self._deleting:
@@ -309,7 +285,7 @@ class LogManager:
                 f"there is no topic '{topic}' on broker {self._config.broker_id}"
             )
 
-    def _check_not_deleting(self, topic: str) -> None:
+    def _raise_if_deleting(self, topic: str) -> None:
         if topic in self._deleting:
             raise UnknownTopicError(f"topic '{topic}' is being deleted")
 
@@ -323,16 +299,11 @@ class LogManager:
         for log in logs:
             try:
                 log.delete()
-            except StorageError as error:  # what could not be flushed goes with the rest
+            except StorageError as error:  # the unflushed data is deleted too
                 logger.warning("%s", error)
 
     def _finish_deletion(self) -> None:
-        """Move aside what is left of a topic whose deletion has begun, if there is one.
-
-        Raises:
-            OSError: a directory cannot be moved.
-            StorageError: the explicit partition counts cannot be kept.
-        """
+        """Move aside the remaining logs of a topic whose deletion has begun, if there is one."""
         topic = self._deletions.unfinished()
         if topic is None:
             return
@@ -351,13 +322,13 @@ class LogManager:
         return list(self._logs.values())
 
     def creator_token(self, host: str) -> str:
-        """Return the token that marks this broker's node in the registry as its own.
+        """Return the token by which this broker recognizes its own node in the registry.
 
         Args:
-            host: the advertised host; part of the token when it is made for the first time.
+            host: the advertised host, for a new token.
 
         Raises:
-            StorageError: a new token cannot be kept.
+            StorageError: a new token cannot be stored.
         """
         return self._directory.creator_token(host, self._clock.time_ms())
 
@@ -365,23 +336,26 @@ class LogManager:
         """Flush every log, on the calling thread.
 
         Raises:
-            StorageError: of the first log that failed, after all others were flushed.
+            StorageError: the first error, after all other logs were flushed.
         """
-        _do_with_all(self.logs(), Log.flush)
+        _for_each(self.logs(), Log.flush)
 
     def apply_retention(self) -> None:
-        """Remove the segments past retention, now."""
+        """Remove the segments past retention of all logs."""
+        config = self._config
+        archive_dir = config.archive_dir if config.retention_policy == "archive" else None
         for log in self.logs():
-            # a deleted log's files must not be looked for where a new one's are
+            # Under the lock: the files of a new log have the names of a deleted one's.
             with self._removal_lock:
                 if not log.is_deleted:
-                    self._retention.apply([log])
+                    settings = config.for_topic(log.partition.topic)
+                    apply_retention(log, settings, archive_dir=archive_dir)
 
     def write_checkpoint(self) -> None:
-        """Write how far each log is flushed, unless nothing changed.
+        """Write the recovery point of each log, unless none changed.
 
         Raises:
-            OSError: the checkpoint cannot be written; the old one still holds.
+            OSError: the checkpoint cannot be written; the old one remains.
         """
         with self._checkpoint_lock:
             points = {
@@ -394,7 +368,7 @@ class LogManager:
                 write_checkpoint(self._config.data_dir, points)
                 self._checkpointed = points
 
-    def _write_checkpoint_or_complain(self) -> None:
+    def _write_checkpoint_or_log(self) -> None:
         try:
             self.write_checkpoint()
         except OSError as error:
@@ -414,9 +388,9 @@ class LogManager:
             segments = list_segments(directory)
             point = points.get(key) if points is not None else None
             if segments and is_clean:
-                check_contiguity(partition, segments)
+                validate_contiguity(partition, segments)
             elif segments:
-                # A log the checkpoint does not know was made after it: nothing of it is flushed.
+                # A log not in the checkpoint was created after it: nothing of it is flushed.
                 known = 0 if points is not None else None
                 recoveries += recover(
                     partition,
@@ -428,7 +402,7 @@ class LogManager:
         return recoveries
 
     def _create_log(self, topic: str, index: int) -> Log:
-        """Make the directory of a new log; its durability is up to the log's first flush."""
+        """Create a log with its directory, which the log's first flush makes durable."""
         directory = self._config.data_dir / log_directory_name(topic, index)
         partition = TopicPartition(topic, self._config.broker_id, index)
         try:
@@ -470,14 +444,14 @@ class LogManager:
     def _add_log(self, log: Log) -> None:
         topic, index = log.partition.topic, log.partition.index
         self._logs[topic, index] = log
-        self._counts.note_partition(topic, index)
+        self._counts.add_partition(topic, index)
 
 
-def _do_with_all(logs: Iterable[Log], action: Callable[[Log], object]) -> None:
-    """Do something with every log.
+def _for_each(logs: Iterable[Log], action: Callable[[Log], object]) -> None:
+    """Call a function with every log.
 
     Raises:
-        StorageError: of the first that failed, after all others were dealt with.
+        StorageError: the first error, after all calls.
     """
     failures = []
     for log in logs:
@@ -490,8 +464,8 @@ def _do_with_all(logs: Iterable[Log], action: Callable[[Log], object]) -> None:
         raise failures[0]
 
 
-def _take_step(name: str, action: Callable[[], None]) -> None:
-    """Take a step of closing; the next one is taken even if it fails."""
+def _run_step(name: str, action: Callable[[], None]) -> None:
+    """Run a step of closing; log its error, so that the next one runs."""
     try:
         action()
     except StorageError as error:
@@ -499,4 +473,4 @@ def _take_step(name: str, action: Callable[[], None]) -> None:
 
 
 def _ignore_topic(_topic: str) -> None:
-    """Stand in until somebody wants to hear of new topics."""
+    """The default of the callbacks."""

@@ -1,11 +1,12 @@
-"""Loading the segments of a log, and mending a log that was not closed.
+"""Recovery: loading the segments of a log, and truncating a log that was not closed cleanly.
 
-Owns the rules of what may be cut: only what was written after the recovery point, only behind
-the first invalid entry, and never without keeping the bytes in a side file next to the segment.
+Only data after the recovery point is cut, only from the first invalid entry on, and the bytes cut
+off are kept in a side file next to the segment.
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import itertools
 import logging
@@ -26,10 +27,10 @@ logger = logging.getLogger(__name__)
 
 
 class Recovery(NamedTuple):
-    """What recovery took out of one segment file.
+    """The truncation of one segment file by recovery.
 
-    `valid_end` is the offset up to which the log is good, `side_file` where the `cut_bytes`
-    behind it went.
+    `valid_end` is the offset up to which the log is good; `side_file` holds the `cut_bytes` bytes
+    behind it.
     """
 
     partition: TopicPartition
@@ -40,14 +41,7 @@ class Recovery(NamedTuple):
 
 
 def list_segments(directory: Path) -> list[Segment]:
-    """Return the segments found in a log directory, oldest first; other files are ignored.
-
-    Args:
-        directory: the log's directory.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """Return the segments in a log directory, oldest first; other files are ignored."""
     segments = []
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -63,16 +57,16 @@ def list_segments(directory: Path) -> list[Segment]:
     return segments
 
 
-def check_contiguity(
+def validate_contiguity(
     partition: TopicPartition, segments: Sequence[Segment], *, flushed_to: int | None = None
 ) -> None:
-    """Check that each segment ends where the next one starts.
+    """Validate that each segment ends where the next one starts.
 
     Args:
-        partition: whose segments, for the error text.
+        partition: the partition, for the error text.
         segments: oldest first.
-        flushed_to: a gap behind this offset is let pass: a power cut leaves one when a later file
-            reached the disk before an earlier one.
+        flushed_to: a gap behind this offset is allowed: a power failure leaves one when a later
+            file reached the disk before an earlier one.
 
     Raises:
         LogCorruptError: there is a gap or an overlap.
@@ -97,25 +91,25 @@ def recover(
     recovery_point: int | None,
     time_ms: int,
 ) -> list[Recovery]:
-    """Cut a log that was not closed back to its valid messages, and make them durable.
+    """Truncate a log that was not closed cleanly to its valid messages, and make them durable.
 
     Args:
-        partition: whose log.
-        segments: oldest first, at least one; those that go are removed from the list.
-        recovery_point: the offset up to which the log is known to be flushed; None when nothing
-            is known, then all of it is scanned.
+        partition: the partition.
+        segments: oldest first, at least one; segments set aside are removed from the list.
+        recovery_point: the offset up to which the log is known to be flushed; None if unknown, so
+            that all of it is scanned.
         time_ms: the time, for the names of side files.
 
     Returns:
-        What was cut: nothing if the log is whole.
+        The truncations: none if the log is whole.
 
     Raises:
         LogCorruptError: a gap where flushed data must be, or an overlap.
-        OSError: a file cannot be read, cut, or kept aside.
+        OSError: a file cannot be read, truncated, or copied.
     """
     if recovery_point is not None and recovery_point > segments[-1].end_offset:
         recovery_point = None
-    check_contiguity(partition, segments, flushed_to=recovery_point)
+    validate_contiguity(partition, segments, flushed_to=recovery_point)
     point = max(segments[0].base_offset, recovery_point or 0)
     index = bisect_right(segments, point, key=attrgetter("base_offset")) - 1
     position = point - segments[index].base_offset
@@ -136,48 +130,38 @@ def recover(
 
 
 def _sync_valid(segment: Segment, position: int) -> int:
-    """Return where the valid entries of a segment end, and make its data durable."""
+    """Return the end of a segment's valid entries, and make its data durable."""
     file = SegmentFile(segment.path)
-    end = find_valid_end(file, min(position, segment.size), segment.size)
+    end = _find_valid_end(file, min(position, segment.size), segment.size)
     os.fsync(file.fd)
     return end
 
 
-def find_valid_end(file: SegmentFile, position: int, size: int) -> int:
+def _find_valid_end(file: SegmentFile, position: int, size: int) -> int:
     """Return where the valid entries of a segment file end.
 
-    Args:
-        file: the open file.
-        position: up to where it is known to be good; trusted only if it is a message boundary.
-        size: the file's size.
-
-    Raises:
-        OSError: the file cannot be read.
+    The file is good up to `position`, which is trusted only if it proves to be a boundary.
     """
-    end = _scan_to(file.fd, position, size)
-    if end > position or position in (0, size) or _is_boundary(file, position, size):
+    end = _scan_to_fault(file.fd, position, size)
+    if end > position or position in (0, size):
         return end
-    return _scan_to(file.fd, 0, size)
+    with contextlib.suppress(LogCorruptError):
+        if boundaries_around(file, position, size)[0] == position:
+            return end
+    return _scan_to_fault(file.fd, 0, size)
 
 
-def _scan_to(fd: int, position: int, size: int) -> int:
+def _scan_to_fault(fd: int, position: int, size: int) -> int:
     end = position
     for block in scan_blocks(fd, position, size):
         end = block.end
     return end
 
 
-def _is_boundary(file: SegmentFile, position: int, size: int) -> bool:
-    try:
-        return boundaries_around(file, position, size)[0] == position
-    except LogCorruptError:
-        return False
-
-
 def _cut(
     partition: TopicPartition, segments: list[Segment], at: int, valid_end: int, time_ms: int
 ) -> list[Recovery]:
-    """Cut one segment and put all later ones aside, the newest first so that no gap appears."""
+    """Truncate one segment and rename all later ones, the newest first so that no gap appears."""
     stamp = _stamp(time_ms)
     found = []
     while len(segments) > at + 1:
@@ -204,7 +188,7 @@ def _cut(
 
 
 def cut_file(path: Path, valid_end: int, time_ms: int) -> Path:
-    """Cut a segment file, keeping what is cut in a side file.
+    """Truncate a segment file, keeping the bytes cut off in a side file.
 
     Args:
         path: the segment file.
@@ -215,7 +199,7 @@ def cut_file(path: Path, valid_end: int, time_ms: int) -> Path:
         The side file, `<segment>.cut-<UTC time>`.
 
     Raises:
-        OSError: something could not be written; the segment is then as it was.
+        OSError: the side file could not be written; the segment is unchanged.
     """
     side_file = _side_name(path, _stamp(time_ms))
     source = os.open(path, os.O_RDWR)
@@ -246,7 +230,7 @@ def _stamp(time_ms: int) -> str:
 
 
 def _side_name(path: Path, stamp: str) -> Path:
-    """Return a name for a side file that is not taken yet."""
+    """Return an unused name for a side file."""
     names = itertools.chain([stamp], (f"{stamp}.{number}" for number in itertools.count(2)))
     candidates = (path.with_name(f"{path.name}.cut-{name}") for name in names)
     return next(candidate for candidate in candidates if not candidate.exists())

@@ -1,12 +1,8 @@
-"""Which segments are past retention, and how they go.
+"""Retention: which segments are past their age or size, archiving and removing them.
 
-Owns 0.7's rules of age and size. Runs on a thread of its own; files are archived and deleted
-outside any log's append lock, and readers in flight keep theirs open.
-
-Segments kept elsewhere, compressed, before retention deletes them.
-
-Owns the archive's layout, `<archive>/<topic>_<home>-<index>/<segment>.gz`, and the promise that a
-file there holds the whole segment. Does not delete segments.
+Runs on a thread of its own; files are archived and deleted outside a log's append lock, and fetches
+in flight keep their descriptors. An archived segment is `<archive>/<topic>_<home>-<index>/
+<segment>.gz`; a file there holds the whole segment.
 """
 
 from __future__ import annotations
@@ -16,7 +12,7 @@ import gzip
 import logging
 import os
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -33,18 +29,18 @@ _COMPRESS_LEVEL = 6
 
 
 def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) -> Path:
-    """Compress a closed segment into the archive and check that it can be read back.
+    """Compress a closed segment into the archive and verify that it reads back.
 
     Args:
-        archive_dir: where the archive is; made if it does not exist.
-        partition: whose segment.
-        path: the segment file, which nobody writes to any more.
+        archive_dir: the archive; created if it does not exist.
+        partition: the segment's partition.
+        path: the segment file, which is no longer written to.
 
     Returns:
         The archived file; one of the same name is replaced.
 
     Raises:
-        StorageError: it cannot be written, or does not read back as it was.
+        StorageError: it cannot be written, or reads back different.
     """
     directory = archive_dir / f"{partition.topic}_{partition.name}"
     target = directory / f"{path.name}.gz"
@@ -59,7 +55,7 @@ def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) ->
                     packer.write(block)
             compressed.flush()
             os.fsync(compressed.fileno())
-        _check_same_content(path, temporary)
+        _validate_same_content(path, temporary)
         temporary.replace(target)
         sync_directory(directory)
         sync_directory(archive_dir)
@@ -70,7 +66,7 @@ def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) ->
     return target
 
 
-def _check_same_content(path: Path, compressed: Path) -> None:
+def _validate_same_content(path: Path, compressed: Path) -> None:
     with path.open("rb") as source, gzip.open(compressed, "rb") as copy:
         expected, found = _size_and_crc(source), _size_and_crc(copy)
     if expected != found:
@@ -89,12 +85,7 @@ logger = logging.getLogger(__name__)
 
 
 def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int) -> int:
-    """Return how many of the oldest segments were last written too long ago.
-
-    Args:
-        segments: oldest first.
-        now_ms: the time.
-        retention_ms: how long a segment is kept after its last append.
+    """Return how many of the oldest segments had their last append too long ago.
 
     Source: Kafka 0.7 `LogManager.cleanupExpiredSegments`: the longest prefix, strictly older.
     """
@@ -107,11 +98,9 @@ def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int
 
 
 def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:
-    """Return how many of the oldest segments a log can lose without falling below its size.
+    """Return how many of the oldest segments a log can lose and still keep `retention_bytes`.
 
-    Args:
-        segments: oldest first.
-        retention_bytes: bytes of a log to keep; negative keeps all.
+    A negative `retention_bytes` keeps all.
 
     Source: Kafka 0.7 `LogManager.cleanupSegmentsToMaintainSize`.
     """
@@ -127,61 +116,38 @@ def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:
     return count
 
 
-class Retention:
-    """Removes segments past retention from logs.
+def apply_retention(log: Log, config: LogConfig, *, archive_dir: Path | None = None) -> int:
+    """Remove a log's segments past retention; an error is logged.
 
     Args:
-        settings_of: gives a topic's settings.
-        archive_dir: where segments are archived before they are deleted; None just deletes.
+        log: the log.
+        config: the settings of its topic.
+        archive_dir: where segments are archived before they are deleted; None to just delete.
+
+    Returns:
+        The number of segments removed.
     """
 
-    def __init__(
-        self, settings_of: Callable[[str], LogConfig], *, archive_dir: Path | None
-    ) -> None:
-        self._settings_of = settings_of
-        self._archive_dir = archive_dir
+    def choose_expired(segments: Sequence[Segment], now_ms: int) -> int:
+        return expired_count(segments, now_ms=now_ms, retention_ms=config.retention_ms)
 
-    def apply(self, logs: Iterable[Log]) -> int:
-        """Remove what is past retention; a log that fails is reported and skipped.
+    def choose_excess(segments: Sequence[Segment], _now_ms: int) -> int:
+        return excess_count(segments, retention_bytes=config.retention_bytes)
 
-        Args:
-            logs: the logs to look at.
-
-        Returns:
-            How many segments went.
-        """
-        count = 0
-        for log in logs:
-            settings = self._settings_of(log.partition.topic)
-            try:
-                count += self._remove_expired(log, settings.retention_ms)
-                count += self._remove_excess(log, settings.retention_bytes)
-            except StorageError as error:
-                logger.error("retention of %s: %s", log.partition, error)
-        return count
-
-    def _remove_expired(self, log: Log, retention_ms: int) -> int:
-        def choose(segments: Sequence[Segment], now_ms: int) -> int:
-            return expired_count(segments, now_ms=now_ms, retention_ms=retention_ms)
-
-        return self._remove(log, choose)
-
-    def _remove_excess(self, log: Log, retention_bytes: int) -> int:
-        def choose(segments: Sequence[Segment], _now_ms: int) -> int:
-            return excess_count(segments, retention_bytes=retention_bytes)
-
-        return self._remove(log, choose)
-
-    def _remove(self, log: Log, choose: Callable[[Sequence[Segment], int], int]) -> int:
-        segments = log.prepare_removal(choose)
-        if not segments:
-            return 0
-        # The segment that follows must be on disk before these go: with none left the log would
-        # start again at 0.
-        log.flush()
-        for segment in segments:
-            if self._archive_dir is not None:
-                archive_segment(self._archive_dir, log.partition, segment.path)
-            log.remove(segment)
-            logger.info("%s: removed segment %d", log.partition, segment.base_offset)
-        return len(segments)
+    count = 0
+    try:
+        for choose in (choose_expired, choose_excess):
+            segments = log.prepare_removal(choose)
+            if segments:
+                # The following segment must be on disk before these are removed: a log without any
+                # segment would start again at offset 0.
+                log.flush()
+            for segment in segments:
+                if archive_dir is not None:
+                    archive_segment(archive_dir, log.partition, segment.path)
+                log.remove(segment)
+                logger.info("%s: removed segment %d", log.partition, segment.base_offset)
+            count += len(segments)
+    except StorageError as error:
+        logger.error("retention of %s: %s", log.partition, error)
+    return count

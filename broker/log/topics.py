@@ -1,11 +1,7 @@
-"""How many partitions each topic has on this broker, existing or not.
+"""The topics of a data directory: their partition counts, and the deletion of all their logs.
 
-Owns the rule which count holds; keeps the explicit ones in the data directory.
-
-Deleting the logs of a topic: all of them or none, whenever the broker dies.
-
-Owns the note which topic is being deleted, the directory deleted logs are moved to, and the thread
-that removes them there. Knows no log: their directories are given.
+A deletion is recorded in a file first, so that it is finished at the next start if the broker dies:
+all logs of a topic are deleted, or none.
 """
 
 from __future__ import annotations
@@ -23,11 +19,11 @@ from broker.log.data_directory import DELETED_NAME, DELETING_NAME, DataDirectory
 
 
 class PartitionCounts:
-    """The partition counts of one broker; changes are up to one thread at a time.
+    """The partition counts of one broker's topics; changed by one thread at a time.
 
     Args:
         config: the configured counts.
-        directory: where explicit counts are kept.
+        directory: stores the explicit counts.
     """
 
     def __init__(self, config: BrokerConfig, directory: DataDirectory) -> None:
@@ -45,14 +41,7 @@ class PartitionCounts:
         self._explicit = self._directory.read_partition_counts()
 
     def of(self, topic: str) -> int:
-        """Return a topic's count.
-
-        Args:
-            topic: any text.
-
-        Returns:
-            The count it was created with; else the configured one, or more if more are on disk.
-        """
+        """Return the count a topic was created with; else the configured one, or that on disk."""
         explicit = self._explicit.get(topic)
         if explicit is not None:
             return explicit
@@ -60,43 +49,30 @@ class PartitionCounts:
         configured = config.topic_partition_counts.get(topic, config.num_partitions)
         return max(configured, self._found.get(topic, 0))
 
-    def note_partition(self, topic: str, index: int) -> None:
-        """Remember that a partition exists.
-
-        Args:
-            topic: its topic.
-            index: its index.
-        """
+    def add_partition(self, topic: str, index: int) -> None:
+        """Record that a partition exists."""
         self._found[topic] = max(self._found.get(topic, 0), index + 1)
 
     def set_explicit(self, topic: str, count: int) -> None:
-        """Give a topic its count, for good.
-
-        Args:
-            topic: a topic without one.
-            count: at least 1.
+        """Set and store the explicit count of a topic.
 
         Raises:
-            StorageError: it cannot be kept.
+            StorageError: it cannot be stored.
         """
         explicit = {**self._explicit, topic: count}
         self._directory.write_partition_counts(explicit)
         self._explicit = explicit
 
     def forget(self, topic: str) -> None:
-        """Forget a topic, its explicit count and the partitions it had, until the next `load`.
-
-        Args:
-            topic: any topic.
-        """
+        """Remove a topic with its explicit count; `save` makes that permanent."""
         self._found.pop(topic, None)
         self._explicit = {name: n for name, n in self._explicit.items() if name != topic}
 
     def save(self) -> None:
-        """Keep the explicit counts, after `forget`.
+        """Store the explicit counts, after `forget`.
 
         Raises:
-            StorageError: they cannot be kept.
+            StorageError: they cannot be stored.
         """
         self._directory.write_partition_counts(self._explicit)
 
@@ -112,70 +88,60 @@ logger = logging.getLogger(__name__)
 
 
 class Deletions:
-    """What is deleted from one data directory; one topic at a time.
+    """Deletions in one data directory, one topic at a time.
 
-    Args:
-        data_dir: the data directory.
+    Owns the record of the topic being deleted, the directory deleted logs are moved to, and the
+    thread that removes them there.
     """
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
-        self._note = data_dir / DELETING_NAME
+        self._record = data_dir / DELETING_NAME
         self._deleted = data_dir / DELETED_NAME
         self._lock = Lock()  # guards the thread
         self._thread: Thread | None = None
         self._stopping = Event()
 
     def begin(self, topic: str) -> None:
-        """Note that a topic is to go; from now on a restart ends what this process does not.
-
-        Args:
-            topic: a valid topic name.
+        """Record that a topic is being deleted; from now on a restart finishes its deletion.
 
         Raises:
-            OSError: the note cannot be written; nothing has changed.
+            OSError: the record cannot be written; nothing has changed.
         """
-        write_atomically(self._note, topic.encode())
+        write_atomically(self._record, topic.encode())
 
     def unfinished(self) -> str | None:
-        """Return the topic whose deletion has begun and not ended.
-
-        Raises:
-            OSError: the note cannot be read.
-        """
+        """Return the topic whose deletion has begun and not ended."""
         try:
-            return self._note.read_bytes().decode()
+            return self._record.read_bytes().decode()
         except FileNotFoundError:
             return None
 
     def move_aside(self, directories: Iterable[Path]) -> None:
-        """Move log directories to where they are removed from; their files stay readable.
-
-        Args:
-            directories: in the data directory.
+        """Move log directories to the directory of deleted logs; open files stay readable.
 
         Raises:
             OSError: one cannot be moved; those before it are.
         """
         self._deleted.mkdir(exist_ok=True)
         for directory in directories:
-            # over an empty directory of its own: the name is free whatever was deleted before
+            # onto a new empty directory, whose name cannot be in use
             directory.rename(tempfile.mkdtemp(dir=self._deleted))
         sync_directory(self._deleted)
         sync_directory(self._data_dir)
 
     def end(self) -> None:
-        """Take the note back, if there is one: nothing of the topic is left.
+        """Remove the record, if there is one, once all logs of the topic are moved aside.
 
         Raises:
-            OSError: the note cannot be removed.
+            OSError: the record cannot be removed.
         """
-        if self._note.exists():
-            self._note.unlink()
+        if self._record.exists():
+            self._record.unlink()
             sync_directory(self._data_dir)
 
     def remove_in_background(self) -> None:
-        """Have a thread remove what was moved aside, unless one is at it."""
+        """Start a thread that removes the logs moved aside, unless one is running."""
         with self._lock:
             is_busy = self._thread is not None and self._thread.is_alive()
             if is_busy or self._stopping.is_set() or not self._deleted.exists():
@@ -184,7 +150,7 @@ class Deletions:
             self._thread.start()
 
     def stop(self) -> None:
-        """Stop removing after the log at hand; the rest goes after the next start."""
+        """Stop after the log being removed; the rest is removed after the next start."""
         self._stopping.set()
         with self._lock:
             if self._thread is not None:

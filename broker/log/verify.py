@@ -1,12 +1,8 @@
-"""Checking segment files byte by byte, without a broker.
+"""Verifying segment files entry by entry, without a broker: damage inside them and between them.
 
-Owns what counts as damage and how to go on behind it. Changes nothing, and needs memory for a
-block, or for one entry where an entry is larger.
-
-Checking many segment files at once, on several processes, and how they join up.
-
-Owns the worker processes and the comparison of neighbouring segments; what is wrong inside a
-file is `broker.log.verify`'s business.
+Owns the definition of damage and how to resume behind it, the worker processes that verify many
+files at once, and the comparison of neighbouring segments. Changes nothing. Memory is bounded by a
+block, or by an entry where an entry is larger.
 """
 
 from __future__ import annotations
@@ -48,10 +44,10 @@ _BLOCK_BYTES = 4 << 20
 
 
 class Problem(NamedTuple):
-    """One piece of damage.
+    """Damage at one position.
 
     `position` is a byte position in the file; `skipped_bytes` lie between it and the next entry
-    that could be checked, `bytes_after` between it and the end of the file.
+    that could be verified, `bytes_after` between it and the end of the file.
     """
 
     file: Path
@@ -65,15 +61,15 @@ class Problem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What was found in one file.
+    """Result of verifying one file.
 
     Attributes:
         path: the file.
-        size_bytes: bytes looked at.
+        size_bytes: bytes verified.
         entry_count: good outer entries.
         message_count: good messages; those inside wrappers count singly if they were unfolded.
         problems: in the order of their positions.
-        is_complete: false if the check ended early because there were too many problems.
+        is_complete: false if verification ended early because there were too many problems.
     """
 
     path: Path
@@ -92,15 +88,15 @@ def verify_segment(
     engine: Engine = "codec",
     progress: Callable[[int], None] | None = None,
 ) -> VerifyReport:
-    """Check every entry of a segment file.
+    """Verify every entry of a segment file.
 
     Args:
         path: the file; it may be growing.
-        deep: also unfold wrappers and check what is inside.
+        deep: also unfold wrappers and verify their content.
         max_problems: stop after so many, at least 1.
-        engine: what computes the CRCs: the codec as it runs everywhere else, plain Python with
-            zlib, or the independent and much slower crcmod.
-        progress: called now and then with the bytes done since the last call.
+        engine: the CRC routine: the codec's, zlib's with the codec in Python, or the independent
+            and much slower one of crcmod.
+        progress: called repeatedly with the bytes verified since the last call.
 
     Raises:
         OSError: the file cannot be read.
@@ -110,11 +106,11 @@ def verify_segment(
 
 @dataclass(frozen=True, slots=True)
 class RangeReport:
-    """What was found in a part of a file.
+    """Result of verifying a range of a file.
 
     Attributes:
-        start: of the first entry that is thought to start there; the end of the part if none is.
-        end: of the last entry that starts there, which may reach into the next part.
+        start: of the first entry found in the range; the end of the range if there is none.
+        end: of the last entry that starts in the range; may lie in the next one.
         entry_count: good outer entries.
         message_count: good messages.
         is_good: whether there was no problem; if there was, the figures mean nothing.
@@ -130,22 +126,22 @@ class RangeReport:
 def verify_range(
     path: Path, start: int, stop: int, *, deep: bool = True, engine: Engine = "codec"
 ) -> RangeReport:
-    """Check the entries that start in a part of a segment file.
+    """Verify the entries that start in a range of a segment file.
 
-    Where the first one is can only be guessed, if the part is not the first: what a message
-    carries can look like messages. The guess was right if the part before ends there.
+    Unless the range starts at 0, the start of its first entry is a guess, as a payload can look
+    like messages. The guess is right if the range before ends there.
 
     Args:
         path: the file.
-        start: where the part starts, anywhere in the file.
+        start: where the range starts, anywhere in the file.
         stop: where it stops, anywhere in the file.
-        deep: also unfold wrappers and check what is inside.
-        engine: what computes the CRCs, as for `verify_segment`.
+        deep: also unfold wrappers and verify their content.
+        engine: the CRC routine, as for `verify_segment`.
 
     Raises:
         OSError: the file cannot be read.
     """
-    return _Verification(path, deep, 1, engine, _ignore).run_piece(start, stop)
+    return _Verification(path, deep, 1, engine, _ignore).run_range(start, stop)
 
 
 class _Verification:
@@ -173,11 +169,11 @@ class _Verification:
     def run(self) -> VerifyReport:
         position = 0
         while position < self._end and len(self._problems) < self._max_problems:
-            bad_position, fault = self._check_good_part(position)
+            bad_position, fault = self._scan_to_fault(position)
             if not fault or (fault is Fault.PARTIAL and self._has_grown(bad_position)):
                 position = bad_position
             else:
-                position = self._report(bad_position, fault)
+                position = self._record(bad_position, fault)
                 self._progress(position - bad_position)
         return VerifyReport(
             path=self._path,
@@ -188,21 +184,21 @@ class _Verification:
             is_complete=position >= self._end,
         )
 
-    def run_piece(self, start: int, stop: int) -> RangeReport:
+    def run_range(self, start: int, stop: int) -> RangeReport:
         size = self._end
         found = find_entry(self._file.fd, start, size, search_end=stop) if start else 0
         start = position = stop if found is None or found > stop else found
-        # To `_has_grown`, an entry that reaches behind the part was still being written.
+        # `_has_grown` then takes an entry that ends behind the range as one still being written.
         self._end = stop
         is_good = True
         while is_good and position < self._end:
-            position, fault = self._check_good_part(position)
+            position, fault = self._scan_to_fault(position)
             is_whole = not fault or (fault is Fault.PARTIAL and self._has_grown(position))
             is_good = is_whole and not self._problems
         return RangeReport(start, position, self._entry_count, self._message_count, is_good)
 
-    def _check_good_part(self, position: int) -> tuple[int, Fault]:
-        """Check up to the first fault or the end, and say where that is."""
+    def _scan_to_fault(self, position: int) -> tuple[int, Fault]:
+        """Verify up to the first fault or the end; return its position."""
         fault = Fault.NONE
         fd = self._file.fd
         blocks = scan_blocks(fd, position, self._end, block_bytes=_BLOCK_BYTES, scan=self._scan)
@@ -230,7 +226,7 @@ class _Verification:
                 self._message_count += len(payloads) - 1
 
     def _has_grown(self, position: int) -> bool:
-        """Return whether the entry that was cut off by the end has been written meanwhile."""
+        """Return whether the entry cut off by the end has been completed meanwhile."""
         header = read_header(self._file.fd, position)
         size = os.fstat(self._file.fd).st_size
         if header is None or not self._end < header.end <= size:
@@ -238,8 +234,8 @@ class _Verification:
         self._end = header.end
         return True
 
-    def _report(self, position: int, fault: Fault) -> int:
-        """Note a problem, and return where to go on."""
+    def _record(self, position: int, fault: Fault) -> int:
+        """Record a problem; return where to resume."""
         fd, end = self._file.fd, self._end
         header = read_header(fd, position)
         is_chained = fault in (Fault.CRC, Fault.CODEC, Fault.MAGIC)
@@ -280,7 +276,7 @@ def _codec_name(entry: Entry) -> str:
 
 
 def _scan_with_crcmod(buffer: Buffer) -> Scan:
-    """Do what `codec.scan` does with the second CRC engine."""
+    """Do what `codec.scan` does, with crcmod."""
     position = count = largest = 0
     wrappers: list[int] = []
     for entry in iter_entries(buffer, 0):
@@ -298,7 +294,7 @@ def _scan_with_crcmod(buffer: Buffer) -> Scan:
 
 
 def _ignore(_bytes: int) -> None:
-    """Stand in where nobody wants progress."""
+    """The default for `progress`."""
 
 
 _SCANS: dict[Engine, Callable[[Buffer], Scan]] = {
@@ -312,7 +308,7 @@ _POLL_S = 0.1
 
 
 class UnreadableFile(NamedTuple):
-    """A file that could not be checked."""
+    """A file that could not be read."""
 
     path: Path
     reason: str
@@ -321,10 +317,10 @@ class UnreadableFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VerifySummary:
-    """What was found in all files.
+    """Results of all files.
 
     Attributes:
-        reports: of the files that could be read, in the order of the paths.
+        reports: of the readable files, in the order of the paths.
         joints: gaps and overlaps between neighbouring segments.
         unreadable: files that are missing or could not be read.
     """
@@ -341,17 +337,17 @@ class VerifySummary:
 
     @property
     def size_bytes(self) -> int:
-        """Return the bytes looked at."""
+        """Return the bytes verified."""
         return sum(report.size_bytes for report in self.reports)
 
     @property
     def message_count(self) -> int:
-        """Return the good messages."""
+        """Return the number of good messages."""
         return sum(report.message_count for report in self.reports)
 
 
 class FileTask(NamedTuple):
-    """A file to check, and how; the fields are arguments of `verify_segment`."""
+    """The arguments of `verify_segment` for one file, for a worker process."""
 
     path: Path
     deep: bool
@@ -360,7 +356,7 @@ class FileTask(NamedTuple):
 
 
 Outcome = VerifyReport | UnreadableFile
-"""What came of checking one file."""
+"""Result for one file."""
 
 
 def verify_paths(
@@ -372,15 +368,15 @@ def verify_paths(
     engine: Engine = "codec",
     progress: Callable[[int], None] | None = None,
 ) -> VerifySummary:
-    """Check segment files, and that neighbours in a directory neither overlap nor leave gaps.
+    """Verify segment files, and that neighbours in a directory neither overlap nor leave gaps.
 
     Args:
-        paths: files and directories (`segment_paths.expand_paths`).
-        jobs: how many processes to use; 1 works in this one.
+        paths: files and directories (`segment.expand_paths`).
+        jobs: number of processes; 1 verifies in this one.
         deep: also unfold wrappers.
         max_problems: stop in a file after so many.
-        engine: what computes the CRCs (`verify.verify_segment`).
-        progress: called on this thread with the bytes done since the last call.
+        engine: the CRC routine (`verify_segment`).
+        progress: called on this thread with the bytes verified since the last call.
     """
     files = expand_paths(paths)
     tasks = [FileTask(path, deep, max_problems, engine) for path in files]
@@ -393,26 +389,17 @@ def verify_paths(
 
 
 def summary_of(files: Sequence[Path], outcomes: Iterable[Outcome]) -> VerifySummary:
-    """Return what was found in files, and where they join up.
-
-    Args:
-        files: all of them.
-        outcomes: of each, in the same order.
-    """
+    """Summarize the outcomes of files, in the same order, and compare neighbouring segments."""
     found = list(outcomes)
     return VerifySummary(
         reports=tuple(one for one in found if isinstance(one, VerifyReport)),
-        joints=tuple(find_joint_problems(files)),
+        joints=tuple(_find_joint_problems(files)),
         unreadable=tuple(one for one in found if isinstance(one, UnreadableFile)),
     )
 
 
-def find_joint_problems(files: Sequence[Path]) -> Iterator[Problem]:
-    """Give the gaps and overlaps between segments that are neighbours in their directory.
-
-    Args:
-        files: the segments to look at; a pair counts if both are among them.
-    """
+def _find_joint_problems(files: Sequence[Path]) -> Iterator[Problem]:
+    """Yield the gaps and overlaps between segments that are neighbours in a directory."""
     chosen = set(files)
     for directory in dict.fromkeys(path.parent for path in files):
         if not directory.is_dir():
@@ -436,12 +423,7 @@ def _joint_problem(earlier: Path, later: Path) -> Iterator[Problem]:
 
 
 def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
-    """Check a file, or say that it cannot be read.
-
-    Args:
-        task: the file, and how to check it.
-        progress: called now and then with the bytes done since the last call.
-    """
+    """Verify a file, or report that it cannot be read."""
     try:
         return verify_segment(
             task.path,
@@ -458,37 +440,37 @@ def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
 def _verify_parallel(
     tasks: Sequence[FileTask], job_count: int, progress: Callable[[int], None]
 ) -> list[Outcome]:
-    # Not fork: the caller may have threads, whose locks a forked child would inherit as they are.
+    # Not fork: the caller may have threads, whose locks a child would inherit in their state.
     context = multiprocessing.get_context("spawn")
     done_bytes: Synchronized[int] = context.Value("Q", 0)
     stopping = context.Event()
     pool = ProcessPoolExecutor(
         job_count, context, initializer=_start_worker, initargs=(done_bytes, stopping)
     )
-    told_bytes = 0
+    reported_bytes = 0
     try:
         futures = [pool.submit(_work, task) for task in tasks]
         waiting: set[Future[Outcome]] = set(futures)
         while waiting:
             _, waiting = wait(waiting, timeout=_POLL_S, return_when=FIRST_COMPLETED)
             now_bytes = done_bytes.value
-            progress(now_bytes - told_bytes)
-            told_bytes = now_bytes
+            progress(now_bytes - reported_bytes)
+            reported_bytes = now_bytes
         return [future.result() for future in futures]
     finally:
         stopping.set()
         pool.shutdown(cancel_futures=True)
 
 
-class _Stopped(Exception):  # noqa: N818 - it ends a worker's task, it is no error
+class _Stopped(Exception):  # noqa: N818 - ends a worker's task, is not an error
     """The caller wants no more results."""
 
 
 def _start_worker(done_bytes: Synchronized[int], stopping: Event) -> None:
-    """Keep what the parent shares, in the worker process."""
-    global _shared  # an executor's initializer can hand over state in no other way
+    """Store the shared state in the worker process."""
+    global _shared  # the only way for an executor's initializer to pass state to tasks
     _shared = (done_bytes, stopping)
-    # Ctrl-C is for the parent: it sets the event.
+    # Ctrl-C is handled by the parent, which sets the event.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from broker.config import BrokerConfig, load_file
 from broker.errors import ConfigError, CoordinationError
-from broker.log.data_directory import REGISTRY_NAME
+from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.server.acceptor import AddressInUseError
 from broker.server.broker import Broker
 from broker.zk.paths import DEFAULT_PORT
@@ -200,7 +200,7 @@ def embedded_registry(
     """
     from broker.zk.embedded import EmbeddedZooKeeper
 
-    directory = config.data_dir / REGISTRY_NAME
+    directory = config.data_dir / ZOOKEEPER_NAME
     running = EmbeddedZooKeeper.running(directory)
     if running is not None:
         yield running

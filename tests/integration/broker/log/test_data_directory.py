@@ -12,9 +12,9 @@ import pytest
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError
 from broker.log.data_directory import (
     DataDirectory,
-    check_not_in_use,
     log_directory_name,
     parse_log_directory_name,
+    validate_not_in_use,
 )
 
 
@@ -74,13 +74,13 @@ def test_lock_when_held_by_another_process_then_error_names_it(tmp_path: Path) -
         with pytest.raises(LogLockedError, match=rf"process {child.pid} \(broker 7\)"):
             DataDirectory(tmp_path, 7).lock()
         with pytest.raises(LogLockedError):
-            check_not_in_use(tmp_path)
+            validate_not_in_use(tmp_path)
 
 
 def test_lock_when_unlocked_then_can_be_had_again(tmp_path: Path) -> None:
     with locked(tmp_path):
         pass
-    check_not_in_use(tmp_path)
+    validate_not_in_use(tmp_path)
     with locked(tmp_path):
         assert (tmp_path / ".lock").read_text() == f"{os.getpid()} 0\n"
 

@@ -9,6 +9,7 @@ import pytest
 
 from broker.errors import OffsetOutOfRangeError, ShuttingDownError, StorageError
 from broker.log.log import Log
+from broker.log.segment import Segment, SegmentFile, SegmentFiles
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import wrap
@@ -429,3 +430,33 @@ def test_append_when_many_threads_then_every_set_is_whole_and_counted(
     assert log.appended_message_count == 400
     stored = sorted(read_bytes(log, offset, 12) for offset in offsets)
     assert stored == sorted(encode([b"%02d" % n]) for n in range(4) for _ in range(100))
+
+
+def test_read_when_retention_removes_the_segment_meanwhile_then_out_of_range(
+    make_log: LogFactory,
+) -> None:
+    class FilesOfRemovedSegments(SegmentFiles):
+        """Removes each segment just before its file is opened."""
+
+        def get(self, segment: Segment) -> SegmentFile:
+            log.remove(segment)
+            return super().get(segment)
+
+    log = make_log(segment_bytes=10, files=FilesOfRemovedSegments())
+    log.append(TWELVE_BYTES, 1)
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+
+    with pytest.raises(OffsetOutOfRangeError, match="was just removed"):
+        log.read(0, 100)
+
+
+def test_read_when_the_file_was_removed_by_another_program_then_storage_error(
+    make_log: LogFactory,
+) -> None:
+    log = make_log(segment_bytes=10)
+    log.append(TWELVE_BYTES, 1)
+    log.close()
+    log.segments[0].path.unlink()
+    with pytest.raises(StorageError, match=r"cannot read events\[0-0\]: .*No such file"):
+        log.read(0, 100)

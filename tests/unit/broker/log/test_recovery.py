@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import LogCorruptError
-from broker.log.recovery import Recovery, check_contiguity, cut_file, list_segments, recover
+from broker.log.recovery import Recovery, cut_file, list_segments, recover, validate_contiguity
 from broker.log.segment import Segment, segment_name
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
@@ -168,8 +168,8 @@ def test_recover_when_segments_overlap_then_corrupt(
         run(list_segments(tmp_path), recovery_point)
 
 
-def test_check_contiguity_when_whole_then_passes(tmp_path: Path) -> None:
-    check_contiguity(PARTITION, write_segments(tmp_path, ENTRY, ENTRY * 2, b""))
+def test_validate_contiguity_when_whole_then_passes(tmp_path: Path) -> None:
+    validate_contiguity(PARTITION, write_segments(tmp_path, ENTRY, ENTRY * 2, b""))
 
 
 def test_recover_when_run_again_then_nothing_more_to_cut(tmp_path: Path) -> None:

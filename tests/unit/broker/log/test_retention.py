@@ -1,17 +1,19 @@
 from __future__ import annotations
 
 import errno
+import gzip
 import os
 from pathlib import Path
 
 import pytest
 
 from broker.config import LogConfig
-from broker.errors import OffsetOutOfRangeError
+from broker.errors import OffsetOutOfRangeError, StorageError
 from broker.log.log import Log
-from broker.log.retention import Retention, excess_count, expired_count
-from broker.log.segment import Segment
+from broker.log.retention import apply_retention, archive_segment, excess_count, expired_count
+from broker.log.segment import Segment, segment_name
 from broker.protocol.codec import encode
+from broker.topic import TopicPartition
 from tests.doubles import FakeClock
 from tests.support.log_doubles import FaultyDisk
 from tests.support.log_fixtures import LogFactory
@@ -19,9 +21,13 @@ from tests.support.log_fixtures import LogFactory
 TWELVE_BYTES = encode([b"ab"])
 
 
-def retention(
-    *, retention_ms: int = 1 << 40, retention_bytes: int = -1, archive_dir: Path | None = None
-) -> Retention:
+def apply(
+    log: Log,
+    *,
+    retention_ms: int = 1 << 40,
+    retention_bytes: int = -1,
+    archive_dir: Path | None = None,
+) -> int:
     config = LogConfig(
         segment_bytes=10,
         roll_ms=1 << 40,
@@ -30,7 +36,7 @@ def retention(
         flush_interval_messages=1,
         flush_interval_ms=1,
     )
-    return Retention(lambda _topic: config, archive_dir=archive_dir)
+    return apply_retention(log, config, archive_dir=archive_dir)
 
 
 def make_segments(*sizes_and_times: tuple[int, int]) -> list[Segment]:
@@ -78,7 +84,7 @@ def test_excess_count_when_any_limit_then_log_never_falls_below_it(
 
 
 def test_apply_when_old_segments_expired_then_they_go_and_offsets_stay(log: Log) -> None:
-    assert retention(retention_ms=5_000).apply([log]) == 2
+    assert apply(log, retention_ms=5_000) == 2
     assert (log.log_start_offset, log.high_watermark) == (24, 36)
     assert files(log) == [24]
     with pytest.raises(OffsetOutOfRangeError):
@@ -89,7 +95,7 @@ def test_apply_when_all_expired_then_rolls_and_keeps_the_end_offset(
     log: Log, clock: FakeClock
 ) -> None:
     clock.advance(100)
-    assert retention(retention_ms=5_000).apply([log]) == 3
+    assert apply(log, retention_ms=5_000) == 3
     assert (log.log_start_offset, log.high_watermark, log.size_bytes) == (36, 36, 0)
     assert files(log) == [36]
     assert log.append(TWELVE_BYTES, 1) == 36
@@ -99,9 +105,9 @@ def test_apply_when_only_an_empty_segment_is_left_then_its_time_is_renewed(
     log: Log, clock: FakeClock
 ) -> None:
     clock.advance(100)
-    retention(retention_ms=5_000).apply([log])
+    apply(log, retention_ms=5_000)
     clock.advance(100)
-    assert retention(retention_ms=5_000).apply([log]) == 0
+    assert apply(log, retention_ms=5_000) == 0
     assert files(log) == [36]
     assert log.segments[0].path.stat().st_mtime == clock.time_ms() / 1000
 
@@ -109,19 +115,19 @@ def test_apply_when_only_an_empty_segment_is_left_then_its_time_is_renewed(
 def test_apply_when_unflushed_then_flushed_before_files_go(log: Log, clock: FakeClock) -> None:
     log.append(TWELVE_BYTES, 1)
     clock.advance(100)
-    retention(retention_ms=5_000).apply([log])
+    apply(log, retention_ms=5_000)
     assert (log.log_start_offset, log.high_watermark) == (48, 48)
 
 
 def test_apply_when_over_size_then_oldest_go(log: Log) -> None:
-    assert retention(retention_bytes=20).apply([log]) == 1
+    assert apply(log, retention_bytes=20) == 1
     assert files(log) == [12, 24]
 
 
 def test_apply_when_a_reader_is_in_flight_then_it_still_reads(log: Log) -> None:
     held = log.read(0, 100)
     assert held is not None
-    retention(retention_bytes=0).apply([log])
+    apply(log, retention_bytes=0)
     assert os.pread(held.file.fd, held.length, held.position) == TWELVE_BYTES
 
 
@@ -132,14 +138,14 @@ def test_apply_when_flush_fails_then_nothing_is_removed(
     for _ in range(3):
         log.append(TWELVE_BYTES, 1)
     faulty_disk.sync_errno = errno.EIO
-    assert retention(retention_bytes=0).apply([log]) == 0
+    assert apply(log, retention_bytes=0) == 0
     assert files(log) == [0, 12, 24, 36]
     assert "retention of events[0-0]" in caplog.text
 
 
 def test_apply_when_archiving_then_archived_and_removed(log: Log, tmp_path: Path) -> None:
     archive_dir = tmp_path / "archive"
-    assert retention(retention_bytes=20, archive_dir=archive_dir).apply([log]) == 1
+    assert apply(log, retention_bytes=20, archive_dir=archive_dir) == 1
     names = [path.name for path in (archive_dir / "events_0-0").iterdir()]
     assert names == [f"{0:020d}.pylog.gz"]
     assert files(log) == [12, 24]
@@ -149,7 +155,35 @@ def test_apply_when_archive_cannot_be_written_then_segment_stays(
     log: Log, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "archive").touch()
-    assert retention(retention_bytes=0, archive_dir=tmp_path / "archive").apply([log]) == 0
+    assert apply(log, retention_bytes=0, archive_dir=tmp_path / "archive") == 0
     assert log.log_start_offset == 0
     assert files(log)[0] == 0
     assert "cannot archive" in caplog.text
+
+
+PARTITION = TopicPartition("events", 2, 1)
+
+
+def test_archive_segment_when_done_then_reads_back_and_leaves_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / segment_name(12)
+    path.write_bytes(b"content" * 1000)
+    target = archive_segment(tmp_path / "archive", PARTITION, path)
+    assert target == tmp_path / "archive" / "events_2-1" / f"{12:020d}.pylog.gz"
+    assert gzip.decompress(target.read_bytes()) == path.read_bytes()
+    assert list(target.parent.iterdir()) == [target]
+
+
+def test_archive_segment_when_left_from_an_earlier_try_then_replaced(tmp_path: Path) -> None:
+    path = tmp_path / segment_name(0)
+    path.write_bytes(b"content")
+    target = tmp_path / "events_2-1" / f"{path.name}.gz"
+    target.parent.mkdir()
+    target.write_bytes(b"half of it")
+    archive_segment(tmp_path, PARTITION, path)
+    assert gzip.decompress(target.read_bytes()) == b"content"
+
+
+def test_archive_segment_when_source_is_missing_then_storage_error(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="cannot archive"):
+        archive_segment(tmp_path / "archive", PARTITION, tmp_path / segment_name(0))
+    assert list((tmp_path / "archive" / "events_2-1").iterdir()) == []
