@@ -1,32 +1,37 @@
-"""Messages that wait to be sent to one broker: gathered in batches, handed out in parcels.
+"""Queued messages of one broker, gathered in batches until a sender thread takes them.
 
-A batch is full by count or bytes, and due by age. A parcel is what one request brings to one
-partition; while it is under way, or waits for another attempt, nothing else of its partition is
-handed out: that keeps the order whatever fails. Pure: no threads, no locks, no sockets; the owner
-calls one method at a time and tells the time.
+A batch is full by count or bytes, and due by age. An `OutgoingSet` carries batches of one
+partition in one request; while it is in flight, or waits for its retry, nothing else of its
+partition is taken: that keeps the order whatever fails. Pure: no threads, no locks, no sockets;
+the owner calls one method at a time and passes the time.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from broker.errors import BrokerError
-from broker.producer.delivery import QueuedDelivery
+from broker.producer.delivery import OnDelivery, QueuedDelivery, Report, reports_of
+from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
+from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
-_PARCEL_BYTES = 1 << 20
+logger = logging.getLogger(__name__)
+
+_SET_BYTES = 1 << 20
 _REQUEST_BYTES = 8 << 20
 _NO_TIME_S = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRules:
-    """When a batch is sent, and how much may wait.
+    """When a batch is sent, and how much may be queued.
 
     Args:
-        capacity: messages that may wait for one broker (those under way do not count).
+        capacity: messages that may be queued for one broker (those in flight do not count).
         batch_count: messages that make a batch full.
         batch_bytes: payload bytes that a batch may have; a larger message has one to itself.
         linger_s: how long a batch that is not full waits for more messages.
@@ -39,10 +44,10 @@ class BatchRules:
 
 
 class Batch:
-    """Messages that become one message set, and the deliveries they belong to, in order.
+    """Messages that become one message set, and their deliveries, in order.
 
-    `since_s` is when the first of them came. The owner says how long the message set is, whether
-    it is one wrapper, and in the end that it is done.
+    `since_s` is when the first message came. The owner sets `set_bytes` (size of the message
+    set), `is_wrapped` (it is one wrapper) and, in the end, `is_done`.
     """
 
     __slots__ = (
@@ -66,56 +71,127 @@ class Batch:
         self.is_wrapped = False
         self.is_done = False
 
+    def complete(
+        self,
+        partition: TopicPartition,
+        base_offset: int,
+        error: BrokerError | None,
+        on_delivery: OnDelivery | None,
+    ) -> None:
+        """Complete the deliveries, and report on the messages.
 
-class Parcel:
-    """What one request brings to one partition: batches in order.
+        Args:
+            partition: the target.
+            base_offset: of the message set, -1 if unknown.
+            error: why it was not delivered.
+            on_delivery: called with a report on each message.
+        """
+        if error is not None or base_offset < 0 or self.is_wrapped:
+            for delivery in self.deliveries:
+                delivery.complete_message(base_offset, error)
+        else:
+            offset = base_offset
+            for payload, delivery in zip(self.payloads, self.deliveries, strict=True):
+                delivery.complete_message(offset, None)
+                offset += ENTRY_OVERHEAD_BYTES + len(payload)
+        if on_delivery is not None and self.payloads:
+            reports = reports_of(
+                partition,
+                self.payloads,
+                [delivery.key for delivery in self.deliveries],
+                base_offset,
+                is_wrapped=self.is_wrapped,
+                error=error,
+            )
+            report(on_delivery, reports)
+
+
+def report(on_delivery: OnDelivery, reports: Sequence[Report]) -> None:
+    """Hand reports over; what the callback raises is logged, as a sender thread must live on."""
+    try:
+        on_delivery(reports)
+    except Exception:
+        logger.exception("failure in the report on messages to %s", reports[0].partition)
+
+
+class OutgoingSet:
+    """Batches of one partition that travel in one request.
 
     `failures` counts the attempts to send it, `error` is why the last one failed; `message_set`
-    is made by the owner, None before.
+    is empty until the owner has encoded the batches (`is_encoded`).
     """
 
-    __slots__ = ("batches", "error", "failures", "message_set", "not_before_s", "partition")
+    __slots__ = (
+        "_on_complete",
+        "batches",
+        "error",
+        "failures",
+        "is_encoded",
+        "message_set",
+        "not_before_s",
+        "partition",
+    )
 
-    def __init__(self, partition: TopicPartition, batches: list[Batch]) -> None:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        batches: list[Batch],
+        on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None,
+    ) -> None:
         self.partition = partition
         self.batches = batches
         self.failures = 0
         self.error: BrokerError | None = None
-        self.message_set: bytes | None = None
+        self.is_encoded = False
+        self.message_set: Buffer = b""
         self.not_before_s = _NO_TIME_S
+        self._on_complete = on_complete
+
+    def complete(
+        self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
+    ) -> None:
+        """Take note of the acknowledgement, or of the failure; see `SentSet.complete`."""
+        if self._on_complete is not None:
+            self._on_complete(self, base_offset, error)
 
 
-class _Line:
-    """What waits for one partition: batches, behind the parcel that was handed out last."""
+class _PartitionQueue:
+    """Batches queued for one partition, behind the set that was taken last."""
 
-    __slots__ = ("batches", "is_under_way", "parcel")
+    __slots__ = ("batches", "is_in_flight", "outgoing")
 
     def __init__(self) -> None:
         self.batches: deque[Batch] = deque()
-        self.parcel: Parcel | None = None
-        self.is_under_way = False
+        self.outgoing: OutgoingSet | None = None
+        self.is_in_flight = False
 
 
 class Accumulator:
-    """The messages that wait for one broker.
+    """The messages queued for one broker.
 
     Args:
         rules: of batches.
+        on_complete: given to the sets that `take` returns.
     """
 
-    def __init__(self, rules: BatchRules) -> None:
+    def __init__(
+        self,
+        rules: BatchRules,
+        on_complete: Callable[[OutgoingSet, int, BrokerError | None], None] | None = None,
+    ) -> None:
         self._rules = rules
-        self._lines: dict[TopicPartition, _Line] = {}
+        self._on_complete = on_complete
+        self._queues: dict[TopicPartition, _PartitionQueue] = {}
         self.message_count = 0
-        """Messages that were not handed out yet."""
+        """Messages that were not taken yet."""
 
     @property
     def is_empty(self) -> bool:
-        """Return whether nothing waits and nothing is under way."""
-        return not self._lines
+        """Return whether nothing is queued or in flight."""
+        return not self._queues
 
     def has_room(self, message_count: int) -> bool:
-        """Return whether so many messages may be added; any number, if none waits."""
+        """Return whether so many messages may be added; any number, if none is queued."""
         return not self.message_count or (
             self.message_count + message_count <= self._rules.capacity
         )
@@ -130,12 +206,12 @@ class Accumulator:
         """Add messages, whether there is room or not.
 
         Returns:
-            Whether that changes what `take` or `wait_s` say.
+            Whether that changes what `take` or `wait_s` return.
         """
-        line = self._lines.get(partition)
-        if line is None:
-            line = self._lines[partition] = _Line()
-        rules, batches = self._rules, line.batches
+        queued = self._queues.get(partition)
+        if queued is None:
+            queued = self._queues[partition] = _PartitionQueue()
+        rules, batches = self._rules, queued.batches
         batch = batches[-1] if batches else None
         has_news = False
         for payload in payloads:
@@ -159,93 +235,94 @@ class Accumulator:
         self.message_count += len(payloads)
         return has_news
 
-    def take(self, now_s: float) -> list[Parcel]:
-        """Return what is to be sent now, at most one parcel of each partition.
+    def take(self, now_s: float) -> list[OutgoingSet]:
+        """Return the sets to send now, at most one of each partition.
 
-        Each of them is under way until `finish` or `put_back`. Partitions take turns where not
-        all fit into one request.
+        Each is in flight until `finish` or `put_back`. Partitions take turns where not all fit
+        into one request.
         """
-        parcels: list[Parcel] = []
+        taken: list[OutgoingSet] = []
         size_bytes = 0
-        for partition, line in list(self._lines.items()):
+        for partition, queued in list(self._queues.items()):
             if size_bytes >= _REQUEST_BYTES:
                 break
-            if line.is_under_way or self._due_s(line) > now_s:
+            if queued.is_in_flight or self._due_s(queued) > now_s:
                 continue
-            if line.parcel is None:
-                line.parcel = Parcel(partition, self._gather(line, now_s))
-            line.is_under_way = True
-            parcels.append(line.parcel)
-            size_bytes += sum(batch.size_bytes for batch in line.parcel.batches)
-            self._lines[partition] = self._lines.pop(partition)
-        return parcels
+            if queued.outgoing is None:
+                batches = self._gather(queued, now_s)
+                queued.outgoing = OutgoingSet(partition, batches, self._on_complete)
+            queued.is_in_flight = True
+            taken.append(queued.outgoing)
+            size_bytes += sum(batch.size_bytes for batch in queued.outgoing.batches)
+            self._queues[partition] = self._queues.pop(partition)
+        return taken
 
-    def _gather(self, line: _Line, now_s: float) -> list[Batch]:
+    def _gather(self, queued: _PartitionQueue, now_s: float) -> list[Batch]:
         gathered: list[Batch] = []
         size_bytes = 0
-        while line.batches and size_bytes < _PARCEL_BYTES:
-            batch = line.batches[0]
+        while queued.batches and size_bytes < _SET_BYTES:
+            batch = queued.batches[0]
             if not batch.is_closed and batch.since_s + self._rules.linger_s > now_s:
                 break
-            gathered.append(line.batches.popleft())
+            gathered.append(queued.batches.popleft())
             size_bytes += batch.size_bytes
             self.message_count -= len(batch.payloads)
         return gathered
 
-    def _due_s(self, line: _Line) -> float:
-        """Return from when on there is something to hand out for a partition not under way."""
-        if line.parcel is not None:
-            return line.parcel.not_before_s
-        batch = line.batches[0]
+    def _due_s(self, queued: _PartitionQueue) -> float:
+        """Return from when on there is something to take for a partition not in flight."""
+        if queued.outgoing is not None:
+            return queued.outgoing.not_before_s
+        batch = queued.batches[0]
         return _NO_TIME_S if batch.is_closed else batch.since_s + self._rules.linger_s
 
     def wait_s(self, now_s: float) -> float | None:
-        """Return after how long `take` gives something; None: not before something is added."""
+        """Return after how long `take` returns something; None: not before something is added."""
         due_s = min(
-            (self._due_s(line) for line in self._lines.values() if not line.is_under_way),
+            (self._due_s(one) for one in self._queues.values() if not one.is_in_flight),
             default=None,
         )
         return None if due_s is None else max(0.0, due_s - now_s)
 
-    def finish(self, parcel: Parcel) -> None:
-        """Let go of a parcel that was sent or given up."""
-        line = self._lines.get(parcel.partition)
-        if line is None:
-            return  # `take_all` has let go of it
-        line.parcel = None
-        line.is_under_way = False
-        if not line.batches:
-            del self._lines[parcel.partition]
+    def finish(self, outgoing: OutgoingSet) -> None:
+        """Drop a set that was sent or given up."""
+        queued = self._queues.get(outgoing.partition)
+        if queued is None:
+            return  # `take_all` has dropped it
+        queued.outgoing = None
+        queued.is_in_flight = False
+        if not queued.batches:
+            del self._queues[outgoing.partition]
 
-    def put_back(self, parcel: Parcel, not_before_s: float) -> None:
-        """Take back a parcel that is to be sent again, before all others of its partition."""
-        parcel.not_before_s = not_before_s
-        self._lines[parcel.partition].is_under_way = False
+    def put_back(self, outgoing: OutgoingSet, not_before_s: float) -> None:
+        """Take back a set that is to be sent again, before all others of its partition."""
+        outgoing.not_before_s = not_before_s
+        self._queues[outgoing.partition].is_in_flight = False
 
     def retry_now(self) -> None:
-        """Have parcels that were put back handed out at once."""
-        for line in self._lines.values():
-            if line.parcel is not None:
-                line.parcel.not_before_s = _NO_TIME_S
+        """Let sets that were put back be taken at once."""
+        for queued in self._queues.values():
+            if queued.outgoing is not None:
+                queued.outgoing.not_before_s = _NO_TIME_S
 
     def close_batches(self) -> list[Batch]:
-        """Have all that waits sent at once; return it, and what is under way."""
+        """Make all that is queued due at once; return it, and what is in flight."""
         found: list[Batch] = []
-        for line in self._lines.values():
-            if line.parcel is not None:
-                found += line.parcel.batches
-            for batch in line.batches:
+        for queued in self._queues.values():
+            if queued.outgoing is not None:
+                found += queued.outgoing.batches
+            for batch in queued.batches:
                 batch.is_closed = True
                 found.append(batch)
         return found
 
-    def take_all(self) -> list[Parcel]:
-        """Hand out everything, due or not, to be given up; with nothing under way."""
-        parcels = []
-        for partition, line in self._lines.items():
-            if line.parcel is not None:
-                parcels.append(line.parcel)
-            parcels.append(Parcel(partition, list(line.batches)))
-        self._lines.clear()
+    def take_all(self) -> list[OutgoingSet]:
+        """Take everything, due or not, to be given up; with nothing in flight."""
+        taken = []
+        for partition, queued in self._queues.items():
+            if queued.outgoing is not None:
+                taken.append(queued.outgoing)
+            taken.append(OutgoingSet(partition, list(queued.batches), self._on_complete))
+        self._queues.clear()
         self.message_count = 0
-        return parcels
+        return taken

@@ -1,7 +1,7 @@
-"""What becomes of messages handed to a producer: handles to ask, reports to be told.
+"""What becomes of messages given to a producer: handles to ask, reports to a callback.
 
-A `Delivery` stands for what one call handed over, a `Report` for one message. Knows neither
-brokers nor threads, but for the condition that a queued delivery is waited for on.
+A `Delivery` stands for the messages of one call, a `Report` for one message. Knows neither
+brokers nor threads, but for the condition that a `QueuedDelivery` is waited for on.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from broker.topic import TopicPartition
 class Report(NamedTuple):
     """What became of one message; every message gets exactly one.
 
-    `offset` is where the message is: the position of its entry, which messages compressed
-    together share. It is -1 if the message was not delivered, and where the broker tells none:
-    one that knows only 0.7's requests, or any broker without acknowledgements. `error` is None if
-    the message was delivered; an error does not always mean that it is not in the log, as an
-    acknowledgement can be lost. `message` is the payload, so that it can be kept elsewhere.
+    `offset` is the offset of its entry, which messages compressed together share. It is -1 if the
+    message was not delivered, and where the broker tells none: one that knows only 0.7's
+    requests, or any broker without acknowledgements. `error` is None if the message was
+    delivered; an error does not always mean that it is not in the log, as an acknowledgement can
+    be lost. `message` is the payload, so that it can be kept elsewhere.
     """
 
     partition: TopicPartition
@@ -39,7 +39,7 @@ class Report(NamedTuple):
 
 
 OnDelivery = Callable[[Sequence[Report]], None]
-"""Told of messages of one partition, in their order there."""
+"""Called with reports on messages of one partition, in their order there."""
 
 
 def reports_of(
@@ -54,9 +54,9 @@ def reports_of(
     """Return the reports of the messages of one set.
 
     Args:
-        partition: where they went.
+        partition: the target.
         payloads: of all messages of the set, in order.
-        keys: theirs.
+        keys: one for each payload.
         base_offset: of the set, -1 if unknown.
         is_wrapped: whether the set is one wrapper.
         error: why they were not delivered.
@@ -71,9 +71,9 @@ def reports_of(
 
 
 class Failures:
-    """How many deliveries have failed and nobody knows; safe for several threads.
+    """Counts failed deliveries that the program has not asked about; safe for several threads.
 
-    Remembers none of them, as there may be many while a broker is away.
+    Keeps no deliveries, as there may be many while a broker is away.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Failures:
                 self._first = self._first or error
 
     def notice(self, delivery: Delivery) -> None:
-        """Stop counting a delivery, as somebody knows."""
+        """Stop counting a delivery, as the program knows of it."""
         with self._lock:
             if delivery.counted_in == self._round:
                 delivery.counted_in = 0
@@ -100,7 +100,7 @@ class Failures:
                     self._first = None
 
     def take(self) -> DeliveryFailedError | None:
-        """Return what there is to raise, and forget it."""
+        """Return the error to raise, and count from zero again."""
         with self._lock:
             count, first, self._count, self._first = self._count, self._first, 0, None
             self._round += 1
@@ -121,15 +121,17 @@ class Delivery:
     brokers that do not tell; `message_set` is what a synchronous producer sends.
 
     Args:
-        partition: where the messages go.
-        message_set: as they are sent.
-        failures: told if one could not be delivered, until that is noticed; None if somebody else
-            is told in any case.
+        partition: the target.
+        message_set: as it is sent.
+        failures: counts it if it fails, until the program asks; None if the program is told in
+            any case.
+        on_complete: called once it is done.
     """
 
     __slots__ = (
         "_error",
         "_failures",
+        "_on_complete",
         "base_offset",
         "counted_in",
         "is_done",
@@ -138,7 +140,11 @@ class Delivery:
     )
 
     def __init__(
-        self, partition: TopicPartition, message_set: Buffer, failures: Failures | None = None
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        failures: Failures | None = None,
+        on_complete: Callable[[Delivery], None] | None = None,
     ) -> None:
         self.partition = partition
         self.message_set = message_set
@@ -147,17 +153,35 @@ class Delivery:
         self.counted_in = 0  # for `Failures`
         self._error: BrokerError | None = None
         self._failures = failures
+        self._on_complete = on_complete
 
     @property
     def error(self) -> BrokerError | None:
-        """Return why a message could not be delivered; the caller is taken to know then."""
+        """Return why a message could not be delivered, the first reason; None so far or for ever.
+
+        Whoever reads it counts as knowing of the failure: it is not raised at the end again.
+        """
         self.notice()
         return self._error
 
     @property
     def has_failed(self) -> bool:
-        """Say whether a message could not be delivered, for those who only count."""
+        """Return whether a message could not be delivered, without taking note of the failure."""
         return self._error is not None
+
+    def complete(
+        self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
+    ) -> None:
+        """Take note of the acknowledgement, or of the failure; see `SentSet.complete`."""
+        if error is None:
+            self.base_offset = base_offset
+        else:
+            self.fail(error)
+        self.is_done = True
+        if self._on_complete is not None:
+            self._on_complete(self)
+        if is_raised:
+            self.notice()
 
     def fail(self, error: BrokerError) -> None:
         """Note that a message could not be delivered; the first reason stays."""
@@ -167,18 +191,18 @@ class Delivery:
             self._failures.add(self, error)
 
     def notice(self) -> None:
-        """Note that somebody knows of the failure, if there is one."""
+        """Note that the program knows of the failure, if there is one."""
         if self._failures is not None and self.counted_in:
             self._failures.notice(self)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is done, and return whether it is.
 
-        A synchronous producer has nobody to wait for: there a delivery is done at the latest when
-        `Producer.flush` has returned.
+        A delivery of a synchronous producer is done at the latest when `Producer.flush` has
+        returned; there is nothing to wait for.
 
         Args:
-            timeout_s: how long; None without a limit.
+            timeout_s: None without a limit.
         """
         return self.is_done
 
@@ -196,13 +220,13 @@ class Delivery:
 
 
 class QueuedDelivery(Delivery):
-    """A delivery of an asynchronous producer; may be waited for in any thread but its senders.
+    """A delivery of an asynchronous producer; any thread but its sender threads may wait for it.
 
     Args:
-        partition: where the messages go.
-        key: what they were sent with.
+        partition: the target.
+        key: the messages' key.
         message_count: how many there are.
-        changed: notified when deliveries are done; None for one that nobody waits for.
+        changed: notified when deliveries are done; None for one that is never waited for.
         failures: see `Delivery`.
     """
 
@@ -222,8 +246,8 @@ class QueuedDelivery(Delivery):
         self._left_count = message_count
         self._changed = changed
 
-    def settle(self, offset: int, error: BrokerError | None) -> None:
-        """Note what became of the next of its messages; by the thread that sends them."""
+    def complete_message(self, offset: int, error: BrokerError | None) -> None:
+        """Take note of the end of the next of its messages; called by the sender thread."""
         if self.base_offset < 0:
             self.base_offset = offset
         if error is not None:

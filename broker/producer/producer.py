@@ -1,39 +1,44 @@
 """The producer: messages to topics, sent by the caller's thread or queued and sent by others.
 
-Delivery is at least once: what a broker did not acknowledge is sent again after a lost
+Delivery is at least once: a set that a broker did not acknowledge is sent again after a lost
 connection, so a message can be in the log twice, but is never lost without an error. Order is
 kept in each partition. Brokers that know only 0.7's requests acknowledge nothing; with them
 delivered means handed over, and `barrier` waits until the log has grown by what was sent.
-
-What the texts of a producer's settings mean, for whoever makes producers.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Cluster, Connect, StaticCluster
+from broker.client.connection import Connection, parse_broker_list
 from broker.config import ProducerConfig
-from broker.errors import ConfigError
-from broker.producer.delivery import Delivery, Failures, OnDelivery
+from broker.errors import ConfigError, ProtocolError
+from broker.producer.broker_sender import (
+    NO_RECONNECT,
+    BrokerSender,
+    ReconnectRule,
+    SendRules,
+    connection_to,
+)
+from broker.producer.delivery import Delivery, Failures, OnDelivery, reports_of
 from broker.producer.encoder import Encoder, Packer, bytes_encoder
-from broker.producer.link import NO_RECONNECT, ReconnectRule, SendRules
-from broker.producer.outlet import DirectOutlet, Outlet
-from broker.producer.partitioner import Partitioner, hash_partitioner
-from broker.producer.routes import Routes
+from broker.producer.partitioner import Partitioner, TopicPartitions, hash_partitioner
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks
 from broker.protocol.primitives import Buffer
+from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.config import ProducerConfig
+    from broker.client.watched_cluster import LockedCluster, WatchedCluster
+    from broker.producer.async_producer import AsyncProducer
     from broker.producer.callbacks import ProducerCallbacks
-    from broker.producer.sender_thread import LaneRules
+    from broker.producer.sender_thread import QueueRules
 
 
 __all__ = ["Delivery", "Producer"]
@@ -41,6 +46,128 @@ __all__ = ["Delivery", "Producer"]
 logger = logging.getLogger(__name__)
 
 DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
+_MAX_CONNECT_S = 1.0
+"""Of one attempt: then the broker's address is looked up again, as it may have moved."""
+_REFRESH_S = 1.0
+
+
+class SyncProducer:
+    """Sends in the caller's thread, with a window of unacknowledged sets for each broker.
+
+    Args:
+        cluster: says where brokers are.
+        connect: makes connections to them.
+        partitions: chooses partitions.
+        packer: makes message sets.
+        rules: how to send.
+        max_in_flight: unacknowledged sets for each broker.
+        waits: whether `send` waits for the acknowledgement.
+        on_delivery: called with reports on messages.
+        failures: counts messages that were not delivered, without `on_delivery`.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        connect: Connect,
+        partitions: TopicPartitions,
+        packer: Packer,
+        rules: SendRules,
+        *,
+        max_in_flight: int,
+        waits: bool,
+        on_delivery: OnDelivery | None,
+        failures: Failures,
+    ) -> None:
+        self._cluster = cluster
+        self._connect = connect
+        self._partitions = partitions
+        self._packer = packer
+        self._rules = rules
+        self._max_in_flight = max_in_flight
+        self._waits = waits
+        self._on_delivery = on_delivery
+        self._failures = failures
+        self._senders: dict[int, BrokerSender] = {}
+
+    def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
+        """Send the messages of one call as one set; see `Producer.send`."""
+        messages = messages if isinstance(messages, list) else list(messages)
+        if self._on_delivery is None:
+            message_set, _ = self._packer.pack_messages(topic, messages)
+            partition = self._partitions.choose(topic, key)
+            delivery = Delivery(partition, message_set, self._failures)
+        else:
+            delivery = self._reported(self._on_delivery, topic, messages, key)
+        sender = self._sender(delivery.partition)
+        sender.send((delivery,))
+        if self._waits:
+            sender.drain()
+            delivery.result()
+        return delivery
+
+    def _reported(
+        self, on_delivery: OnDelivery, topic: str, messages: list[Any], key: bytes | None
+    ) -> Delivery:
+        """Return a delivery whose messages are reported once it is done."""
+        payloads = self._packer.payloads(messages)
+        message_set, is_wrapped = self._packer.pack(topic, payloads)
+
+        def report(delivery: Delivery) -> None:
+            reports = reports_of(
+                delivery.partition,
+                payloads,
+                [key] * len(payloads),
+                delivery.base_offset,
+                is_wrapped=is_wrapped,
+                error=delivery.error,
+            )
+            on_delivery(reports)
+
+        return Delivery(self._partitions.choose(topic, key), message_set, None, report)
+
+    def send_set(
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        on_complete: Callable[[Delivery], None] | None,
+    ) -> Delivery:
+        """Send a ready message set; see `Producer.send_set`."""
+        packed = self._packer.compress(partition.topic, message_set)
+        delivery = Delivery(partition, packed.message_set, None, on_complete)
+        self._sender(partition).send((delivery,))
+        return delivery
+
+    def _sender(self, partition: TopicPartition) -> BrokerSender:
+        sender = self._senders.get(partition.home)
+        if sender is None:
+            sender = self._senders[partition.home] = BrokerSender(
+                connection_to(self._cluster, self._connect, partition, self._rules),
+                self._rules,
+                max_in_flight=self._max_in_flight,
+            )
+        return sender
+
+    def flush(self, timeout_s: float | None) -> None:
+        """Wait for all acknowledgements, however long the brokers may take."""
+        for sender in self._senders.values():
+            sender.drain()
+
+    def barrier(self) -> Collection[str]:
+        """Wait until all that was sent can be read; return the topics it went to."""
+        self.flush(None)
+        for sender in self._senders.values():
+            sender.barrier()
+        return {one.topic for sender in self._senders.values() for one in sender.ends}
+
+    def retry_now(self) -> None:
+        """Do nothing: the caller waits for brokers itself."""
+
+    def close(self, timeout_s: float | None) -> None:
+        """Close all connections; deliveries that are not done stay undone."""
+        for sender in self._senders.values():
+            sender.close()
+        self._senders.clear()
 
 
 class Producer:
@@ -51,13 +178,14 @@ class Producer:
     `send` returns before that, `flush` waits. Asynchronous (`producer.type=async`): `send` only
     queues, and threads of the producer send; that way alone is safe for several threads at once.
 
-    Nothing is lost in silence: what was not delivered is reported to `on_delivery`, or raised by
-    a call, or told by the `Delivery`, or else `close` raises, as does leaving a `with` block.
+    No message is lost in silence: one that was not delivered is reported to `on_delivery`, or
+    raised by a call, or known to its `Delivery`, or else `close` raises, as does leaving a `with`
+    block.
 
     Args:
-        cluster: where topics are; with `queueing` several threads ask it.
+        cluster: where topics are; with `queueing` asked by several threads.
         connect: makes connections to brokers.
-        partitioner: picks a partition for each send; by key hash, or at random without a key.
+        partitioner: chooses a partition for each send; by key hash, or at random without a key.
         acks: when a broker acknowledges: `COMMITTED` (flushed), `WRITTEN` or `NONE`.
         codec: how sets are compressed.
         max_in_flight: unacknowledged sets per broker before `send` waits for the oldest; a
@@ -68,15 +196,15 @@ class Producer:
         encoder: makes payloads of messages.
         compressed_topics: the topics that `codec` is for; all if empty.
         backoff_s: how long to wait before the first retry; 4 and 16 times as long before others.
-        connect_timeout_s: how long a broker may be nowhere until an attempt has failed, on top of
-            what its connections wait.
-        reconnect: when connections are made anew.
-        on_delivery: told what became of messages given to `send`, each exactly once: by the
+        connect_timeout_s: how long a broker may be absent until an attempt has failed, on top of
+            the wait of its connections.
+        reconnect: when connections are replaced.
+        on_delivery: called with a report on each message given to `send`, exactly once: by the
             thread that calls `send`, `flush` or `barrier`, or by the producer's own threads.
         waits: whether `send` waits for the acknowledgement.
-        look_again_s: after so long the partitions of a topic that was new are looked up again.
+        refresh_s: after so long the cluster is asked again for the partitions of a new topic.
         queueing: makes the producer asynchronous, and says how it queues.
-        callbacks: what queued messages are put through.
+        callbacks: what queued messages pass through.
     """
 
     def __init__(
@@ -98,30 +226,30 @@ class Producer:
         reconnect: ReconnectRule = NO_RECONNECT,
         on_delivery: OnDelivery | None = None,
         waits: bool = False,
-        look_again_s: float = math.inf,
-        queueing: LaneRules | None = None,
+        refresh_s: float = math.inf,
+        queueing: QueueRules | None = None,
         callbacks: ProducerCallbacks | None = None,
     ) -> None:
         self._timeout_s = timeout_s
         self._failures = Failures()
         self._resources = ExitStack()
-        self._routes = Routes(cluster, partitioner, look_again_s=look_again_s)
-        self._packer = Packer(
+        self._partitions = TopicPartitions(cluster, partitioner, refresh_s=refresh_s)
+        packer = Packer(
             encoder=encoder,
             codec=codec,
             compressed_topics=compressed_topics,
             max_message_bytes=max_message_bytes,
         )
         rules = SendRules(acks, retries, backoff_s, timeout_s, connect_timeout_s, reconnect)
-        self._outlet: Outlet
+        self._sending: SyncProducer | AsyncProducer
         if queueing is None:
             if callbacks is not None:
                 raise ConfigError("callbacks are for asynchronous producers")
-            self._outlet = DirectOutlet(
+            self._sending = SyncProducer(
                 cluster,
                 connect,
-                self._routes,
-                self._packer,
+                self._partitions,
+                packer,
                 rules,
                 max_in_flight=max_in_flight,
                 waits=waits,
@@ -129,13 +257,13 @@ class Producer:
                 failures=self._failures,
             )
         else:
-            from broker.producer.queued_outlet import QueuedOutlet  # late: commands need none
+            from broker.producer.async_producer import AsyncProducer  # late: commands need none
 
-            self._outlet = QueuedOutlet(
+            self._sending = AsyncProducer(
                 cluster,
                 connect,
-                self._routes,
-                self._packer,
+                self._partitions,
+                packer,
                 sending=rules,
                 queueing=queueing,
                 callbacks=callbacks,
@@ -170,13 +298,12 @@ class Producer:
                 malformed.
             RegistryUnreachableError: ZooKeeper does not answer.
         """
-        from broker.client.watched_cluster import WatchedCluster
-        from broker.producer import configured  # late: it needs the registry's modules
+        from broker.client.watched_cluster import WatchedCluster  # late: as in `_open_cluster`
 
         with ExitStack() as resources:
-            connect = configured.connector_of(config)
-            cluster = configured.open_cluster(config, connect, resources)
-            queueing = configured.queueing_of(config)
+            connect = _connector_of(config)
+            cluster = _open_cluster(config, connect, resources)
+            queueing = _queueing_of(config)
             producer = cls(
                 cluster,
                 connect,
@@ -194,7 +321,7 @@ class Producer:
                 reconnect=reconnect_rule_of(config),
                 on_delivery=on_delivery,
                 waits=queueing is None,
-                look_again_s=configured.look_again_s(config),
+                refresh_s=math.inf if config.zookeeper else _REFRESH_S,
                 queueing=queueing,
                 callbacks=callbacks,
             )
@@ -204,8 +331,8 @@ class Producer:
         return producer
 
     def _cluster_changed(self) -> None:
-        self._routes.forget_all()
-        self._outlet.retry_now()
+        self._partitions.forget_all()
+        self._sending.retry_now()
 
     def __enter__(self) -> Producer:
         return self
@@ -245,18 +372,33 @@ class Producer:
             QueueFullError: there was no room in time; nothing is queued (asynchronous only).
             ProducerClosedError: the producer is closed (asynchronous only).
         """
-        return self._outlet.put(topic, self._packer.payloads(messages), key)
+        return self._sending.send(topic, messages, key)
 
-    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
+    def send_set(
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        on_complete: Callable[[Delivery], None] | None = None,
+    ) -> Delivery:
         """Send a ready message set to a partition, and wait for room in the window only.
 
-        No reports are made of it, and `close` does not raise if it is refused: ask the delivery.
+        It is compressed as the messages of `send` are. No reports are made of it, and `close`
+        does not raise if it is refused: ask the delivery.
+
+        Args:
+            partition: the target.
+            message_set: whole entries.
+            on_complete: called in this or a later call, once the set is acknowledged or failed.
 
         Raises:
             BrokerUnreachableError, RequestTimeoutError: the broker is gone, also after retries.
             ConfigError: the producer is asynchronous.
         """
-        return self._outlet.send_set(partition, message_set)
+        if not isinstance(self._sending, SyncProducer):  # its reports are of single messages
+            raise ConfigError(
+                "ready message sets are for producers that send in the caller's thread"
+            )
+        return self._sending.send_set(partition, message_set, on_complete)
 
     def choose_partition(self, topic: str, key: bytes | None = None) -> TopicPartition:
         """Return the partition that the next message with this key goes to.
@@ -265,7 +407,7 @@ class Producer:
             InvalidTopicError: there can be no such topic.
             BrokerUnreachableError: no broker can be reached.
         """
-        return self._routes.choose(topic, key)
+        return self._partitions.choose(topic, key)
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return the partitions messages of a topic can go to, by home and index.
@@ -276,11 +418,11 @@ class Producer:
             InvalidTopicError: there can be no such topic.
             BrokerUnreachableError: no broker can be reached.
         """
-        return self._routes.partitions(topic)
+        return self._partitions.partitions(topic)
 
     def is_new(self, topic: str) -> bool:
-        """Say whether a topic did not exist when its partitions were looked up."""
-        return self._routes.is_new(topic)
+        """Return whether a topic did not exist when the cluster was asked for its partitions."""
+        return self._partitions.is_new(topic)
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until every delivery is done; of an asynchronous producer, also reported.
@@ -292,7 +434,7 @@ class Producer:
             BrokerUnreachableError: a broker is gone (not if asynchronous: it is reported).
             RequestTimeoutError: it takes longer than the timeout.
         """
-        self._outlet.flush(timeout_s)
+        self._sending.flush(timeout_s)
 
     def barrier(self) -> None:
         """Wait until consumers can find and read all that was sent, whatever the acknowledgements.
@@ -303,7 +445,7 @@ class Producer:
             LogCorruptError: a broker no longer has what it acknowledged.
             BrokerError: a broker fails meanwhile.
         """
-        self._routes.await_known(self._outlet.barrier(), self._timeout_s)
+        self._partitions.await_known(self._sending.barrier(), self._timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
         """End the producer; a second call does nothing.
@@ -327,7 +469,7 @@ class Producer:
 
     def _end(self, timeout_s: float | None) -> None:
         try:
-            self._outlet.close(timeout_s)
+            self._sending.close(timeout_s)
         finally:
             self._resources.close()
 
@@ -345,3 +487,62 @@ def compressed_topics_of(config: ProducerConfig) -> list[str]:
 def reconnect_rule_of(config: ProducerConfig) -> ReconnectRule:
     """Return when connections are made anew."""
     return ReconnectRule(config.reconnect_requests, config.reconnect_ms / 1000)
+
+
+def _connector_of(config: ProducerConfig) -> Connect:
+    """Return what makes connections, one attempt each; `BrokerConnection` tries again."""
+
+    def connect(address: BrokerAddress) -> Connection:
+        return Connection(
+            address,
+            timeout_s=config.socket_timeout_ms / 1000,
+            connect_timeout_s=min(_MAX_CONNECT_S, config.connect_timeout_ms / 1000),
+            send_bytes=config.socket_send_bytes,
+        )
+
+    return connect
+
+
+def _open_cluster(
+    config: ProducerConfig, connect: Connect, resources: ExitStack
+) -> WatchedCluster | LockedCluster:
+    """Return the cluster that the settings name; `resources` closes it."""
+    # late: they need ZooKeeper's modules
+    from broker.client.watched_cluster import LockedCluster, WatchedCluster
+    from broker.zk.registry import Registry
+
+    if bool(config.zookeeper) == bool(config.broker_list):
+        raise ConfigError("a producer needs either zk.connect or broker.list")
+    if config.zookeeper:
+        watched = WatchedCluster(
+            Registry(config.zookeeper, session_timeout_ms=config.zk_session_timeout_ms)
+        )
+        watched.start(config.zk_connection_timeout_ms / 1000)
+        resources.callback(watched.stop)
+        return watched
+    try:
+        addresses = parse_broker_list(config.broker_list)
+    except ProtocolError as error:
+        raise ConfigError(f"broker.list: {error}") from error
+    static = StaticCluster(addresses, connect)
+    resources.callback(static.close)
+    return LockedCluster(static)
+
+
+def _queueing_of(config: ProducerConfig) -> QueueRules | None:
+    """Return how an asynchronous producer queues; None for a synchronous one."""
+    if config.producer_type == "sync":
+        return None
+    from broker.producer.accumulator import BatchRules  # late: as `AsyncProducer`
+    from broker.producer.sender_thread import QueueRules
+
+    timeout_ms = config.enqueue_timeout_ms
+    return QueueRules(
+        BatchRules(
+            capacity=config.queue_size,
+            batch_count=config.batch_size,
+            batch_bytes=max(1, config.max_message_bytes),
+            linger_s=config.queue_ms / 1000,
+        ),
+        enqueue_timeout_s=None if timeout_ms < 0 else timeout_ms / 1000,
+    )

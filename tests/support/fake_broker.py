@@ -17,8 +17,9 @@ from broker.errors import (
 )
 from broker.producer.delivery import Report
 from broker.protocol.codec import decode
-from broker.protocol.extension_requests import ExtensionRequest, PublishRequest
-from broker.protocol.primitives import Reader
+from broker.protocol.extension_requests import Acks, ExtensionRequest, PublishRequest
+from broker.protocol.primitives import INT32, Buffer, Reader
+from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
     BrokerAddress,
     HelloResponse,
@@ -77,7 +78,8 @@ class FakeBroker:
         decoded = decode(b"".join(self.sets[partition]), 0)
         return [(offset, payload) for offset, _, payload in decoded.messages]
 
-    def publish(self, request: PublishRequest) -> Reader:
+    def publish(self, request: PublishRequest) -> bytes:
+        """Return the body of the response."""
         self.is_asked.set()
         assert self.may_answer.wait(20)
         if self.is_interrupted:
@@ -91,14 +93,14 @@ class FakeBroker:
         results = [self._publish_one(act, *one) for one in request.sets]
         if act is Act.LOSE_ANSWER:
             raise RequestTimeoutError("no answer")
-        return Reader(encode_publish_response(results))
+        return encode_publish_response(results)
 
-    def _publish_one(self, act: Act, partition: TopicPartition, message_set: object) -> Published:
+    def _publish_one(self, act: Act, partition: TopicPartition, message_set: Buffer) -> Published:
         if act is Act.SHUT_DOWN:
             return Published(partition, ShuttingDownError.code, -1, "going down")
         if act is Act.REFUSE:
             return Published(partition, InvalidMessageError.code, -1, "refused")
-        assert isinstance(message_set, bytes)
+        message_set = bytes(message_set)
         base_offset = sum(map(len, self.sets[partition]))
         self.sets[partition].append(message_set)
         return Published(partition, NO_ERROR, base_offset, "")
@@ -111,18 +113,41 @@ class FakeConnection:
         self.address = address
         self.name = "broker 0"
         self.is_open = True
+        self.client_id = "fake"
         self._broker = broker
+        self._request: PublishRequest | None = None
 
     def hello(self) -> HelloResponse:
         return HelloResponse(0, "", "", 1, 1, {})
 
-    def call(self, request: PublishRequest) -> Reader:
-        return self._broker.publish(request)
+    def next_correlation_id(self) -> int:
+        return 1
+
+    def send_parts(self, parts: Sequence[Buffer]) -> None:
+        """Take the frame of a publish."""
+        reader = Reader(b"".join(parts)[INT32.size :])
+        reader.int16()
+        RequestHeader.decode(reader)
+        self._take(PublishRequest.decode(reader))
 
     def send_extension(self, request: ExtensionRequest) -> int:
         assert isinstance(request, PublishRequest)
-        self._broker.publish(request)
+        self._take(request)
         return 1
+
+    def _take(self, request: PublishRequest) -> None:
+        if request.acks is Acks.NONE:
+            self._broker.publish(request)
+        else:
+            self._request = request
+
+    def receive(self) -> bytes:
+        request, self._request = self._request, None
+        assert request is not None
+        return self._broker.publish(request)
+
+    def open_extension(self, frame: bytes, correlation_id: int) -> Reader:
+        return Reader(frame)
 
     def interrupt(self) -> None:
         self._broker.is_interrupted = True

@@ -13,9 +13,8 @@ from broker.errors import (
     LogCorruptError,
     RequestTimedOutError,
 )
-from broker.producer.channel import Channel
+from broker.producer.broker_sender import BrokerConnection, BrokerSender, SendRules
 from broker.producer.delivery import Delivery
-from broker.producer.link import Link, SendRules
 from broker.protocol.codec import encode
 from broker.protocol.extension_requests import GoodAnswer, PublishRequest
 from broker.protocol.primitives import INT32, INT64, Buffer, Reader
@@ -76,31 +75,31 @@ class Answering:
         self.close_count += 1
 
 
-def sent_over(connection: Answering) -> Channel:
-    """Return a channel on which one set was sent and acknowledged."""
-    link = Link(
+def sent_over(connection: Answering) -> BrokerSender:
+    """Return a broker sender over which one set was sent and acknowledged."""
+    broker_connection = BrokerConnection(
         lambda: ADDRESS,
         lambda _: connection,  # type: ignore[arg-type, return-value]  # a stand-in with what is used
-        home=0,
+        broker_id=0,
     )
     rules = SendRules(acks=Acks.WRITTEN, retries=1, timeout_s=5)
-    channel = Channel(link, rules=rules, max_in_flight=1)
-    channel.send(Delivery(T, SET))
-    channel.drain()
-    return channel
+    sender = BrokerSender(broker_connection, rules)
+    sender.send((Delivery(T, SET),))
+    sender.drain()
+    return sender
 
 
 def test_barrier_when_the_flush_is_late_tells_the_missing_bytes() -> None:
     late = Published(T, RequestTimedOutError.code, -1, "late")
-    channel = sent_over(Answering(late, latest=len(SET) - 5))
+    sender = sent_over(Answering(late, latest=len(SET) - 5))
     with pytest.raises(RequestTimedOutError, match=r"5 bytes of t\[0-0\] cannot be read yet, 5s"):
-        channel.barrier()
+        sender.barrier()
 
 
 def test_barrier_when_the_log_ends_before_what_was_acknowledged_says_it_is_lost() -> None:
-    channel = sent_over(Answering(Published(T, NO_ERROR, 0, "")))
+    sender = sent_over(Answering(Published(T, NO_ERROR, 0, "")))
     with pytest.raises(LogCorruptError, match=r"t\[0-0\] ends at 0 and not at 13"):
-        channel.barrier()
+        sender.barrier()
 
 
 def test_barrier_when_the_connection_was_closed_meanwhile_asks_again() -> None:

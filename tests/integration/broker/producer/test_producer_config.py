@@ -20,10 +20,15 @@ from broker.errors import (
     RegistryUnreachableError,
     RequestTimeoutError,
 )
-from broker.producer.channel import Channel
+from broker.producer.broker_sender import (
+    BrokerConnection,
+    BrokerSender,
+    ReconnectRule,
+    SendRules,
+    retry_wait_s,
+)
 from broker.producer.delivery import Delivery
 from broker.producer.encoder import json_encoder, text_encoder
-from broker.producer.link import Link, ReconnectRule, SendRules, retry_wait_s
 from broker.producer.producer import Producer
 from broker.protocol.codec import decode, encode
 from broker.protocol.extension_requests import Acks
@@ -184,7 +189,7 @@ def test_send_when_partitioner_picks_no_partition_then_says_so(
 def test_send_when_topic_was_new_then_its_partitions_are_looked_up_again(
     start_broker: BrokerFactory, open_producer: ProducerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.producer.configured._LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr("broker.producer.producer._REFRESH_S", 0.0)
     producer = open_producer(start_broker(num_partitions=4))
     assert len(producer.partitions("events")) == 1
     producer.send("events", [b"one"])
@@ -359,42 +364,46 @@ def second_broker(start_broker: BrokerFactory, tmp_path_factory: pytest.TempPath
     return start_broker(broker_id=1, data_dir=tmp_path_factory.mktemp("second"))
 
 
-def test_channel_when_another_broker_has_the_address_then_looks_for_its_own(
+def test_broker_sender_when_another_broker_has_the_address_then_looks_for_its_own(
     running_broker: Broker, second_broker: Broker, open_connection: ConnectionFactory
 ) -> None:
     """A port that a broker left can be given to another one before the registry says so."""
     ports = iter([second_broker.port, running_broker.port])
-    link = Link(lambda: BrokerAddress(0, "127.0.0.1", next(ports)), open_connection, home=0)
-    channel = Channel(link, rules=SendRules(backoff_s=0.0), max_in_flight=1)
+    connection = BrokerConnection(
+        lambda: BrokerAddress(0, "127.0.0.1", next(ports)), open_connection, broker_id=0
+    )
+    sender = BrokerSender(connection, SendRules(backoff_s=0.0), max_in_flight=1)
     delivery = Delivery(TopicPartition("events", 0, 0), encode([b"one"]))
-    channel.send(delivery)
-    channel.drain()
-    channel.close()
+    sender.send((delivery,))
+    sender.drain()
+    sender.close()
     assert delivery.result() == 0
     with Peer(running_broker.port) as peer:
         assert payloads_of(peer) == [b"one"]
 
 
-def test_channel_when_broker_comes_back_at_another_address_then_follows_it(
+def test_broker_sender_when_broker_comes_back_at_another_address_then_follows_it(
     start_broker: BrokerFactory, open_connection: ConnectionFactory
 ) -> None:
     brokers = [start_broker()]
-    link = Link(lambda: BrokerAddress(0, "127.0.0.1", brokers[-1].port), open_connection, home=0)
-    channel = Channel(link, rules=SendRules(backoff_s=0.0), max_in_flight=4)
+    connection = BrokerConnection(
+        lambda: BrokerAddress(0, "127.0.0.1", brokers[-1].port), open_connection, broker_id=0
+    )
+    sender = BrokerSender(connection, SendRules(backoff_s=0.0), max_in_flight=4)
     deliveries = [Delivery(TopicPartition("events", 0, 0), encode([b"%d" % n])) for n in range(4)]
     for delivery in deliveries[:2]:
-        channel.send(delivery)
-    channel.drain()
+        sender.send((delivery,))
+    sender.drain()
     brokers[0].stop()
     brokers.append(start_broker())
     for delivery in deliveries[2:]:
-        channel.send(delivery)
-    channel.drain()
-    channel.close()
+        sender.send((delivery,))
+    sender.drain()
+    sender.close()
     assert [delivery.result() for delivery in deliveries] == [0, 11, 22, 33]
 
 
-def test_link_when_broker_is_nowhere_then_tries_until_its_patience_ends(
+def test_broker_connection_when_broker_is_nowhere_then_tries_until_its_patience_ends(
     running_broker: Broker, open_connection: ConnectionFactory
 ) -> None:
     asked: list[float] = []
@@ -405,47 +414,51 @@ def test_link_when_broker_is_nowhere_then_tries_until_its_patience_ends(
             raise BrokerUnreachableError("nowhere")
         return BrokerAddress(0, "127.0.0.1", running_broker.port)
 
-    link = Link(find, open_connection, home=0)
+    connection = BrokerConnection(find, open_connection, broker_id=0)
     with pytest.raises(BrokerUnreachableError, match="nowhere"):
-        link.open()
-    assert link.open(patience_s=30).is_open
+        connection.open()
+    assert connection.open(patience_s=30).is_open
     assert len(asked) == 3
-    link.close()
+    connection.close()
 
 
-def test_link_when_broker_has_moved_then_a_request_to_the_former_address_fails_at_once() -> None:
+def test_retry_now_when_broker_has_moved_then_a_request_to_its_old_address_fails() -> None:
     broker = FakeBroker()
     address = BrokerAddress(0, "fake", 1)
-    link = Link(
+    connection = BrokerConnection(
         lambda: address,
         lambda at: FakeConnection(broker, at),  # type: ignore[arg-type, return-value]  # as used
-        home=0,
+        broker_id=0,
     )
-    link.interrupt_if_moved()
-    link.open()
-    link.interrupt_if_moved()
+    connection.retry_now()
+    connection.open()
+    connection.retry_now()
     assert not broker.is_interrupted
     address = address._replace(port=2)
-    link.interrupt_if_moved()
+    connection.retry_now()
     assert broker.is_interrupted
 
 
-def test_link_when_never_opened_then_has_no_connection(open_connection: ConnectionFactory) -> None:
-    link = Link(lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection, home=7)
+def test_broker_connection_when_never_opened_then_has_no_connection(
+    open_connection: ConnectionFactory,
+) -> None:
+    connection = BrokerConnection(
+        lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection, broker_id=7
+    )
     with pytest.raises(BrokerUnreachableError, match="no connection to broker 7"):
-        _ = link.current
+        _ = connection.current
 
 
 def test_reconnect_rule_when_there_is_none_then_never_due(
     open_connection: ConnectionFactory,
 ) -> None:
-    link = Link(lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection)
-    link.note_request()
-    assert not link.is_reconnect_due
-    counted = Link(
+    connection = BrokerConnection(lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection)
+    connection.count_request()
+    assert not connection.is_reconnect_due
+    counted = BrokerConnection(
         lambda: BrokerAddress(0, "127.0.0.1", 1), open_connection, rule=ReconnectRule(requests=1)
     )
-    counted.note_request()
+    counted.count_request()
     assert counted.is_reconnect_due
     counted.reconnect()
     assert not counted.is_reconnect_due

@@ -17,13 +17,14 @@ from broker.errors import (
     BrokerUnreachableError,
     DeliveryFailedError,
     InvalidMessageError,
+    MessageDroppedError,
     MessageSizeTooLargeError,
 )
 from broker.producer.accumulator import BatchRules
 from broker.producer.callbacks import Event, ProducerCallbacks
 from broker.producer.delivery import Delivery, Failures, Report
 from broker.producer.producer import Producer
-from broker.producer.sender_thread import LaneRules
+from broker.producer.sender_thread import QueueRules
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
 from broker.tools.audit import AuditCounter, AuditedProducer, Auditor
@@ -61,7 +62,7 @@ def queued(broker: FakeBroker, **settings: object) -> Producer:
     def connect(address: BrokerAddress) -> Connection:
         return FakeConnection(broker, address)  # type: ignore[return-value]  # all that is used
 
-    rules = LaneRules(BatchRules(capacity=100, batch_count=1, linger_s=0.0))
+    rules = QueueRules(BatchRules(capacity=100, batch_count=1, linger_s=0.0))
     defaults: dict[str, object] = {"backoff_s": 0.0, "timeout_s": 10.0, "queueing": rules}
     return Producer(broker, connect, **(defaults | settings))  # type: ignore[arg-type]  # by name
 
@@ -187,8 +188,12 @@ class Adds(ProducerCallbacks):
 
 
 def test_with_when_a_callback_drops_messages_then_that_is_no_loss() -> None:
-    with queued(FakeBroker(), callbacks=DropsAll()) as producer:
-        producer.send("t", [b"a"])
+    broker = FakeBroker()
+    with queued(broker, callbacks=DropsAll()) as producer:
+        delivery = producer.send("t", [b"a"])
+
+    assert broker.log(T) == []
+    assert isinstance(delivery.error, MessageDroppedError)
 
 
 def test_with_when_a_message_of_a_callback_was_lost_then_raises() -> None:

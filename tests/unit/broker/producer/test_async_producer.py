@@ -28,7 +28,7 @@ from broker.producer.accumulator import BatchRules
 from broker.producer.delivery import OnDelivery, Report
 from broker.producer.partitioner import round_robin_partitioner
 from broker.producer.producer import Producer
-from broker.producer.sender_thread import LaneRules
+from broker.producer.sender_thread import QueueRules
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks
 from broker.protocol.responses import BrokerAddress
@@ -61,7 +61,7 @@ def make_producer(
     return Producer(
         broker,
         connect,
-        queueing=LaneRules(
+        queueing=QueueRules(
             BatchRules(capacity=capacity, batch_count=batch_count, linger_s=linger_s),
             enqueue_timeout_s=enqueue_timeout_s,
         ),

@@ -5,7 +5,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.producer.accumulator import Accumulator, BatchRules, Parcel
+from broker.producer.accumulator import Accumulator, BatchRules, OutgoingSet
 from broker.producer.delivery import QueuedDelivery
 from broker.topic import TopicPartition
 from tests.doubles import FakeClock
@@ -24,12 +24,12 @@ class Queue:
         delivery = QueuedDelivery(partition, None, len(payloads))
         return self.accumulator.add(partition, payloads, delivery, self.clock.monotonic_s())
 
-    def take(self) -> list[Parcel]:
+    def take(self) -> list[OutgoingSet]:
         return self.accumulator.take(self.clock.monotonic_s())
 
     def take_payloads(self) -> list[list[list[bytes]]]:
-        """Return the payloads of each batch of each parcel."""
-        return [[batch.payloads for batch in parcel.batches] for parcel in self.take()]
+        """Return the payloads of each batch of each outgoing."""
+        return [[batch.payloads for batch in outgoing.batches] for outgoing in self.take()]
 
     @property
     def wait_s(self) -> float | None:
@@ -78,36 +78,36 @@ def test_take_when_message_is_larger_than_a_batch_then_has_one_to_itself() -> No
 def test_take_when_partition_is_under_way_then_only_others() -> None:
     queue = Queue(batch_count=1)
     queue.add(A, b"1")
-    (parcel,) = queue.take()
+    (outgoing,) = queue.take()
     queue.add(A, b"2")
     queue.add(B, b"3")
     assert queue.take_payloads() == [[[b"3"]]]
     assert queue.wait_s is None
-    queue.accumulator.finish(parcel)
+    queue.accumulator.finish(outgoing)
     assert queue.take_payloads() == [[[b"2"]]]
 
 
 def test_take_when_parcel_was_put_back_then_it_comes_first_and_in_its_time() -> None:
     queue = Queue(batch_count=1)
     queue.add(A, b"1")
-    (parcel,) = queue.take()
+    (outgoing,) = queue.take()
     queue.add(A, b"2")
-    queue.accumulator.put_back(parcel, queue.clock.monotonic_s() + 4)
+    queue.accumulator.put_back(outgoing, queue.clock.monotonic_s() + 4)
     assert queue.take() == []
     assert queue.wait_s == 4
     queue.clock.advance(4)
-    assert queue.take() == [parcel]
-    queue.accumulator.finish(parcel)
+    assert queue.take() == [outgoing]
+    queue.accumulator.finish(outgoing)
     assert queue.take_payloads() == [[[b"2"]]]
 
 
 def test_retry_now_when_a_parcel_waits_then_it_waits_no_more() -> None:
     queue = Queue(batch_count=1)
     queue.add(A, b"1")
-    (parcel,) = queue.take()
-    queue.accumulator.put_back(parcel, queue.clock.monotonic_s() + 4)
+    (outgoing,) = queue.take()
+    queue.accumulator.put_back(outgoing, queue.clock.monotonic_s() + 4)
     queue.accumulator.retry_now()
-    assert queue.take() == [parcel]
+    assert queue.take() == [outgoing]
 
 
 def test_take_when_a_request_is_full_then_partitions_take_turns() -> None:
@@ -118,14 +118,14 @@ def test_take_when_a_request_is_full_then_partitions_take_turns() -> None:
     assert first.partition == A
     queue.accumulator.finish(first)
     queue.add(A, bytes(9 << 20))
-    assert [parcel.partition for parcel in queue.take()] == [B, A]
+    assert [outgoing.partition for outgoing in queue.take()] == [B, A]
 
 
 def test_take_when_a_partition_has_much_then_a_parcel_has_about_a_mebibyte() -> None:
     queue = Queue(batch_count=1)
     queue.add(A, *[bytes(400_000)] * 5)
-    (parcel,) = queue.take()
-    assert len(parcel.batches) == 3
+    (outgoing,) = queue.take()
+    assert len(outgoing.batches) == 3
 
 
 def test_has_room_when_nothing_waits_then_for_any_number() -> None:
@@ -155,25 +155,25 @@ def test_add_when_sender_need_not_know_then_says_so() -> None:
 def test_close_batches_when_called_then_all_is_due_and_told() -> None:
     queue = Queue(batch_count=2)
     queue.add(A, b"1", b"2")
-    (parcel,) = queue.take()
+    (outgoing,) = queue.take()
     queue.add(A, b"3")
     queue.add(B, b"4")
     batches = queue.accumulator.close_batches()
     assert [batch.payloads for batch in batches] == [[b"1", b"2"], [b"3"], [b"4"]]
-    queue.accumulator.finish(parcel)
+    queue.accumulator.finish(outgoing)
     assert queue.take_payloads() == [[[b"3"]], [[b"4"]]]
 
 
 def test_take_all_when_some_is_to_be_retried_then_has_that_first() -> None:
     queue = Queue(batch_count=1)
     queue.add(A, b"1")
-    (parcel,) = queue.take()
-    queue.accumulator.put_back(parcel, float("inf"))
+    (outgoing,) = queue.take()
+    queue.accumulator.put_back(outgoing, float("inf"))
     queue.add(A, b"2")
     found = [batch.payloads for one in queue.accumulator.take_all() for batch in one.batches]
     assert found == [[b"1"], [b"2"]]
     assert queue.accumulator.is_empty
-    queue.accumulator.finish(parcel)
+    queue.accumulator.finish(outgoing)
 
 
 STEPS = st.lists(
@@ -195,15 +195,15 @@ def test_messages_when_anything_happens_then_each_comes_out_once_and_in_order(
     sent: dict[TopicPartition, list[bytes]] = defaultdict(list)
 
     def take(*, fails: bool) -> None:
-        for parcel in queue.take():
+        for outgoing in queue.take():
             if fails:
-                queue.accumulator.put_back(parcel, queue.clock.monotonic_s() + 1)
+                queue.accumulator.put_back(outgoing, queue.clock.monotonic_s() + 1)
                 continue
-            for batch in parcel.batches:
+            for batch in outgoing.batches:
                 assert 0 < len(batch.payloads) <= batch_count
                 assert batch.size_bytes <= batch_bytes or len(batch.payloads) == 1
-                sent[parcel.partition] += batch.payloads
-            queue.accumulator.finish(parcel)
+                sent[outgoing.partition] += batch.payloads
+            queue.accumulator.finish(outgoing)
 
     number = 0
     for what, which, count in steps:

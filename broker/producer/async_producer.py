@@ -1,10 +1,11 @@
-"""The way out of a producer through queues: a lane with a thread of its own for each broker."""
+"""Asynchronous producer: queues messages, and sends them in a thread for each broker."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
 
 from broker.client.cluster import Cluster, Connect
 from broker.errors import (
@@ -14,51 +15,47 @@ from broker.errors import (
     ProducerClosedError,
     RequestTimeoutError,
 )
+from broker.producer.accumulator import report
+from broker.producer.broker_sender import BrokerSender, SendRules, connection_to
 from broker.producer.callbacks import Event, Hooks, ProducerCallbacks
-from broker.producer.channel import Channel
 from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery, Report
 from broker.producer.encoder import Packer
-from broker.producer.link import SendRules
-from broker.producer.outlet import open_link
-from broker.producer.publisher import Publisher
-from broker.producer.routes import Routes
-from broker.producer.sender_thread import Lane, LaneRules, is_sender
-from broker.producer.settlement import report
-from broker.protocol.primitives import Buffer
+from broker.producer.partitioner import TopicPartitions
+from broker.producer.sender_thread import QueueRules, SenderThread, is_sender_thread
 from broker.topic import TopicPartition
 
 
-class QueuedOutlet:
+class AsyncProducer:
     """Queues messages and sends them from threads; may be used from several threads.
 
     Args:
-        cluster: says where brokers are; several threads ask it.
+        cluster: says where brokers are; asked by several threads.
         connect: makes connections to them.
-        routes: picks partitions.
+        partitions: chooses partitions.
         packer: makes message sets.
         sending: how to send.
         queueing: how to queue.
-        callbacks: what messages are put through; None for nothing.
-        on_delivery: told what became of messages, by the threads that send.
-        failures: told of messages that were not delivered if `on_delivery` is not.
+        callbacks: what messages pass through; None for nothing.
+        on_delivery: called with reports on messages, by the sender threads.
+        failures: counts messages that were not delivered, without `on_delivery`.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         connect: Connect,
-        routes: Routes,
+        partitions: TopicPartitions,
         packer: Packer,
         *,
         sending: SendRules,
-        queueing: LaneRules,
+        queueing: QueueRules,
         callbacks: ProducerCallbacks | None,
         on_delivery: OnDelivery | None,
         failures: Failures,
     ) -> None:
         self._cluster = cluster
         self._connect = connect
-        self._routes = routes
+        self._partitions = partitions
         self._packer = packer
         self._sending = sending
         self._queueing = queueing
@@ -69,24 +66,25 @@ class QueuedOutlet:
         if callbacks is not None:
             self._hooks = Hooks(callbacks, packer, self._route, self._failures)
         self._lock = threading.Lock()
-        self._lanes: dict[int, Lane] = {}
+        self._threads: dict[int, SenderThread] = {}
         self._is_closed = False
 
-    def put(self, topic: str, payloads: list[bytes], key: bytes | None) -> Delivery:
+    def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
         """Queue the messages of one call, all or none.
 
         Raises:
             QueueFullError: there was no room in time.
             ProducerClosedError: the producer is closed.
-            BrokerError: the topic has no partitions to pick from; see `Routes.choose`.
+            BrokerError: the topic has no partitions to pick from; see `TopicPartitions.choose`.
         """
+        payloads = self._packer.payloads(messages)
         if self._callbacks is not None:
-            return self._put_with(self._callbacks, topic, payloads, key)
-        partition = self._routes.choose(topic, key)
-        lane = self._lanes.get(partition.home) or self._new_lane(partition)
-        return lane.put(partition, payloads, key)
+            return self._send_with(self._callbacks, topic, payloads, key)
+        partition = self._partitions.choose(topic, key)
+        thread = self._threads.get(partition.home) or self._start_thread(partition)
+        return thread.put(partition, payloads, key)
 
-    def _put_with(
+    def _send_with(
         self,
         callbacks: ProducerCallbacks,
         topic: str,
@@ -103,57 +101,49 @@ class QueuedOutlet:
         payloads = self._packer.payloads(event.message for event in events)
         is_queued = False
         try:
-            partition = self._routes.choose(topic, key)
-            lane = self._lanes.get(partition.home) or self._new_lane(partition)
-            delivery = lane.put(partition, payloads, key)
+            partition = self._partitions.choose(topic, key)
+            thread = self._threads.get(partition.home) or self._start_thread(partition)
+            delivery = thread.put(partition, payloads, key)
             is_queued = True
         finally:
             for event in events:
                 callbacks.after_enqueue(event, is_queued=is_queued)
         return delivery
 
-    def _new_lane(self, partition: TopicPartition, *, is_closing: bool = False) -> Lane:
-        """Return the lane to the broker that has a partition."""
+    def _start_thread(self, partition: TopicPartition, *, is_closing: bool = False) -> SenderThread:
+        """Return the sender thread for the broker that has a partition."""
         with self._lock:
             if self._is_closed and not is_closing:
                 raise ProducerClosedError("the producer is closed")
-            lane = self._lanes.get(partition.home)
-            if lane is None:
-                lane = Lane(
+            thread = self._threads.get(partition.home)
+            if thread is None:
+                thread = SenderThread(
                     partition.home,
-                    open_link(self._cluster, self._connect, partition, self._sending),
-                    Publisher(self._packer, self._sending),
+                    connection_to(self._cluster, self._connect, partition, self._sending),
+                    self._packer,
                     sending=self._sending,
                     rules=self._queueing,
                     hooks=self._hooks,
                     on_delivery=self._on_delivery,
                     failures=self._failures,
                 )
-                lane.start()
-                self._lanes = {**self._lanes, partition.home: lane}  # read without the lock
-            return lane
+                thread.start()
+                self._threads = {**self._threads, partition.home: thread}  # read without the lock
+            return thread
 
     def _route(self, event: Event) -> None:
         """Queue an event that a callback returned."""
-        partition = self._routes.choose(event.topic, event.key)
+        partition = self._partitions.choose(event.topic, event.key)
         (message,) = self._packer.payloads((event.message,))
-        lane = self._lanes.get(partition.home) or self._new_lane(partition, is_closing=True)
+        thread = self._threads.get(partition.home) or self._start_thread(partition, is_closing=True)
         delivery = None if self._hooks is None else self._hooks.take(event)
         delivery = delivery or QueuedDelivery(partition, event.key, 1, failures=self._failures)
-        lane.add(partition, message, delivery)
-
-    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
-        """Refuse: what is in a ready set could not be reported message by message.
-
-        Raises:
-            ConfigError: always.
-        """
-        raise ConfigError("ready message sets are for producers that send in the caller's thread")
+        thread.add(partition, message, delivery)
 
     def retry_now(self) -> None:
-        """Go on with what waits for a broker, as the cluster has changed; from any thread."""
-        for lane in self._lanes.values():
-            lane.retry_now()
+        """Send again at once what waits for its retry, as the cluster has changed; any thread."""
+        for thread in self._threads.values():
+            thread.retry_now()
 
     def flush(self, timeout_s: float | None) -> None:
         """Send all that was queued without lingering, and wait until it is reported.
@@ -162,25 +152,28 @@ class QueuedOutlet:
             RequestTimeoutError: that takes longer than the timeout.
         """
         _refuse_senders("flush")
-        if not _all_within(timeout_s, [lane.flush for lane in self._lanes.values()]):
+        if not _all_within(timeout_s, [thread.flush for thread in self._threads.values()]):
             raise RequestTimeoutError(f"queued messages are not delivered after {timeout_s:g}s")
 
     def barrier(self) -> Collection[str]:
         """Wait until all that was sent can be read; return the topics it went to."""
         self.flush(None)
         topics = set()
-        for lane in self._lanes.values():
-            ends = lane.ends
+        for thread in self._threads.values():
+            ends = thread.ends
             if not ends:
                 continue
             topics |= {partition.topic for partition in ends}
-            link = open_link(self._cluster, self._connect, next(iter(ends)), self._sending)
-            channel = Channel(link, rules=self._sending, max_in_flight=1)
-            channel.expect(ends)
+            # the sender thread's connection is not for this thread
+            connection = connection_to(
+                self._cluster, self._connect, next(iter(ends)), self._sending
+            )
+            sender = BrokerSender(connection, self._sending)
+            sender.expect(ends)
             try:
-                channel.barrier()
+                sender.barrier()
             finally:
-                channel.close()
+                sender.close()
         return topics
 
     def close(self, timeout_s: float | None) -> None:
@@ -196,27 +189,27 @@ class QueuedOutlet:
             if self._is_closed:
                 return
             self._is_closed = True
-        for lane in self._lanes.values():
-            lane.refuse()
+        for thread in self._threads.values():
+            thread.refuse()
         limit_s = self._sending.timeout_s if timeout_s is None else timeout_s
         give_up_s = time.monotonic() + limit_s
-        _all_within(limit_s, [lane.drain for lane in self._lanes.values()])
+        _all_within(limit_s, [thread.drain for thread in self._threads.values()])
         if self._hooks is not None:
             self._hooks.last_batch()
             rest_s = max(0.0, give_up_s - time.monotonic())
-            _all_within(rest_s, [lane.drain for lane in self._lanes.values()])
-        for lane in self._lanes.values():
-            lane.stop()
-        for lane in self._lanes.values():
-            lane.join()
+            _all_within(rest_s, [thread.drain for thread in self._threads.values()])
+        for thread in self._threads.values():
+            thread.stop()
+        for thread in self._threads.values():
+            thread.join()
         if self._hooks is not None:
             self._report_kept(self._hooks)
 
     def _report_kept(self, hooks: Hooks) -> None:
-        """Report on messages that callbacks have kept to themselves."""
+        """Report on messages that callbacks never returned."""
         for origin in hooks.close():
             error = MessageDroppedError(f"a callback kept a message to {origin.partition}")
-            origin.delivery.settle(-1, error)
+            origin.delivery.complete_message(-1, error)
             origin.delivery.notice()  # keeping it was the program's own doing
             if self._on_delivery is not None:
                 key = origin.delivery.key
@@ -225,7 +218,7 @@ class QueuedOutlet:
 
 
 def _all_within(timeout_s: float | None, waits: Collection[Callable[[float | None], bool]]) -> bool:
-    """Wait for all of several things together; return whether all came about in time."""
+    """Wait for several conditions within one timeout; return whether all came true."""
     give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
     is_done = True
     for wait in waits:
@@ -235,6 +228,6 @@ def _all_within(timeout_s: float | None, waits: Collection[Callable[[float | Non
 
 
 def _refuse_senders(what: str) -> None:
-    """Raise in a thread that would wait for itself."""
-    if is_sender():
+    """Raise in a sender thread, which would wait for itself."""
+    if is_sender_thread():
         raise BrokerError(f"{what} cannot be called in a report or callback of a producer")
