@@ -71,7 +71,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-pager -d 'Never start a p
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a start -d 'Run a broker until it is told to stop'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a stop -d 'Shut a broker down without losing anything'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a status -d 'Show the state of brokers'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a list -d 'List the brokers of the registry, or those given with --broker'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a list -d 'List the registered brokers, or those given with --broker'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -98,10 +98,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l id -d 'Number i
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l host -d 'Address to listen on' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l port -d 'Port to listen on; 0 picks a free one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l data -d 'Data directory' -r -a '(__fish_complete_directories)'
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l no-zookeeper -d 'Do without a registry'
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l zookeeper-port -d 'Port of the embedded registry; 0 picks a free one' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ephemeral -d 'A temporary directory, no registry, a free port; gone at the end'
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l check-config -d 'Check the settings and end'
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l no-zookeeper -d 'Run without ZooKeeper'
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l zookeeper-port -d 'Port of the embedded ZooKeeper; 0 picks a free one' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ephemeral -d 'A temporary directory, no ZooKeeper, a free port; deleted at the end'
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l check-config -d 'Validate the settings and end'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ready-file -d 'Write the READY line there too' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ready-fd -d 'And to this open descriptor' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l daemon -d 'Go to the background once ready'
@@ -119,7 +119,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l debug -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l pid-file -d 'Stop the process named there instead' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l force -d 'Do not wait for clients to move on; logs are still flushed'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l force -d 'Do not wait for clients to disconnect; logs are still flushed'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l kill -d 'Kill the process if it has not stopped within --timeout'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -785,9 +785,9 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l no-color -d 'Sam
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a dump -d 'Show the messages of segment files'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a verify -d 'Check every byte of segment files, and how files of one log join up'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a verify -d 'Check every byte of segment files, and that the files of a log have no gap or overlap'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a stat -d 'Measure segment files: sizes, codecs and compression'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a recover -d 'Cut segment files behind their last valid message'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a recover -d 'Cut segment files after their last valid message'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -811,11 +811,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l progress -d 'Progress on
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s o -l offset -d 'Part to show' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s n -l max-messages -d 'Stop after so many' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l shallow -d 'Show compressed entries as one, not what is inside'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l no-payload -d 'Leave payloads out'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l payload -d 'How payloads are shown' -r -a 'utf8 hex base64 escape'
-complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s F -l format -d 'Write messages in this format instead' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -832,8 +832,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' log dump'\''' -l help -d 'Show this 
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l jobs -d 'Processes' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l max-errors -d 'Stop in a file after so many' -r
-complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l engine -d 'What computes CRCs; zlib and crcmod are independent, crcmod is slow' -r -a 'codec zlib crcmod'
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l max-errors -d 'Stop in a file after N problems' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l engine -d 'Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow' -r -a 'codec zlib crcmod'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log verify'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -862,7 +862,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l no-color -d 'Same a
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log stat'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -F
-complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l execute -d 'Do it; without it only the plan is shown'
+complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l execute -d 'Do it; without this only the plan is shown'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-backup -d 'Do not keep the cut bytes in a side file'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l confirm -d 'With --yes: the file'\''s name, or `all` for several files' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1276,8 +1276,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l debug -d 'Sho
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l max-errors -d 'Stop in a file after so many' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l engine -d 'What computes CRCs; zlib and crcmod are independent, crcmod is slow' -r -a 'codec zlib crcmod'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l max-errors -d 'Stop in a file after N problems' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l engine -d 'Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow' -r -a 'codec zlib crcmod'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l piece-size -d 'Large files are cut into such parts' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
@@ -1467,7 +1467,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf report'\''' -l help -d 'Show th
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a ls -d 'List the children of a node'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a tree -d 'Draw a node and everything below it'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a get -d 'Write the value of a node, byte for byte'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a stat -d 'Show what is known of a node apart from its value'
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a stat -d 'Show version, size, times and owner of a node'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -a start -d 'Run an embedded ZooKeeper server until it is told to stop'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -1529,7 +1529,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -a '(__pylogctl_lookup z
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l hex -d 'Write it in hexadecimal'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l json -d 'Parse it and write it as JSON'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l raw -d 'Write it exactly, on a terminal too'
-complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s s -l stat -d 'Show what else is known of the node'
+complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -s s -l stat -d 'Show version, size, times and owner too'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk get'\''' -l sort -d 'Sort by a column; - reverses' -r

@@ -22,8 +22,8 @@ from pylogctl.cli.connections import (
     Absence,
     connector,
     open_cluster,
-    registry_session,
     validate_chroot,
+    zookeeper_session,
 )
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
@@ -77,7 +77,7 @@ DataDir = Annotated[
     Path | None,
     typer.Option("--data", metavar="DIR", help="Data directory. Default: data."),
 ]
-NoZookeeper = Annotated[bool, typer.Option("--no-zookeeper", help="Do without a registry.")]
+NoZookeeper = Annotated[bool, typer.Option("--no-zookeeper", help="Run without ZooKeeper.")]
 ZookeeperPort = Annotated[
     int | None,
     typer.Option(
@@ -85,17 +85,17 @@ ZookeeperPort = Annotated[
         metavar="PORT",
         min=0,
         max=65535,
-        help="Port of the embedded registry; 0 picks a free one. Default: 2181.",
+        help="Port of the embedded ZooKeeper; 0 picks a free one. Default: 2181.",
     ),
 ]
 Ephemeral = Annotated[
     bool,
     typer.Option(
         "--ephemeral",
-        help="A temporary directory, no registry, a free port; gone at the end.",
+        help="A temporary directory, no ZooKeeper, a free port; deleted at the end.",
     ),
 ]
-CheckConfig = Annotated[bool, typer.Option("--check-config", help="Check the settings and end.")]
+CheckConfig = Annotated[bool, typer.Option("--check-config", help="Validate the settings and end.")]
 ReadyFile = Annotated[
     Path | None,
     typer.Option("--ready-file", metavar="FILE", help="Write the READY line there too."),
@@ -160,12 +160,19 @@ def start(
     """Run a broker until it is told to stop.
 
     Prints one READY line once its port is bound and it is registered. Without --zookeeper, an
-    embedded registry on the data directory is started with it, or used if it runs already;
-    --zookeeper embedded asks for that in so many words.
+    embedded ZooKeeper on the data directory is started with it, or used if it runs already;
+    --zookeeper embedded asks for that explicitly.
     """
-    from pylogctl.broker.service import StartOptions, broker_config, config_layers
+    from pylogctl.broker.service import (
+        OnReady,
+        StartOptions,
+        broker_config,
+        config_layers,
+        serve,
+    )
+    from pylogctl.cli import service
+    from pylogctl.cli.process import graceful_stop
     from pylogctl.cli.properties import BROKER, dump_properties
-    from pylogctl.cli.service import ReadyTargets, go_to_background
 
     options = StartOptions(
         config, broker_id, host, port, data, no_zookeeper, zookeeper_port, ephemeral
@@ -179,30 +186,13 @@ def start(
         env.note("the configuration is valid")
         return
     if daemon:
-        status = go_to_background(log_file)
+        status = service.go_to_background(log_file)
         if status is not None:
             raise typer.Exit(status)
-    targets = ReadyTargets(ready_file, ready_fd)
-    _serve(env, options, settings, targets, daemon=daemon, pid=pid_file, log=log_file)
-
-
-def _serve(
-    env: Environment,
-    options: Any,
-    settings: Any,
-    targets: Any,
-    *,
-    daemon: bool,
-    pid: Path | None,
-    log: Path | None,
-) -> None:
-    from pylogctl.broker.service import OnReady, serve
-    from pylogctl.cli.process import graceful_stop
-    from pylogctl.cli.service import pid_file, set_up_logging
-
-    set_up_logging(env, log)
-    with pid_file(pid), graceful_stop() as stop:
-        serve(env, options, settings, OnReady(stop, targets, log, daemon))
+    service.set_up_logging(env, log_file)
+    with service.pid_file(pid_file), graceful_stop() as stop:
+        targets = service.ReadyTargets(ready_file, ready_fd)
+        serve(env, options, settings, OnReady(stop, targets, log_file, daemon))
 
 
 @app.command("stop", cls=Command)
@@ -239,7 +229,9 @@ def stop(
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Do not wait for clients to move on; logs are still flushed."),
+        typer.Option(
+            "--force", help="Do not wait for clients to disconnect; logs are still flushed."
+        ),
     ] = False,
     kill: Annotated[
         bool,
@@ -248,9 +240,10 @@ def stop(
 ) -> None:
     """Shut a broker down without losing anything.
 
-    It deregisters, waits for clients to move on, refuses new data, flushes its logs and writes the
-    marker of a clean stop; each step is told, with its time. --timeout is 30s by default; a broker
-    that has not stopped by then is left alone, and the exit status is 7. It is 6 if a step failed.
+    It deregisters, waits for clients to disconnect, refuses new data, flushes its logs and writes
+    the marker of a clean stop; each step is printed with its duration. --timeout is 30s by default;
+    a broker that has not stopped by then is left alone, and the exit status is 7. It is 6 if a step
+    failed.
     """
     if pid_file is not None:
         if broker is not None:
@@ -261,7 +254,7 @@ def stop(
 
 
 def _stop_broker(env: Environment, broker: int | None, *, force: bool, kill: bool) -> None:
-    from pylogctl.broker.control import ask_status, find_broker, local_pid
+    from pylogctl.broker.control import find_broker, local_pid, request_status
     from pylogctl.cli.confirmation import confirm
 
     with open_cluster(env) as cluster:
@@ -271,7 +264,7 @@ def _stop_broker(env: Environment, broker: int | None, *, force: bool, kill: boo
         env.note(f"would stop {name}")
         return
     confirm(env, "broker stop", f"stop {name}?")
-    pid = local_pid(ask_status(connector(env), address).document or {})
+    pid = local_pid(request_status(connector(env), address).document or {})
     started_s = env.clock.monotonic_s()
     with announced_wait(env, f"{name} to stop"):
         steps = _shut_down(env, address, pid, force=force)
@@ -297,7 +290,7 @@ def _stop_broker(env: Environment, broker: int | None, *, force: bool, kill: boo
 def _shut_down(
     env: Environment, address: BrokerAddress, pid: int | None, *, force: bool
 ) -> list[ShutdownStep] | None:
-    """Stop a broker and, if it is one of this machine, wait for its process; None if time is up."""
+    """Stop a broker and wait for its process if that runs here; None if the time is up."""
     from broker.errors import RequestTimeoutError
     from pylogctl.broker.control import ShutdownStep, shut_down, wait_for_exit
 
@@ -318,7 +311,7 @@ def _shut_down(
 
 
 def _step_line(step: ShutdownStep) -> str:
-    """Return a step for people."""
+    """Return a step as a line of text."""
     took = format_duration(step.seconds)
     if not step.is_done:
         return f"{step.name}: failed after {took}: {step.note}"
@@ -326,10 +319,10 @@ def _step_line(step: ShutdownStep) -> str:
 
 
 def _check_steps(name: str, steps: Sequence[ShutdownStep]) -> None:
-    """Check that nothing of a shutdown failed.
+    """Validate that every step of a shutdown succeeded.
 
     Raises:
-        CliError: some of it did.
+        CliError: one failed.
     """
     failed = [step.name for step in steps if not step.is_done]
     if failed:
@@ -403,25 +396,25 @@ def status(
 
     Exit status 10 means that the broker is down, 6 that some of several are.
     """
-    from pylogctl.broker.control import ask_status, find_broker
+    from pylogctl.broker.control import find_broker, request_status
     from pylogctl.cli.report import failure_of
 
     absence = Absence.PARTIAL if broker is None else Absence.WARN
     with open_cluster(env, absence=absence) as cluster:
         addresses = cluster.brokers() if broker is None else [find_broker(cluster, broker)]
     connect = connector(env, timeout_s=10.0)
-    answers = [ask_status(connect, address) for address in addresses]
-    render(env, STATUS, [status_record(answer) for answer in answers])
+    responses = [request_status(connect, address) for address in addresses]
+    render(env, STATUS, [status_record(response) for response in responses])
     env.flush()
-    failures = [answer.error for answer in answers if answer.error is not None]
-    if failures and len(failures) == len(answers) == 1:
+    failures = [one.error for one in responses if one.error is not None]
+    if failures and len(failures) == len(responses) == 1:
         raise failures[0]
     for error in failures:
         failure = failure_of(error)
         env.error(failure.message if failure else str(error))
     if failures:
         raise typer.Exit(
-            ExitStatus.UNREACHABLE if len(failures) == len(answers) else ExitStatus.PARTIAL
+            ExitStatus.UNREACHABLE if len(failures) == len(responses) else ExitStatus.PARTIAL
         )
 
 
@@ -433,7 +426,7 @@ def status(
     examples=("pylogctl broker list", "pylogctl broker list --output name"),
 )
 def list_(env: Environment) -> None:
-    """List the brokers of the registry, or those given with --broker."""
+    """List the registered brokers, or those given with --broker."""
     records = _given_brokers(env) if env.settings.brokers else _registered(env)
     render(env, LIST, list(records))
 
@@ -441,19 +434,19 @@ def list_(env: Environment) -> None:
 def _registered(env: Environment) -> Iterator[dict[str, Any]]:
     from pylogctl.broker.control import registered_brokers
 
-    with registry_session(env) as session:
+    with zookeeper_session(env) as session:
         validate_chroot(session)
         for broker in registered_brokers(session):
             yield registered_record(broker)
 
 
 def _given_brokers(env: Environment) -> Iterator[dict[str, Any]]:
-    from pylogctl.broker.control import ask_status
+    from pylogctl.broker.control import request_status
 
     with open_cluster(env) as cluster:
         addresses = cluster.brokers()
     for address in addresses:
-        document = ask_status(connector(env), address).document or {}
+        document = request_status(connector(env), address).document or {}
         session = document.get("session") or {}
         yield {
             "id": address.id,

@@ -1,9 +1,4 @@
-"""Looking at brokers from outside, and stopping one.
-
-Asks over the network; knows no command and writes nothing.
-
-Processes of this machine, by their id.
-"""
+"""Requests to brokers from outside: find, status, shutdown; and processes of this machine."""
 
 from __future__ import annotations
 
@@ -29,8 +24,8 @@ from broker.zk.values import decode_broker
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 
-class StatusAnswer(NamedTuple):
-    """What a broker says of itself; `document` is None for one that knows only 0.7's requests."""
+class StatusResponse(NamedTuple):
+    """The status document of a broker; None if it knows only 0.7's requests, or with an error."""
 
     address: BrokerAddress
     document: dict[str, Any] | None
@@ -38,7 +33,7 @@ class StatusAnswer(NamedTuple):
 
 
 class ShutdownStep(NamedTuple):
-    """A step of a broker's shutdown, how long it took, and what there is to say about it."""
+    """A step of a broker's shutdown, its duration, and the broker's remark on it."""
 
     name: str
     seconds: float
@@ -47,10 +42,10 @@ class ShutdownStep(NamedTuple):
 
 
 def find_broker(cluster: Cluster, broker_id: int | None) -> BrokerAddress:
-    """Return one broker: that of an id, or the only one.
+    """Return the broker of an id, or the only broker.
 
     Raises:
-        CliError: there is none with this id, or none at all.
+        CliError: no broker has this id, or there is none.
         UsageError: there are several and no id was given.
     """
     brokers = cluster.brokers()
@@ -78,28 +73,25 @@ def find_broker(cluster: Cluster, broker_id: int | None) -> BrokerAddress:
     return brokers[0]
 
 
-def ask_status(connect: Connect, address: BrokerAddress) -> StatusAnswer:
-    """Ask a broker for its state and counters; a failure is part of the answer."""
+def request_status(connect: Connect, address: BrokerAddress) -> StatusResponse:
+    """Request the state and counters of a broker; a failure is part of the result."""
     connection = connect(address)
     try:
         if connection.hello() is None:
-            return StatusAnswer(address, None)
+            return StatusResponse(address, None)
         document = json.loads(decode_document(connection.call(StatusRequest())))
-        return StatusAnswer(address, document)
+        return StatusResponse(address, document)
     except BrokerError as error:
-        return StatusAnswer(address, None, error)
+        return StatusResponse(address, None, error)
     finally:
         connection.close()
 
 
 def local_pid(document: Mapping[str, Any]) -> int | None:
-    """Return the process id of a broker if its process is one of this machine.
+    """Return the process id in a broker's status document if it is a process of this machine.
 
-    It is if the data directory it names is here, and this process has it open. An address says
-    nothing: it may be forwarded to another machine, or into a container.
-
-    Args:
-        document: what it says of itself; empty for nothing.
+    It is if that process has the broker's data directory open here. The address does not show it:
+    it may be forwarded to another machine, or into a container.
     """
     from broker.log.data_directory import holder_pid
 
@@ -110,19 +102,16 @@ def local_pid(document: Mapping[str, Any]) -> int | None:
 
 
 def shut_down(connection: Connection, *, force: bool) -> list[ShutdownStep]:
-    """Have a broker shut down, and wait until it has closed everything, this connection last.
+    """Shut a broker down, wait until it closes the connection, and return the steps it took.
 
     Args:
-        connection: to the broker; its timeout limits the wait for the answer.
-        force: do not wait for clients to move on.
-
-    Returns:
-        The steps it has taken.
+        connection: its timeout limits the wait for the response.
+        force: do not wait for clients to disconnect.
 
     Raises:
-        CliError: it is a 0.7 broker, which cannot be asked.
+        CliError: a 0.7 broker does not know the request.
         RequestTimeoutError: it took too long.
-        BrokerUnreachableError: it is not there, or ended without an answer.
+        BrokerUnreachableError: it cannot be reached, or closed the connection before the response.
     """
     if connection.hello() is None:
         raise CliError(
@@ -136,7 +125,7 @@ def shut_down(connection: Connection, *, force: bool) -> list[ShutdownStep]:
     except RequestTimeoutError:
         raise
     except BrokerUnreachableError:
-        pass  # the end that was waited for
+        pass  # the broker has closed the connection, as expected
     return [
         ShutdownStep(one["step"], one["seconds"], one.get("done", True), one.get("note"))
         for one in steps
@@ -144,7 +133,7 @@ def shut_down(connection: Connection, *, force: bool) -> list[ShutdownStep]:
 
 
 class RegisteredBroker(NamedTuple):
-    """A broker as the registry has it."""
+    """A broker by its registration."""
 
     id: int
     host: str
@@ -162,7 +151,7 @@ def registered_brokers(session: Any) -> Iterator[RegisteredBroker]:
         session: a started `broker.zk.session.Session`.
 
     Raises:
-        CoordinationError: the registry failed, or a registration is malformed.
+        CoordinationError: ZooKeeper failed, or a registration is malformed.
     """
     try:
         names = session.children(paths.BROKER_IDS)
@@ -173,7 +162,7 @@ def registered_brokers(session: Any) -> Iterator[RegisteredBroker]:
         try:
             value, stat = session.get(paths.broker(int(name)))
         except RegistryNodeNotFoundError:
-            continue  # it went away meanwhile
+            continue  # deregistered meanwhile
         info = decode_broker(int(name), value)
         yield RegisteredBroker(
             id=info.id,
@@ -202,10 +191,10 @@ _POLL_S = 0.05
 
 
 def read_pid(path: Path) -> int:
-    """Return the process id a pid file holds, of a process that runs.
+    """Return the process id in a pid file; the process must be running.
 
     Raises:
-        CliError: the file holds no id, or no such process runs.
+        CliError: the file has no process id, or there is no such process.
         OSError: the file cannot be read.
     """
     text = path.read_text(encoding="ascii", errors="replace").strip()
@@ -217,7 +206,7 @@ def read_pid(path: Path) -> int:
 
 
 def is_running(pid: int) -> bool:
-    """Say whether a process runs; one that ended and was not waited for by its parent does not."""
+    """Whether a process runs; a zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -232,7 +221,7 @@ def is_running(pid: int) -> bool:
 
 
 def wait_for_exit(pid: int, timeout_s: float) -> bool:
-    """Wait until a process has ended; return whether it has within the time."""
+    """Wait until a process has ended; return False if the time is up."""
     give_up_s = time.monotonic() + timeout_s
     while is_running(pid):
         if time.monotonic() >= give_up_s:

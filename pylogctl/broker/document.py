@@ -1,4 +1,4 @@
-"""What the broker commands write: columns, and records of what brokers say."""
+"""Columns and records of `pylogctl broker`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pylogctl.cli.render import Column, Document, Kind
 
 if TYPE_CHECKING:
-    from pylogctl.broker.control import RegisteredBroker, ShutdownStep, StatusAnswer
+    from pylogctl.broker.control import RegisteredBroker, ShutdownStep, StatusResponse
 
 LIST = Document(
     "broker.list/1",
@@ -17,8 +17,8 @@ LIST = Document(
         Column("port", "port for clients", Kind.INTEGER),
         Column("creator", "token of its data directory"),
         Column("since", "registered, or started, at", Kind.TIME),
-        Column("session", "session with the registry"),
-        Column("topics", "topics it has", Kind.INTEGER),
+        Column("session", "session with ZooKeeper"),
+        Column("topics", "number of topics", Kind.INTEGER),
     ),
     empty="no brokers",
 )
@@ -30,21 +30,21 @@ STATUS = Document(
         Column("port", "port for clients", Kind.INTEGER),
         Column("phase", "starting, running, stopping, or down"),
         Column("uptime", "since its start, in seconds", Kind.SECONDS),
-        Column("topics", "topics it has", Kind.INTEGER),
-        Column("partitions", "partitions it has", Kind.INTEGER),
+        Column("topics", "number of topics", Kind.INTEGER),
+        Column("partitions", "number of partitions", Kind.INTEGER),
         Column("bytes", "size of its logs", Kind.BYTES),
         Column("connections", "open connections", Kind.INTEGER),
         Column("produce_rate", "produce requests per second", Kind.NUMBER),
         Column("fetch_rate", "fetch requests per second", Kind.NUMBER),
         Column("last_flush", "last flush of a log", Kind.TIME),
         Column("clean_start", "whether it was stopped cleanly before", Kind.BOOLEAN),
-        Column("session", "state of the session with the registry"),
+        Column("session", "state of the session with ZooKeeper"),
         Column("registered", "whether all is registered", Kind.BOOLEAN),
         Column("pid", "process id", Kind.INTEGER, shown=False),
         Column("data", "data directory", shown=False),
-        Column("zookeeper", "registry", shown=False),
+        Column("zookeeper", "connect string of ZooKeeper", shown=False),
         Column("software", "program and version", shown=False),
-        Column("codec", "what reads and makes its message sets", shown=False),
+        Column("codec", "engine of its message codec", shown=False),
         Column("metrics", "counters under Kafka 0.7's names", shown=False),
     ),
     empty="no brokers",
@@ -55,18 +55,18 @@ STOP = Document(
         Column("step", "what was done"),
         Column("seconds", "how long it took", Kind.SECONDS),
         Column("done", "whether it succeeded", Kind.BOOLEAN),
-        Column("note", "why it failed, or what else there is to say"),
+        Column("note", "reason of a failure, or a remark"),
     ),
     empty="",
 )
 
 
-def status_record(answer: StatusAnswer) -> dict[str, Any]:
-    """Return the record of what a broker says of itself, or of its silence."""
-    address, document = answer.address, answer.document
+def status_record(response: StatusResponse) -> dict[str, Any]:
+    """Return the record of a broker's status, or of its absence."""
+    address, document = response.address, response.document
     record: dict[str, Any] = {"broker": address.id, "host": address.host, "port": address.port}
     if document is None:
-        return {**record, "phase": "down" if answer.error else "running (0.7)"}
+        return {**record, "phase": "down" if response.error else "running (0.7)"}
     session = document["session"] or {}
     sockets = document["metrics"]["SocketServerStats"]
     same = ("phase", "topics", "partitions", "bytes", "connections", "clean_start", "pid",
@@ -89,7 +89,7 @@ def stop_record(step: ShutdownStep) -> dict[str, Any]:
 
 
 def registered_record(broker: RegisteredBroker) -> dict[str, Any]:
-    """Return the record of a broker as the registry has it."""
+    """Return the record of a registered broker."""
     return {
         "id": broker.id,
         "host": broker.host,

@@ -1,8 +1,4 @@
-"""Running a broker in the foreground: its settings, its registry, its end.
-
-Owns what stands between the options of `broker start` and `broker.server`: which source of a
-setting goes first, the embedded registry, the temporary broker. Knows no Typer.
-"""
+"""Runs a broker for `broker start`: its settings by source, the embedded ZooKeeper, its end."""
 
 from __future__ import annotations
 
@@ -37,7 +33,7 @@ READY = Document(
         Column("broker", "id of the broker", Kind.INTEGER),
         Column("host", "address for clients"),
         Column("port", "port listened on", Kind.INTEGER),
-        Column("zookeeper", "registry, if there is one"),
+        Column("zookeeper", "connect string of ZooKeeper, if any"),
         Column("pid", "process id", Kind.INTEGER),
         Column("data", "data directory"),
     ),
@@ -47,7 +43,7 @@ READY = Document(
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """What `broker start` was asked for; None where nothing was said."""
+    """The options of `broker start`; None for one that is not given."""
 
     config_file: Path | None = None
     broker_id: int | None = None
@@ -60,26 +56,26 @@ class StartOptions:
 
 
 def config_layers(env: Environment, options: StartOptions) -> list[Layer]:
-    """Return where settings come from: a file, the variable, `-X`, options; later ones go first.
+    """Return the layers of settings: file, PYLOGCTL_X, `-X`, options; a later one overrides.
 
-    `zk.connect` is empty for no registry, and `embedded` where one is to be started.
+    `zk.connect` is empty for no ZooKeeper, and `embedded` if one is to be started.
 
     Raises:
         ConfigError: the file is wrong.
         UsageError: options contradict each other.
     """
-    registry = _registry_option(env, options)
+    zookeeper = _zookeeper_option(env, options)
     file = options.config_file
     return [
         Layer("default", {"zk.connect": EMBEDDED}),
         Layer(str(file), {} if file is None else load_file(file)),
         *given_layers(env),
-        Layer("option", _as_properties(options, registry)),
+        Layer("option", _as_properties(options, zookeeper)),
     ]
 
 
 def broker_config(layers: Sequence[Layer]) -> BrokerConfig:
-    """Return the settings that layers make together.
+    """Return the settings of all layers.
 
     Raises:
         CliError: a property is unknown or malformed.
@@ -92,18 +88,18 @@ def broker_config(layers: Sequence[Layer]) -> BrokerConfig:
         ) from error
 
 
-def _registry_option(env: Environment, options: StartOptions) -> str | None:
-    """Return what the options say of the registry: empty for none, None for nothing said."""
+def _zookeeper_option(env: Environment, options: StartOptions) -> str | None:
+    """Return `zk.connect` by the options: empty for no ZooKeeper, None if they do not set it."""
     given = env.settings.zookeeper
     stands_alone = options.no_zookeeper or options.ephemeral
     brings_one = options.zookeeper_port is not None
     if given is not None and given == env.environ.get("PYLOGCTL_ZOOKEEPER"):
-        # The variable is meant for clients; a broker that is told otherwise does not heed it.
+        # The variable is meant for clients: other options override it here.
         given = None if stands_alone or brings_one else given
     if options.no_zookeeper and given is not None:
         raise UsageError("--zookeeper cannot be used with --no-zookeeper")
     if brings_one and given != EMBEDDED and (given is not None or stands_alone):
-        raise UsageError("--zookeeper-port is for the embedded registry, which is not asked for")
+        raise UsageError("--zookeeper-port is for the embedded ZooKeeper, which is not used here")
     if options.ephemeral and options.data_dir is not None:
         raise UsageError("--data cannot be used with --ephemeral, which makes a directory")
     if given is None and stands_alone:
@@ -111,54 +107,42 @@ def _registry_option(env: Environment, options: StartOptions) -> str | None:
     return EMBEDDED if brings_one else given
 
 
-def _as_properties(options: StartOptions, registry: str | None) -> dict[str, str]:
+def _as_properties(options: StartOptions, zookeeper: str | None) -> dict[str, str]:
     port = 0 if options.ephemeral and options.port is None else options.port
     named = {
         "brokerid": options.broker_id,
         "host": options.host,
         "port": port,
         "log.dir": options.data_dir,
-        "zk.connect": registry,
+        "zk.connect": zookeeper,
     }
     return {name: str(value) for name, value in named.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class OnReady:
-    """What happens when the broker is ready, and what ends it."""
+    """Where readiness is announced, and what stops the broker."""
 
     stop: StopRequest
     targets: ReadyTargets
     background_log: Path | None = None
     is_background: bool = False
 
-    def tell(self) -> None:
-        """Let go of the terminal if the broker is to run in the background."""
-        if self.is_background:
-            leave_terminal(self.background_log)
-
 
 def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_ready: OnReady) -> None:
-    """Start a broker, tell that it is ready, and stop it when asked to.
-
-    Args:
-        env: where readiness is told.
-        options: as given.
-        config: from `broker_config`.
-        on_ready: who else is told, and what asks to stop.
+    """Start a broker, announce that it is ready, and stop it on a signal or a shutdown request.
 
     Raises:
-        BrokerError: it cannot be started, for the reason given.
-        CliError: its port, or the registry's, is taken.
+        BrokerError: it cannot be started.
+        CliError: its port, or that of ZooKeeper, is in use.
     """
     with ExitStack() as closing:
         if options.ephemeral:
             directory = tempfile.TemporaryDirectory(prefix="pylogctl-")
             config = replace(config, data_dir=Path(closing.enter_context(directory)) / "data")
         if config.registry == EMBEDDED:
-            embedded = embedded_registry(env, config, options.zookeeper_port)
-            registry = closing.enter_context(embedded)
-            config = replace(config, zookeeper=registry)
+            embedded = _embedded_zookeeper(env, config, options.zookeeper_port)
+            config = replace(config, zookeeper=closing.enter_context(embedded))
         broker = Broker(config, env.clock)
         try:
             with announced_wait(env, f"the broker to open {config.data_dir} and register"):
@@ -167,16 +151,17 @@ def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_read
             raise CliError(ExitStatus.CONFLICT, str(error)) from error
         try:
             freeze_garbage()
-            announce_ready(env, READY, ready_record(broker), on_ready.targets)
-            on_ready.tell()
+            announce_ready(env, READY, _ready_record(broker), on_ready.targets)
+            if on_ready.is_background:
+                leave_terminal(on_ready.background_log)
             while not on_ready.stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):
                 pass
         finally:
             broker.stop()
 
 
-def ready_record(broker: Broker) -> Mapping[str, Any]:
-    """Return where a broker that has started is found."""
+def _ready_record(broker: Broker) -> Mapping[str, Any]:
+    """Return the fields of the READY line."""
     address = broker.address()
     return {
         "broker": address.id,
@@ -189,13 +174,13 @@ def ready_record(broker: Broker) -> Mapping[str, Any]:
 
 
 @contextmanager
-def embedded_registry(
+def _embedded_zookeeper(
     env: Environment, config: BrokerConfig, wanted_port: int | None
 ) -> Iterator[str]:
-    """Give the address of the data directory's own registry, started unless it runs already.
+    """Yield the address of the data directory's own ZooKeeper; start it unless it runs already.
 
     Raises:
-        CliError: the port is taken.
+        CliError: the port is in use.
         BrokerError: it cannot be started.
     """
     from broker.zk.embedded import EmbeddedZooKeeper

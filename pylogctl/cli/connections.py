@@ -32,7 +32,7 @@ CONNECT_TIMEOUT_S = 5.0
 
 
 @contextmanager
-def registry_session(env: Environment) -> Iterator[Session]:
+def zookeeper_session(env: Environment) -> Iterator[Session]:
     """Open a session with ZooKeeper.
 
     Raises:

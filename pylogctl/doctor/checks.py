@@ -1,7 +1,4 @@
-"""The checks of `pylogctl doctor`: each looks at one thing and never raises.
-
-Knows what the commands need; prints nothing.
-"""
+"""The checks of `pylogctl doctor`; none of them raises."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import BrokerError
-from pylogctl.cli.connections import connector, registry_session, validate_chroot
+from pylogctl.cli.connections import connector, validate_chroot, zookeeper_session
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.units import format_size
@@ -35,7 +32,7 @@ _SAMPLE = b"pylogctl" * 100
 
 
 class Verdict(Enum):
-    """How a check ended: all well, something optional is missing, something needed is."""
+    """The result of a check: OK, something optional is missing, something required is."""
 
     OK = "ok"
     WARN = "warn"
@@ -43,7 +40,7 @@ class Verdict(Enum):
 
 
 class Finding(NamedTuple):
-    """What a check found, and what helps."""
+    """The result of a check, with details and a hint for mending."""
 
     verdict: Verdict
     check: str
@@ -61,11 +58,7 @@ class Finding(NamedTuple):
 
 
 def run_checks(env: Environment) -> Iterator[Finding]:
-    """Make every check, one after the other.
-
-    Args:
-        env: the registry is looked for at its address; brokers too if any are given.
-    """
+    """Run every check; those of ZooKeeper and brokers at the addresses of the options."""
     yield check_python(sys.version_info[:2])
     yield check_libraries()
     yield check_codecs()
@@ -101,7 +94,7 @@ def _is_installed(library: str) -> bool:
 
 
 def check_codecs() -> Finding:
-    """Check that every codec gives back what it was given."""
+    """Check that every codec restores what it compressed."""
     from broker.protocol.compression import Codec, compress, decompress
 
     def works(codec: Codec) -> bool:
@@ -117,7 +110,7 @@ def check_codecs() -> Finding:
 
 
 def check_message_codec() -> Finding:
-    """Check that message sets are read and made by the compiled codec."""
+    """Check that the message codec is the compiled one."""
     from broker.protocol import codec
 
     verdict = Verdict.OK if codec.IS_COMPILED else Verdict.WARN
@@ -126,7 +119,7 @@ def check_message_codec() -> Finding:
 
 
 def check_java() -> Finding:
-    """Check that an embedded registry could be started."""
+    """Check that an embedded ZooKeeper can be started."""
     from broker.zk.embedded import find_jars
     from broker.zk.java import find_java
 
@@ -140,7 +133,7 @@ def check_java() -> Finding:
 
 
 def check_spark() -> Finding:
-    """Check that pipelines could be run."""
+    """Check that pipelines can be run."""
     from broker.spark.requirements import check_requirements
 
     try:
@@ -153,7 +146,7 @@ def check_spark() -> Finding:
 
 
 def check_disk(directory: Path) -> Finding:
-    """Check that there is room for logs, and leave to write."""
+    """Check that the disk has room for logs, and can be written."""
     free = shutil.disk_usage(directory).free
     detail = f"{format_size(free)} free at {directory}"
     if not os.access(directory, os.W_OK):
@@ -163,11 +156,7 @@ def check_disk(directory: Path) -> Finding:
 
 
 def check_file_limit(soft_limit: int) -> Finding:
-    """Check how many files and connections a broker may have open.
-
-    Args:
-        soft_limit: RLIMIT_NOFILE of this process, -1 for none.
-    """
+    """Check the limit of open files and connections; `soft_limit` is RLIMIT_NOFILE, -1 for none."""
     if soft_limit in (-1, resource.RLIM_INFINITY):
         return Finding(Verdict.OK, "open files", "unlimited")
     verdict = Verdict.OK if soft_limit >= _LOW_FILE_LIMIT else Verdict.WARN
@@ -175,7 +164,7 @@ def check_file_limit(soft_limit: int) -> Finding:
 
 
 def check_cluster(env: Environment) -> Iterator[Finding]:
-    """Check the registry, and the brokers that are given or that it knows."""
+    """Check the brokers of `--broker`, or else ZooKeeper and the brokers registered there."""
     from broker.client.connection import parse_broker_list
 
     if env.settings.brokers:
@@ -204,7 +193,7 @@ def _registered_brokers(env: Environment) -> list[BrokerAddress]:
     from broker.zk.paths import BROKER_IDS, broker
     from broker.zk.values import decode_broker
 
-    with registry_session(env) as session:
+    with zookeeper_session(env) as session:
         validate_chroot(session)
         try:
             names = session.children(BROKER_IDS)
@@ -215,7 +204,7 @@ def _registered_brokers(env: Environment) -> list[BrokerAddress]:
 
 
 def check_broker(env: Environment, address: BrokerAddress) -> Finding:
-    """Check that a broker can be connected to and speaks the log protocol."""
+    """Check that a broker can be reached and knows the extension requests."""
     connection = connector(env, timeout_s=_TIMEOUT_S)(address)
     where = f"{address.host}:{address.port}"
     try:

@@ -1,4 +1,4 @@
-"""`pylogctl doctor`: is everything in place that the commands need?"""
+"""`pylogctl doctor`: check that everything needed is in place."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ DOCTOR = Document(
     "doctor/1",
     (
         Column("status", "ok, warn or fail"),
-        Column("check", "what was looked at"),
-        Column("detail", "what was found"),
-        Column("hint", "what helps", shown=False),
+        Column("check", "subject of the check"),
+        Column("detail", "result in detail"),
+        Column("hint", "how to mend it", shown=False),
     ),
     empty="no checks",
 )
@@ -34,7 +34,7 @@ DOCTOR = Document(
 def doctor(env: Environment) -> None:
     """Check that everything needed is in place.
 
-    Looks at interpreter, libraries, codecs, Java, disk, limits, registry and brokers; exit status 1
+    Checks interpreter, libraries, codecs, Java, disk, limits, ZooKeeper and brokers; exit status 1
     means that something needed is missing.
     """
     from pylogctl.doctor.checks import Verdict, run_checks

@@ -1,13 +1,11 @@
-"""The JSON object that stands for a message in a pipe, both ways.
-
-Pure: no stream, no connection.
-"""
+"""Messages as JSON objects (`--jsonl`), and the facts of a message that was read."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import json
+from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,7 +25,7 @@ _PAYLOAD_FIELDS = ("payload", "payload_b64", "payload_hex")
 
 
 class PayloadEncoding(Enum):
-    """How a payload stands in the object; the words of `--payload-encoding`."""
+    """The encoding of the payload; the words of `--payload-encoding`."""
 
     AUTO = "auto"
     UTF8 = "utf8"
@@ -36,10 +34,10 @@ class PayloadEncoding(Enum):
 
 
 class MessageFacts(NamedTuple):
-    """Everything known of one message that was read.
+    """A message that was read, with its position.
 
-    `offset` is where its entry starts, `next_offset` where reading can resume after it, `inner` its
-    index in a compressed set.
+    `offset` is that of its entry, `next_offset` that at which reading resumes after it, `inner` its
+    index in a wrapper.
     """
 
     partition: TopicPartition
@@ -53,7 +51,7 @@ class MessageFacts(NamedTuple):
 
 
 def facts_of(partition: TopicPartition, message: Message) -> MessageFacts:
-    """Return what is known of a message of a partition."""
+    """Return the facts of a message of a partition."""
     return MessageFacts(
         partition,
         message.offset,
@@ -67,7 +65,7 @@ def facts_of(partition: TopicPartition, message: Message) -> MessageFacts:
 
 
 class InputMessage(NamedTuple):
-    """What a JSON line asks to be produced."""
+    """A message to produce; `partition` is None if the line names none."""
 
     payload: bytes
     partition: PartitionPattern | None
@@ -77,11 +75,11 @@ def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
     """Return a message as one line of ASCII JSON with a fixed order of keys.
 
     Args:
-        message: what was read.
-        encoding: `AUTO` writes text where the payload is valid UTF-8, else base64.
+        message: any message.
+        encoding: `AUTO` writes text if the payload is valid UTF-8, else base64.
 
     Raises:
-        CliError: `UTF8` was demanded and the payload is not valid UTF-8.
+        CliError: the encoding is `UTF8` and the payload is not valid UTF-8.
     """
     key, text = _encode_payload(message, encoding)
     fields = {
@@ -117,16 +115,16 @@ def _encode_payload(message: MessageFacts, encoding: PayloadEncoding) -> tuple[s
 
 
 def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMessage:
-    """Return what a JSON line asks to be produced.
+    """Return the message to produce of a JSON line.
 
     Args:
-        line: one JSON object with one of `payload`, `payload_b64`, `payload_hex`, and maybe
+        line: a JSON object with one of `payload`, `payload_b64`, `payload_hex`, and optionally
             `partition` (and `broker`); other fields are ignored.
         number: the line's number, for errors.
-        strict: refuse fields that are not of the envelope.
+        strict: refuse unknown fields.
 
     Raises:
-        UsageError: the line is anything else.
+        UsageError: the line is invalid.
     """
     try:
         fields = json.loads(line)
@@ -171,3 +169,23 @@ def _partition_of(fields: dict[str, Any], number: int) -> PartitionPattern | Non
         return parse_partition(text)
     except UsageError as error:
         raise UsageError(f"line {number}: {error.message}", hints=error.hints) from error
+
+
+MISSING = object()
+"""Returned by `json_value` for a path that does not exist."""
+
+
+def json_value(payload: bytes, path: Sequence[str]) -> Any:
+    """Return the value at a path of keys and indices in a JSON payload, `MISSING` if none."""
+    try:
+        value = json.loads(payload)
+    except (ValueError, RecursionError):
+        return MISSING
+    for key in path:
+        if isinstance(value, dict) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
+            value = value[int(key)]
+        else:
+            return MISSING
+    return value

@@ -1,19 +1,16 @@
-"""Which messages of those read are shown: patterns, comparisons, samples.
-
-Pure: a message in, yes or no out.
-"""
+"""Filters of messages: `--grep`, `--where`, `--sample` and `--skip`."""
 
 from __future__ import annotations
 
 import json
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pylogctl.cli.errors import UsageError, did_you_mean
-from pylogctl.format.envelope import MessageFacts
+from pylogctl.format.envelope import MISSING, MessageFacts, json_value
 
 Filter = Callable[[MessageFacts], bool]
 
@@ -39,7 +36,6 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
 }
 _EXPRESSION = re.compile(r"\s*(json:[^\s=!<>]+|\w+)\s*(==|!=|<=|>=|<|>)\s*(.*?)\s*", re.DOTALL)
 _HINT = 'valid: size>1000, offset<4096, codec==gzip, json:.level=="ERROR"'
-_MISSING = object()
 
 
 def parse_where(text: str) -> Filter:
@@ -47,11 +43,11 @@ def parse_where(text: str) -> Filter:
 
     Args:
         text: `FIELD OPERATOR VALUE`; the value is JSON or a bare word, the field one of the
-            message's or `json:.a.b`, a path into a JSON payload. A path that is not there is
-            unequal to everything and neither smaller nor larger.
+            message or `json:.a.b`, a path in a JSON payload. A missing value is unequal to every
+            value, and neither smaller nor larger.
 
     Raises:
-        UsageError: it is no comparison, or the field does not exist.
+        UsageError: the text is not a comparison, or the field does not exist.
     """
     match = _EXPRESSION.fullmatch(text)
     if match is None or not match[3]:
@@ -61,7 +57,7 @@ def parse_where(text: str) -> Filter:
     compare = _OPERATORS[symbol]
     if name.startswith("json:"):
         path = [key for key in name.removeprefix("json:").split(".") if key]
-        return lambda m: _holds(compare, _dotted(m.payload, path), value)
+        return lambda m: _holds(compare, json_value(m.payload, path), value)
     if name not in _FIELDS:
         raise UsageError(
             f"no field '{name}' to compare{did_you_mean(name, _FIELDS)}",
@@ -79,7 +75,7 @@ def _literal(text: str) -> Any:
 
 
 def _holds(compare: Callable[[Any, Any], bool], found: Any, value: Any) -> bool:
-    if found is _MISSING:
+    if found is MISSING:
         return compare is operator.ne
     try:
         return bool(compare(found, value))
@@ -87,23 +83,8 @@ def _holds(compare: Callable[[Any, Any], bool], found: Any, value: Any) -> bool:
         return False
 
 
-def _dotted(payload: bytes, path: Sequence[str]) -> Any:
-    try:
-        value = json.loads(payload)
-    except ValueError:
-        return _MISSING
-    for key in path:
-        if isinstance(value, dict) and key in value:
-            value = value[key]
-        elif isinstance(value, list) and key.isdecimal() and int(key) < len(value):
-            value = value[int(key)]
-        else:
-            return _MISSING
-    return value
-
-
 def grep(pattern: re.Pattern[bytes], *, invert: bool) -> Filter:
-    """Return a filter for payloads that hold a pattern, or do not."""
+    """Return a filter for payloads that match a pattern, or with `invert` do not."""
     return lambda m: (pattern.search(m.payload) is None) is invert
 
 
@@ -111,7 +92,7 @@ def compile_grep(text: str, *, ignore_case: bool) -> re.Pattern[bytes]:
     """Return the pattern of `--grep`.
 
     Raises:
-        UsageError: it is no regular expression.
+        UsageError: it is not a regular expression.
     """
     try:
         return re.compile(text.encode("utf-8", "surrogateescape"), re.I if ignore_case else 0)
@@ -121,7 +102,7 @@ def compile_grep(text: str, *, ignore_case: bool) -> re.Pattern[bytes]:
 
 @dataclass(slots=True)
 class Sample:
-    """Lets the first of every `of` messages through, `take` of them; and first skips `skip`."""
+    """A filter for the first `take` of every `of` messages, after `skip` messages."""
 
     skip: int = 0
     take: int = 1
@@ -129,17 +110,17 @@ class Sample:
     _seen: int = 0
 
     def __call__(self, message: MessageFacts) -> bool:
-        """Say whether this message is one of the sample."""
-        place = self._seen
+        """Whether a message is in the sample; counts it."""
+        index = self._seen
         self._seen += 1
-        return place >= self.skip and (place - self.skip) % self.of < self.take
+        return index >= self.skip and (index - self.skip) % self.of < self.take
 
 
 def parse_sample(text: str) -> tuple[int, int]:
     """Return the numbers of a `--sample` value such as `1/100`.
 
     Raises:
-        UsageError: it is no fraction of whole numbers from 0/1 to 1/1.
+        UsageError: it is not a fraction from 0/1 to 1/1.
     """
     take, slash, of = text.partition("/")
     if not slash or not take.isdecimal() or not of.isdecimal() or not int(take) <= int(of) != 0:

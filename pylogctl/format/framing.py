@@ -1,9 +1,7 @@
-"""How messages stand in a pipe: the framings, how one is chosen, and how they are written.
+"""Framings of messages in a pipe: the options that choose one, escapes, and writing.
 
-What is written here is read back by `pylogctl.format.framing_reader`; each pair gives back any
-bytes it is safe for (the piping contract). Pure bytes, no stream.
-
-The options that choose a framing, the same ones wherever messages are read or written.
+`pylogctl.format.framing_reader` reads what is written here. Length prefixes, hex, base64 and JSON
+lines are safe for any bytes; a delimiter only for payloads without it.
 """
 
 from __future__ import annotations
@@ -34,13 +32,13 @@ _ESCAPED = [_NAMES.get(byte) or (chr(byte) if byte in _PRINTABLE else f"\\x{byte
 
 
 def unescape(text: str) -> bytes:
-    r"""Return the bytes of a text with escapes.
+    r"""Return the bytes of a text with the escapes `\n \r \t \0 \\ \e \xNN \uNNNN`.
 
     Args:
         text: `\xNN` stands for one byte, everything else for its UTF-8 encoding.
 
     Raises:
-        UsageError: an escape is not one of those known.
+        UsageError: an escape is unknown.
     """
     parts = []
     position = 0
@@ -76,7 +74,7 @@ def escape(data: bytes | bytearray | memoryview) -> str:
 
 
 class Shape(Enum):
-    """The kinds of framing."""
+    """The kinds of framings."""
 
     DELIMITED = "delimiter"
     LENGTH = "length prefix"
@@ -87,7 +85,7 @@ class Shape(Enum):
 
 
 class LengthCode(Enum):
-    """How a length prefix is written; the words of `--length-prefixed`."""
+    """The formats of a length prefix; the words of `--length-prefixed`."""
 
     U32BE = "u32be"
     U32LE = "u32le"
@@ -97,7 +95,7 @@ class LengthCode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """One framing: its shape, the delimiter or the length code where it has one."""
+    """A framing: its shape, with the delimiter or the length code that it uses."""
 
     shape: Shape
     delimiter: bytes = b"\n"
@@ -114,7 +112,7 @@ VARINT_BYTES_MAX = 10
 
 @dataclass(frozen=True, slots=True)
 class FramingChoice:
-    """What the options say of the framing; at most one of them may be given."""
+    """The options of framing; at most one of them may be given."""
 
     delimiter: str | None = None
     null: bool = False
@@ -124,7 +122,7 @@ class FramingChoice:
 
     @property
     def names(self) -> list[str]:
-        """Return the options that are given."""
+        """The options that are given."""
         given = {
             "--delimiter": self.delimiter is not None,
             "--null": self.null,
@@ -139,15 +137,15 @@ NO_FRAMING = FramingChoice()
 
 
 def choose_framing(choice: FramingChoice, *, jsonl: bool = False, whole: bool = False) -> Framing:
-    """Return the framing the options ask for; newline if none does.
+    """Return the framing by the options; newline by default.
 
     Args:
         choice: the options that all commands with a framing have.
-        jsonl: whether JSON lines are asked for.
-        whole: whether nothing is to part messages.
+        jsonl: `--jsonl` is given.
+        whole: `--whole` or `--raw` is given: no delimiter.
 
     Raises:
-        UsageError: more than one is asked for, or the delimiter has an unknown escape.
+        UsageError: more than one is given, or the delimiter has an unknown escape.
     """
     chosen = choice.names + ["--jsonl"] * jsonl + ["--whole or --raw"] * whole
     if len(chosen) > 1:
@@ -170,7 +168,7 @@ def encode_length(length: int, code: LengthCode) -> bytes:
 
     Args:
         length: at least 0; below 2^32 for the 32-bit codes.
-        code: how it is written.
+        code: its format.
     """
     if code is not LengthCode.VARINT:
         return FIXED_LENGTHS[code].pack(length)
@@ -183,11 +181,11 @@ def encode_length(length: int, code: LengthCode) -> bytes:
 
 
 def write_message(payload: bytes, framing: Framing) -> bytes:
-    """Return a message as it stands in the pipe, delimiter included.
+    """Return a payload in its framing, delimiter included.
 
     Args:
-        payload: any bytes; a delimiter in it is written as it is.
-        framing: any but JSON lines, which need more than the payload.
+        payload: a delimiter in it is not escaped.
+        framing: not JSON lines, which need more than the payload; see `envelope`.
     """
     if framing.shape is Shape.LENGTH:
         return encode_length(len(payload), framing.length_code) + payload
@@ -203,7 +201,7 @@ _LENGTH_CODE = OptionalValue(_LENGTH_CODES, "u32be")
 
 
 def _framing(panel: str, *, delimiter: str, length_prefixed: str) -> OptionGroup:
-    """Return the group for one direction, given the texts in which they differ."""
+    """Return the options for reading or writing, given the texts in which they differ."""
     return OptionGroup(
         (
             shared_option(

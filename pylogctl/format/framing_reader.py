@@ -1,8 +1,7 @@
-"""How the messages of a pipe are read: an incremental reader for every framing.
+"""Reads messages from a pipe, incrementally, in every framing of `pylogctl.format.framing`.
 
-The counterpart of `pylogctl.format.framing`. Memory is bounded by the largest message allowed,
-whatever comes. Pure bytes: the stream is handed in. Where a plain delimiter is all there is to
-it, `produce` uses only `TextBuffer` of this and hands whole blocks to the codec.
+Memory is bounded by the largest message allowed. For a plain delimiter `produce` uses `TextBuffer`
+only, and hands whole blocks to the codec.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pylogctl.format.framing import FIXED_LENGTHS, VARINT_BYTES_MAX, Framing, Le
 
 CHUNK_BYTES = 1 << 19
 COUNTED_BYTES_MAX = 64 << 20
-"""How far a message that is too large is read on, to tell its size, before that is given up."""
+"""Bytes of a message above the limit that are read to report its size."""
 
 _BLANKS = b" \t\r\v\f"
 _HEX_DIGITS = frozenset(b"0123456789abcdefABCDEF")
@@ -24,16 +23,16 @@ _BASE64_DIGITS = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 
 
 class ChunkReader(Protocol):
-    """A binary stream that returns what is there, as `io.BufferedReader.read1` does."""
+    """A binary stream that returns available bytes, as `io.BufferedReader.read1` does."""
 
     def read1(self, size: int, /) -> bytes:
         """Return at most `size` bytes, at least one unless the stream is at its end."""
 
 
 class Framed(NamedTuple):
-    """One message of an input: which it is, from 1, and where, its bytes there and what they say.
+    """A message of an input: its number from 1, byte offset, bytes with framing, and payload.
 
-    `payload` is the line itself for JSON lines; `pylogctl.format.envelope` reads them.
+    The `payload` of JSON lines is the line, which `pylogctl.format.envelope` reads.
     """
 
     number: int
@@ -43,21 +42,21 @@ class Framed(NamedTuple):
 
 
 Refuse = Callable[[int, UsageError], None]
-"""Told of each message that cannot be taken, by its number; raises to end the reading."""
+"""Called with the number of each invalid message; raises to stop reading."""
 
 
 def refuse_all(number: int, error: UsageError) -> None:
-    """End the reading at the first message that cannot be taken."""
+    """Stop reading at the first invalid message."""
     raise error
 
 
 def too_large(number: int, position: int, size: int, limit: int) -> UsageError:
-    """Return the error of a message above the limit.
+    """Return the error for a message above the limit.
 
     Args:
-        number: which message of the input, from 1.
-        position: where it starts in the input, in bytes.
-        size: its size in bytes, as far as it was read.
+        number: of the message in the input, from 1.
+        position: byte offset in the input.
+        size: bytes, as far as they were read.
         limit: the largest size allowed.
     """
     more_than = "more than " if size > limit + COUNTED_BYTES_MAX else ""
@@ -78,14 +77,14 @@ def read_messages(
 
     Args:
         stream: read in large chunks until its end.
-        framing: how messages are told apart.
-        max_message_bytes: limit of a framed message, so that a wrong length prefix or a missing
-            delimiter cannot take all memory.
+        framing: separates the messages.
+        max_message_bytes: limit of a framed message: a wrong length prefix or a missing delimiter
+            must not use up the memory.
         refuse: called for a message above the limit, and for a line that is not hexadecimal or
-            base64; the error names line, or number and position.
+            base64.
 
     Raises:
-        CliError: the input is cut inside a message.
+        CliError: the input ends inside a message.
     """
     limit = max_message_bytes
     if framing.shape is Shape.WHOLE:
@@ -104,7 +103,7 @@ def read_messages(
 
 
 class TextBuffer:
-    """Delimited text on its way in, in the pieces it came in, so that long lines cost no copies.
+    """A buffer of delimited text: a list of chunks, so that long lines are copied only once.
 
     Args:
         delimiter: at least one byte.
@@ -119,10 +118,10 @@ class TextBuffer:
         self.size = 0
         """Bytes in the buffer."""
         self.has_line = False
-        """Whether a line is whole."""
+        """Whether a line is complete."""
 
     def add(self, chunk: bytes) -> None:
-        """Put bytes behind what there is."""
+        """Append a chunk."""
         self._chunks.append(chunk)
         self.size += len(chunk)
         if not self.has_line:
@@ -132,14 +131,14 @@ class TextBuffer:
             self._tail = (self._tail + chunk[-self._overlap :])[-self._overlap :]
 
     def count_lines(self) -> int:
-        """Return about how many lines are whole: delimiters over a seam of chunks are left out."""
+        """Return the number of complete lines, without delimiters that span two chunks."""
         for chunk in self._chunks[self._counted_chunks :]:
             self._counted_lines += chunk.count(self._delimiter)
         self._counted_chunks = len(self._chunks)
         return self._counted_lines
 
     def take(self) -> bytes:
-        """Return all there is and forget it."""
+        """Return the whole text, and clear the buffer."""
         text = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
         self._chunks.clear()
         self._tail = b""
@@ -148,14 +147,14 @@ class TextBuffer:
         return text
 
     def skip_line(self, stream: ChunkReader, counted_bytes_max: int | None) -> tuple[int, bool]:
-        """Drop the unfinished line in the buffer and the rest of it that is still to come.
+        """Drop the incomplete line in the buffer with the rest of it in the stream.
 
         Args:
-            stream: where the rest comes from; what follows the line stays in the buffer.
-            counted_bytes_max: give up when so much was dropped; None to go on to its end.
+            stream: has the rest; bytes after the line stay in the buffer.
+            counted_bytes_max: stop when more bytes were dropped; None to continue to the end.
 
         Returns:
-            How many bytes were dropped without the delimiter, and whether its end was reached.
+            The number of bytes dropped, without the delimiter, and whether the line has ended.
         """
         size = self.size
         tail = self._tail
@@ -183,16 +182,13 @@ def drop_oversize_line(
     limit: int,
     refuse: Callable[[int], None],
 ) -> int:
-    """Drop a line that has outgrown the limit, after saying so.
+    """Report a line above the limit, and drop it; return its size without the delimiter.
 
     Args:
         buffer: has the start of the line and nothing else.
         stream: has the rest.
         limit: the largest size allowed.
-        refuse: called with the size as far as it was counted; raises to end the reading.
-
-    Returns:
-        The size of the line in bytes, without its delimiter.
+        refuse: called with the size as far as it was counted; raises to stop reading.
     """
     size, is_complete = buffer.skip_line(stream, limit + COUNTED_BYTES_MAX)
     refuse(size)
@@ -204,27 +200,27 @@ def drop_oversize_line(
 def read_delimited(
     stream: ChunkReader, delimiter: bytes, limit: int, refuse: Refuse = refuse_all
 ) -> Iterator[Framed]:
-    """Yield pieces between delimiters; a last piece without one is yielded unless empty.
+    """Yield the messages between delimiters; a last one without delimiter unless it is empty.
 
     Args:
         stream: read until its end.
         delimiter: at least one byte.
-        limit: the largest piece, in bytes; a larger one is never held in memory.
-        refuse: called for a larger piece; see `read_messages`.
+        limit: the largest message in bytes; a larger one is not kept in memory.
+        refuse: called for a larger message; see `read_messages`.
     """
     buffer = TextBuffer(delimiter)
     number = position = 0
     while chunk := stream.read1(CHUNK_BYTES):
         buffer.add(chunk)
         if buffer.has_line:
-            *pieces, rest = buffer.take().split(delimiter)
-            for piece in pieces:
+            *payloads, rest = buffer.take().split(delimiter)
+            for payload in payloads:
                 number += 1
-                if len(piece) <= limit:
-                    yield Framed(number, position, piece + delimiter, piece)
+                if len(payload) <= limit:
+                    yield Framed(number, position, payload + delimiter, payload)
                 else:
-                    refuse(number, too_large(number, position, len(piece), limit))
-                position += len(piece) + len(delimiter)
+                    refuse(number, too_large(number, position, len(payload), limit))
+                position += len(payload) + len(delimiter)
             buffer.add(rest)
         if buffer.size > limit + len(delimiter):
             number += 1
@@ -301,7 +297,7 @@ def _drop(stream: ChunkReader, buffer: bytearray, size: int, if_cut: CliError) -
 
 
 def _read_length(buffer: bytearray, code: LengthCode) -> tuple[int, int] | None:
-    """Return a length and the bytes it takes, None if the buffer ends inside it."""
+    """Return a length and the size of its prefix, None if the buffer ends inside the prefix."""
     if code is not LengthCode.VARINT:
         fixed = FIXED_LENGTHS[code]
         return (fixed.unpack_from(buffer)[0], fixed.size) if len(buffer) >= fixed.size else None
@@ -316,7 +312,7 @@ def _read_length(buffer: bytearray, code: LengthCode) -> tuple[int, int] | None:
 
 
 class _BadDigitError(Exception):
-    """A line holds something that is not a digit of its encoding; the text says what."""
+    """A line has a character that is not a digit of its encoding."""
 
 
 def _decode_lines(

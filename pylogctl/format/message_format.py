@@ -1,8 +1,6 @@
-"""Format strings for messages: `%t[%p] %o %s{hex}` compiled once into a list of functions.
+"""Format strings for messages, such as `%t[%p] %o %s{hex}`, and the option `--payload`.
 
-Pure: a message in, bytes out.
-
-Payloads as text in documents: the option `--payload` and what its words mean.
+A format string is compiled once into a list of functions.
 """
 
 from __future__ import annotations
@@ -14,18 +12,18 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import typer
 
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
 from pylogctl.cli.units import format_time
-from pylogctl.format.envelope import MessageFacts
+from pylogctl.format.envelope import MISSING, MessageFacts, json_value
 from pylogctl.format.framing import escape, unescape
 
 
 class Received(NamedTuple):
-    """A message with what its reader adds: running number from 1, time of receipt, group."""
+    """A message with its number from 1, the time of receipt, and the group that read it."""
 
     facts: MessageFacts
     number: int
@@ -85,12 +83,12 @@ def compile_format(text: str, presets: Mapping[str, str] = PRESETS) -> Render:
     """Return a function that writes a message in this format; no newline is added.
 
     Args:
-        text: tokens `%x`, each with modifiers in braces behind it, and escapes; or a preset's name.
-        presets: named formats, each name starting with `@`.
+        text: tokens `%x`, each optionally with a modifier in braces, and escapes; or a preset.
+        presets: formats by name; names start with `@`.
 
     Raises:
-        UsageError: a token, modifier, preset or escape is unknown; the text marks its position.
-        CliError: a token asks for what this log format does not store.
+        UsageError: a token, modifier, preset or escape is unknown.
+        CliError: a token is for keys, headers or timestamps, which this log format does not store.
     """
     if text.startswith("@"):
         if text not in presets:
@@ -145,7 +143,7 @@ class _UnknownModifierError(Exception):
 
 
 def _marked(problem: str, match: re.Match[str], text: str, known: list[str]) -> UsageError:
-    """Return the error with a line that shows the format and one that points at the place."""
+    """Return the error with the format as a hint, and a mark below the token."""
     hints = [text, " " * match.start() + "^"]
     if known:
         hints.append(f"modifiers here: {', '.join(known)}")
@@ -178,7 +176,7 @@ def _compile_number(letter: str, modifier: str | None) -> Render:
     code, bits = _PACKED[modifier]
     mask = (1 << bits) - 1
     if code[0] in "<>":
-        # Unsigned on purpose: the low bits of a number that is too large, as the name says.
+        # Unsigned: of a number that is too large the low bits are packed.
         packer = struct.Struct(code.upper())
         return lambda message: packer.pack(get(message) & mask)
     return lambda message: format(get(message) & mask, code).encode()
@@ -214,7 +212,7 @@ def _payload_change(modifier: str) -> Callable[[bytes], bytes]:
         return _unpacker(argument)
     if name == "jq" and argument.startswith("."):
         path = [word for word in argument.split(".") if word]
-        return lambda data: _dotted(data, path)
+        return lambda data: _json_text(data, path)
     raise _UnknownModifierError(_PAYLOAD_MODIFIERS)
 
 
@@ -232,19 +230,11 @@ def _unpacker(codes: str) -> Callable[[bytes], bytes]:
     return unpack
 
 
-def _dotted(data: bytes, path: list[str]) -> bytes:
-    """Return the value at a dotted path of a JSON payload, `null` where there is none."""
-    try:
-        value: Any = json.loads(data)
-    except (ValueError, RecursionError):
+def _json_text(data: bytes, path: list[str]) -> bytes:
+    """Return the value at a path of a JSON payload, `null` if there is none."""
+    value = json_value(data, path)
+    if value is MISSING:
         return b"null"
-    for word in path:
-        if isinstance(value, dict):
-            value = value.get(word)
-        elif isinstance(value, list) and word.isdecimal() and int(word) < len(value):
-            value = value[int(word)]
-        else:
-            return b"null"
     text = value if isinstance(value, str) else json.dumps(value)
     return text.encode("utf-8", "replace")
 

@@ -1,6 +1,6 @@
 """Finds manual pages, and lays out as text the macros that `pylogctl.cli.docgen` writes.
 
-Pure text in, text out. It knows only what our own pages use; for anything else there is groff.
+It knows only the macros of our own pages; any other page needs groff.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def find_page(words: Sequence[str]) -> Path:
 
 
 def _directories() -> Iterator[Path]:
-    """Yield where pages can be: beside the sources, then where packages put them."""
+    """Yield the directories of pages: the checkout, then those of installed packages."""
     checkout = Path(__file__).resolve().parents[2] / "man"
     if checkout.is_dir():
         yield checkout
@@ -61,7 +61,7 @@ def _directories() -> Iterator[Path]:
 
 
 def _followed(path: Path, directory: Path) -> Path:
-    """Return the page an alias page points to."""
+    """Return the page that an alias page names, or the page itself."""
     text = path.read_text(encoding="utf-8")
     return directory / text[4:].strip() if text.startswith(".so ") else path
 
@@ -97,7 +97,7 @@ def render_page(source: str, *, width: int, styled: bool) -> str:
 
 
 class _Layout:
-    """Fills paragraphs line by line; knows indentation and whether text keeps its layout."""
+    """Lays out a page line by line: fills paragraphs, indents, keeps the lines of examples."""
 
     def __init__(self, width: int, *, styled: bool) -> None:
         self.out: list[str] = []
@@ -131,7 +131,7 @@ class _Layout:
             self._indent = _INDENT
 
     def flush(self) -> None:
-        """Write the paragraph that was collected."""
+        """Write the paragraph collected."""
         if self._hanging is not None:
             self._write_hanging(self._hanging)
         elif self._words:

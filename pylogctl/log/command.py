@@ -1,4 +1,4 @@
-"""`pylogctl log`: segment files looked at, verified, measured and mended, without a broker."""
+"""`pylogctl log`: dump, verify, measure and recover segment files, without a broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,19 @@ import typer
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.options import CONFIRM, DRY_RUN, OUTPUT, PAGER, PROGRESS, accepts
+from pylogctl.cli.options import (
+    CONFIRM,
+    DRY_RUN,
+    OUTPUT,
+    PAGER,
+    PROGRESS,
+    ExecuteOption,
+    MaxMessagesOption,
+    MessageFormatOption,
+    accepts,
+    confirm_option,
+    offset_option,
+)
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import paged, render
 from pylogctl.cli.tree import Command, new_app
@@ -47,27 +59,6 @@ Files = Annotated[
 FilesOnDisk = Annotated[
     list[Path], typer.Argument(metavar="FILE|DIR...", help="Segment files, directories of them.")
 ]
-Offset = Annotated[
-    str | None,
-    typer.Option(
-        "-o",
-        "--offset",
-        metavar="SPEC",
-        help="Part to show. Default: all.",
-        rich_help_panel="Selection",
-    ),
-]
-MaxMessages = Annotated[
-    int | None,
-    typer.Option(
-        "-n",
-        "--max-messages",
-        metavar="N",
-        min=0,
-        help="Stop after so many.",
-        rich_help_panel="Limits",
-    ),
-]
 Shallow = Annotated[
     bool,
     typer.Option(
@@ -78,16 +69,6 @@ Shallow = Annotated[
 ]
 NoPayload = Annotated[
     bool, typer.Option("--no-payload", help="Leave payloads out.", rich_help_panel="Output")
-]
-MessageFormat = Annotated[
-    str | None,
-    typer.Option(
-        "-F",
-        "--format",
-        metavar="STR",
-        help="Write messages in this format instead.",
-        rich_help_panel="Output",
-    ),
 ]
 Deep = Annotated[
     bool,
@@ -109,20 +90,15 @@ MaxErrors = Annotated[
         "--max-errors",
         metavar="N",
         min=1,
-        help="Stop in a file after so many.",
+        help="Stop in a file after N problems.",
         rich_help_panel="Limits",
     ),
 ]
 EngineChoice = Annotated[
     Literal["codec", "zlib", "crcmod"],
     typer.Option(
-        "--engine", help="What computes CRCs; zlib and crcmod are independent, crcmod is slow."
-    ),
-]
-Execute = Annotated[
-    bool,
-    typer.Option(
-        "--execute", help="Do it; without it only the plan is shown.", rich_help_panel="Safety"
+        "--engine",
+        help="Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow.",
     ),
 ]
 NoBackup = Annotated[
@@ -131,15 +107,6 @@ NoBackup = Annotated[
         "--no-backup",
         help="Do not keep the cut bytes in a side file.",
         rich_help_panel="Safety",
-    ),
-]
-Confirm = Annotated[
-    str | None,
-    typer.Option(
-        "--confirm",
-        metavar="NAME",
-        rich_help_panel="Safety",
-        help="With --yes: the file's name, or `all` for several files.",
     ),
 ]
 
@@ -158,12 +125,12 @@ Confirm = Annotated[
 def dump(
     env: Environment,
     files: Files,
-    offset: Offset = None,
-    max_messages: MaxMessages = None,
+    offset: Annotated[str | None, offset_option("Part to show. Default: all.")] = None,
+    max_messages: MaxMessagesOption = None,
     shallow: Shallow = False,
     no_payload: NoPayload = False,
     payload: PayloadOption = "utf8",
-    message_format: MessageFormat = None,
+    message_format: MessageFormatOption = None,
 ) -> None:
     """Show the messages of segment files.
 
@@ -200,7 +167,7 @@ def _dumped_messages(
 
 
 class _InvalidCount:
-    """Counts the damaged messages that pass."""
+    """Counts the corrupt messages of an iterator."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -223,7 +190,7 @@ def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Du
 
 @contextmanager
 def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
-    """Give the segment files that paths stand for; standard input becomes a file of its own."""
+    """Yield the segment files of paths; standard input is copied to a temporary file."""
     from broker.log.segment import expand_paths
 
     if Path("-") not in given:
@@ -256,7 +223,7 @@ def verify(
     max_errors: MaxErrors = 100,
     engine: EngineChoice = "codec",
 ) -> None:
-    """Check every byte of segment files, and how files of one log join up.
+    """Check every byte of segment files, and that the files of a log have no gap or overlap.
 
     One row for each problem. Exit status 8 means damage, 3 a missing file, 6 that some of the
     files could not be read.
@@ -321,11 +288,13 @@ def stat(env: Environment, files: Files) -> None:
 def recover(
     env: Environment,
     files: FilesOnDisk,
-    execute: Execute = False,
+    execute: ExecuteOption = False,
     no_backup: NoBackup = False,
-    confirm: Confirm = None,
+    confirm: Annotated[
+        str | None, confirm_option("With --yes: the file's name, or `all` for several files.")
+    ] = None,
 ) -> None:
-    """Cut segment files behind their last valid message.
+    """Cut segment files after their last valid message.
 
     Shows the plan and changes nothing without --execute. The broker does the same by itself when
     it starts after a crash.

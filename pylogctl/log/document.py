@@ -1,7 +1,4 @@
-"""What the log commands write: columns, and records of what the library found.
-
-How the verification of segment files is told: rows, a line, and the exit status.
-"""
+"""Columns and records of `pylogctl log`."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ VERIFY = Document(
         Column("expected", "what should be there"),
         Column("found", "what is there"),
         Column("bytes_after", "bytes from there to the end of the file", Kind.BYTES),
-        Column("skipped_bytes", "bytes up to the next good entry", Kind.BYTES, shown=False),
+        Column("skipped_bytes", "bytes up to the next valid entry", Kind.BYTES, shown=False),
     ),
     empty="",
 )
@@ -58,11 +55,11 @@ STAT = Document(
         Column("max", "largest payload", Kind.BYTES),
         Column("codecs", "entries by codec"),
         Column("ratio", "bytes of payload for a compressed byte", Kind.NUMBER),
-        Column("fault", "what ended the good part"),
+        Column("fault", "why the valid part ends"),
         Column("magics", "entries by version of the format", shown=False),
         Column("sizes", "messages by payload size, below each power of two", shown=False),
         Column("payload_bytes", "bytes of all payloads", Kind.BYTES, shown=False),
-        Column("valid_bytes", "how far the file is good", Kind.BYTES, shown=False),
+        Column("valid_bytes", "size of the valid part", Kind.BYTES, shown=False),
     ),
     empty="no files",
 )
@@ -72,10 +69,10 @@ RECOVER = Document(
         Column("file", "segment file"),
         Column("bytes", "size of the file before", Kind.BYTES),
         Column("cut_at", "position to cut at", Kind.INTEGER),
-        Column("cut_bytes", "bytes that go", Kind.BYTES),
+        Column("cut_bytes", "bytes that are cut", Kind.BYTES),
         Column("fault", "what is wrong there"),
-        Column("messages_kept", "good entries before it", Kind.INTEGER),
-        Column("later_segments", "segments behind the cut, to be moved away"),
+        Column("messages_kept", "valid entries before it", Kind.INTEGER),
+        Column("later_segments", "segments after the cut, to be moved away"),
         Column("backup", "where the cut bytes went"),
         Column("done", "whether it was cut", Kind.BOOLEAN),
     ),
@@ -84,12 +81,12 @@ RECOVER = Document(
 
 
 def with_file_column(document: Document) -> Document:
-    """Return a document that names the file of each record as well."""
+    """Return a document that shows the file of each record."""
     columns = tuple(c._replace(shown=c.shown or c.name == "file") for c in document.columns)
     return document._replace(columns=columns)
 
 
-def problem_record(problem: Problem) -> dict[str, Any]:
+def _problem_record(problem: Problem) -> dict[str, Any]:
     """Return the record of a problem."""
     return {
         "file": str(problem.file),
@@ -102,13 +99,8 @@ def problem_record(problem: Problem) -> dict[str, Any]:
     }
 
 
-def summary_line(summary: VerifySummary, elapsed_s: float) -> str:
-    """Return the sum of a verification as one line.
-
-    Args:
-        summary: what was found.
-        elapsed_s: how long it took, in seconds.
-    """
+def _summary_line(summary: VerifySummary, elapsed_s: float) -> str:
+    """Return the totals of a verification that took `elapsed_s` as one line."""
     files, problems = len(summary.reports), len(summary.problems)
     messages, size = summary.message_count, summary.size_bytes
     return (
@@ -120,7 +112,7 @@ def summary_line(summary: VerifySummary, elapsed_s: float) -> str:
 
 
 def stat_record(one: SegmentStat) -> dict[str, Any]:
-    """Return the record of a file's figures."""
+    """Return the record of a file's statistics."""
     ratio = one.compression_ratio
     return {
         "file": str(one.path),
@@ -141,7 +133,7 @@ def stat_record(one: SegmentStat) -> dict[str, Any]:
 
 
 def plan_record(plan: RecoveryPlan, *, done: bool) -> dict[str, Any]:
-    """Return the record of what recovery does, or has done, to a file."""
+    """Return the record of a recovery, planned or done."""
     return {
         "file": str(plan.path),
         "bytes": plan.size_bytes,
@@ -156,25 +148,12 @@ def plan_record(plan: RecoveryPlan, *, done: bool) -> dict[str, Any]:
 
 
 def report_verification(env: Environment, summary: VerifySummary, elapsed_s: float) -> ExitStatus:
-    """Write what was found.
-
-    Args:
-        env: where it is written.
-        summary: what was found.
-        elapsed_s: how long it took, in seconds.
-
-    Returns:
-        The exit status that this means.
-    """
-    render(env, VERIFY, [problem_record(problem) for problem in summary.problems])
+    """Write the problems and totals of a verification; return the exit status."""
+    render(env, VERIFY, [_problem_record(problem) for problem in summary.problems])
     env.flush()
     for unreadable in summary.unreadable:
         env.error(f"'{unreadable.path}': {unreadable.reason.lower()}")
-    env.note(summary_line(summary, elapsed_s))
-    return _status_of(summary)
-
-
-def _status_of(summary: VerifySummary) -> ExitStatus:
+    env.note(_summary_line(summary, elapsed_s))
     if summary.problems:
         return ExitStatus.CORRUPT
     if not summary.unreadable:

@@ -1,7 +1,4 @@
-"""What `log dump` writes of segment files: records, or messages for a format string.
-
-Reads files only; knows neither Typer nor an output format.
-"""
+"""Reads the messages of segment files for `log dump`."""
 
 from __future__ import annotations
 
@@ -13,18 +10,18 @@ from typing import Any, NamedTuple
 from broker.errors import InvalidMessageError
 from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
 from broker.log.segment import base_offset_of
-from broker.protocol.message_set import Entry, Message, messages_of
+from broker.protocol.message_set import Entry, messages_of
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange, resolve
-from pylogctl.cli.offsets import OffsetRange
+from pylogctl.cli.offsets import NO_RANGE, OffsetRange
 from pylogctl.format.envelope import MessageFacts
 
 _DIRECTORY = re.compile(r"(.+)[_-](\d+)")
 
 
 class Dumped(NamedTuple):
-    """A message of a segment file; `inner` is None for a whole entry that was not unfolded."""
+    """A message of a segment file; `inner` is None for a whole entry."""
 
     entry: Entry
     is_valid: bool
@@ -33,13 +30,10 @@ class Dumped(NamedTuple):
     payload: bytes
 
 
-class FileSource:
-    """The positions of one segment file, as an `OffsetSource`.
+class _FileSource:
+    """Looks up offsets in one segment file, as an `OffsetSource`.
 
-    Offsets count from the base offset in the file's name, from 0 where the name has none.
-
-    Args:
-        path: the segment file.
+    Offsets count from the base offset in the file's name, from 0 if the name has none.
     """
 
     def __init__(self, path: Path) -> None:
@@ -51,11 +45,11 @@ class FileSource:
         return self.base
 
     def latest(self, partition: TopicPartition) -> int:
-        """Return the offset behind the file's last byte."""
+        """Return the offset after the file's last byte."""
         return self.base + self._path.stat().st_size
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
-        """Refuse: a file on its own says nothing about time."""
+        """Refuse: a segment file has no time."""
         raise UsageError("offsets by time need a broker; a segment file stores no time")
 
     def boundary_before(self, partition: TopicPartition, position: int) -> int:
@@ -81,87 +75,67 @@ class FileSource:
         for entry in iter_segment_entries(self._path, start - self.base):
             if self.base + entry.offset >= end:
                 break
-            counts.append((self.base + entry.offset, sum(1 for _ in unfold_entry(entry))))
+            counts.append((self.base + entry.offset, sum(1 for _ in _unfold_entry(entry))))
         return counts
 
 
 def partition_of(path: Path) -> TopicPartition:
-    """Return the partition a segment file belongs to, by the name of its directory."""
+    """Return the partition of a segment file, by the name of its directory."""
     match = _DIRECTORY.fullmatch(path.absolute().parent.name)
     if match is None:
         return TopicPartition(path.name, 0, 0)
     return TopicPartition(match[1], 0, int(match[2]))
 
 
-def unfold_entry(entry: Entry) -> Iterator[Dumped]:
-    """Yield the messages of an entry; the entry itself if it is damaged."""
+def _unfold_entry(entry: Entry) -> Iterator[Dumped]:
+    """Yield the messages of an entry, or the entry itself if it is corrupt."""
     try:
         messages = list(messages_of(entry))
     except InvalidMessageError:
         yield Dumped(entry, False, None, entry.crc, bytes(entry.payload))
         return
     for message in messages:
-        yield _dumped(entry, message)
+        yield Dumped(entry, True, message.inner, message.crc, message.payload)
 
 
-def _dumped(entry: Entry, message: Message) -> Dumped:
-    return Dumped(entry, True, message.inner, message.crc, message.payload)
-
-
-def whole_entry(entry: Entry) -> Iterator[Dumped]:
-    """Yield an entry as it is stored, compressed or not."""
+def _whole_entry(entry: Entry) -> Iterator[Dumped]:
     yield Dumped(entry, entry.is_valid, None, entry.crc, bytes(entry.payload))
 
 
 def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Dumped]:
-    """Yield the messages of a segment file.
+    """Yield the messages of a segment file in a range.
 
     Args:
         path: the file.
-        offsets: the part of it; a start of None means its beginning.
+        offsets: a start of None is that of the file.
         shallow: do not unfold compressed entries.
 
     Raises:
-        LogCorruptError: behind the last entry there are bytes that are none.
-        UsageError: the range names a position inside a message.
+        LogCorruptError: bytes after the last entry are no entry.
+        UsageError: an offset of the range lies inside a message.
         OSError: the file cannot be read.
     """
-    source = FileSource(path)
-    found = _resolved(path, offsets, source)
-    end = None if found.end is None else found.end
-    take = whole_entry if shallow else unfold_entry
+    source = _FileSource(path)
+    if offsets == NO_RANGE:
+        found = ResolvedRange(MessagePosition(source.base), None, ())
+    else:
+        found = resolve(offsets, partition_of(path), source)
+    end = found.end
+    take = _whole_entry if shallow else _unfold_entry
     for entry in iter_segment_entries(path, found.start.offset - source.base):
         offset = source.base + entry.offset
         if end is not None and offset >= end.offset + (end.inner > 0):
             return
         for number, dumped in enumerate(take(entry)):
-            if not shallow and _is_outside(MessagePosition(offset, number), found.start, end):
-                continue
-            yield dumped
-
-
-def _resolved(path: Path, offsets: OffsetRange, source: FileSource) -> ResolvedRange:
-    if offsets.start is None and offsets.end is None:
-        return ResolvedRange(MessagePosition(source.base), None, ())
-    return resolve(offsets, partition_of(path), source)
-
-
-def _is_outside(
-    point: MessagePosition, start: MessagePosition, end: MessagePosition | None
-) -> bool:
-    return point < start or (end is not None and point >= end)
+            position = MessagePosition(offset, number)
+            if shallow or (position >= found.start and (end is None or position < end)):
+                yield dumped
 
 
 def record_of(
     path: Path, dumped: Dumped, show_payload: Callable[[bytes], str] | None
 ) -> dict[str, Any]:
-    """Return the record of a message.
-
-    Args:
-        path: the file it is in.
-        dumped: the message.
-        show_payload: how its payload becomes text; None to leave it out.
-    """
+    """Return the record of a message; `show_payload` is None to leave the payload out."""
     entry = dumped.entry
     base = base_offset_of(path)
     return {
@@ -170,7 +144,7 @@ def record_of(
         "offset": None if base is None else base + entry.offset,
         "size": len(dumped.payload),
         "magic": entry.magic,
-        "codec": codec_name(entry),
+        "codec": _codec_name(entry),
         "crc": f"{dumped.crc:08x}",
         "valid": dumped.is_valid,
         "inner": dumped.inner,
@@ -178,15 +152,15 @@ def record_of(
     }
 
 
-def codec_name(entry: Entry) -> str:
-    """Return the name of an entry's codec, or its attributes where they name none."""
+def _codec_name(entry: Entry) -> str:
+    """Return the name of an entry's codec, or its attributes if they are invalid."""
     return (
         f"attributes {entry.attributes:#04x}" if entry.codec is None else entry.codec.name.lower()
     )
 
 
 def facts_of(path: Path, dumped: Dumped) -> MessageFacts:
-    """Return a message of a file as format strings see it."""
+    """Return a message as the facts that format strings use."""
     base = base_offset_of(path) or 0
     return MessageFacts(
         partition=partition_of(path),
@@ -194,7 +168,7 @@ def facts_of(path: Path, dumped: Dumped) -> MessageFacts:
         next_offset=base + dumped.entry.next_offset,
         inner=dumped.inner or 0,
         crc=dumped.crc,
-        codec=codec_name(dumped.entry),
+        codec=_codec_name(dumped.entry),
         magic=dumped.entry.magic,
         payload=dumped.payload,
     )

@@ -16,7 +16,7 @@ from broker.config import ConsumerConfig, ProducerConfig
 from broker.consumer.list_offsets import Positions
 from broker.producer.producer import codec_of
 from broker.topic import TopicPartition, check_topic_name
-from pylogctl.broker.control import ask_status
+from pylogctl.broker.control import request_status
 from pylogctl.cli.connections import Absence, Side, open_cluster, with_addresses
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
@@ -217,7 +217,7 @@ def run_e2e(
 def _flush_of(cluster: Cluster, connect: Connect, topic: str, acks: str) -> str | None:
     """Say when the brokers of a topic flush; None if they do not tell, as 0.7's do not."""
     leaders = {cluster.leader(partition) for partition in cluster.partitions(topic)}
-    documents = [ask_status(connect, leader).document for leader in sorted(leaders)]
+    documents = [request_status(connect, leader).document for leader in sorted(leaders)]
     texts = {None if one is None else flush_text(one["flush"], topic, acks) for one in documents}
     return "; ".join(sorted(filter(None, texts))) or None
 

@@ -219,7 +219,7 @@ def delete(
     The name of each topic must be typed to confirm it. Without --data only a topic is deleted that
     no live broker has any more. Deleted messages cannot be restored.
     """
-    from pylogctl.cli.connections import Absence, open_cluster, registry_session
+    from pylogctl.cli.connections import Absence, open_cluster, zookeeper_session
     from pylogctl.topic.changes import delete_topics
 
     if env.settings.brokers and not data:
@@ -229,7 +229,7 @@ def delete(
         delete_topics(
             env,
             cluster,
-            None if env.settings.brokers else closing.enter_context(registry_session(env)),
+            None if env.settings.brokers else closing.enter_context(zookeeper_session(env)),
             topics,
             with_data=data,
             if_exists=if_exists,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from broker.errors import CoordinationError
-from pylogctl.cli.connections import registry_session
+from pylogctl.cli.connections import zookeeper_session
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, REGISTRY, SUMMARY, TIMEOUT, accepts
@@ -77,7 +77,7 @@ def ls(
     ] = False,
 ) -> None:
     """List the children of a node."""
-    with registry_session(env) as session:
+    with zookeeper_session(env) as session:
         depth = None if recursive else 1
         records = []
         for _, child in _below(session, path, depth):
@@ -108,7 +108,7 @@ def tree(
     ] = False,
 ) -> None:
     """Draw a node and everything below it."""
-    with registry_session(env) as session:
+    with zookeeper_session(env) as session:
         nodes = list(session.walk(path, max_depth=depth))
         if env.settings.output is None and not env.settings.columns:
             _draw(env, session, nodes, data=data or raw, raw=raw)
@@ -161,13 +161,13 @@ def get(
         bool, typer.Option("--raw", help="Write it exactly, on a terminal too.")
     ] = False,
     show_stat: Annotated[
-        bool, typer.Option("-s", "--stat", help="Show what else is known of the node.")
+        bool, typer.Option("-s", "--stat", help="Show version, size, times and owner too.")
     ] = False,
 ) -> None:
     """Write the value of a node, byte for byte."""
     if as_hex + as_json + raw > 1:
         raise UsageError("only one of --raw, --json and --hex is possible")
-    with registry_session(env) as session:
+    with zookeeper_session(env) as session:
         value, stat = session.get(path)
     record = {
         "path": path,
@@ -200,8 +200,8 @@ def _written(value: bytes, path: str, *, as_hex: bool, as_json: bool) -> bytes:
 @app.command("stat", cls=Command)
 @accepts(*OUTPUT, *REGISTRY, *TIMEOUT, exits=READS, examples=("pylogctl zk stat /brokers/ids/0",))
 def stat(env: Environment, path: PathArgument) -> None:
-    """Show what is known of a node apart from its value."""
-    with registry_session(env) as session:
+    """Show version, size, times and owner of a node."""
+    with zookeeper_session(env) as session:
         _, node_stat = session.get(path)
     render(env, STAT, [full_record(path, node_stat)])
 
@@ -230,8 +230,8 @@ def start(
 ) -> None:
     """Run an embedded ZooKeeper server until it is told to stop.
 
-    Prints one line once it serves. It is a real server, from the jars that come with PySpark, for
-    development and single machines; it ends with this command.
+    Prints one line once it is ready. It is ZooKeeper's own server, from the jars that come with
+    PySpark, for development and single machines; it ends with this command.
     """
     from broker.zk.embedded import EmbeddedZooKeeper
     from pylogctl.cli.process import graceful_stop

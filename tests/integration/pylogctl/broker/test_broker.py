@@ -181,7 +181,7 @@ def test_start_without_its_registry_is_unreachable(run_process: Invoke, tmp_path
         (["--ephemeral", "--data", "d"], ExitStatus.USAGE, "--data cannot be used"),
         (["--no-zookeeper", "-Z", "h:1"], ExitStatus.USAGE, "--zookeeper cannot be used"),
         (["--port", "70000"], ExitStatus.USAGE, "--port"),
-        (["--zookeeper-port", "0", "-Z", "h:1"], ExitStatus.USAGE, "is for the embedded registry"),
+        (["--zookeeper-port", "0", "-Z", "h:1"], ExitStatus.USAGE, "is for the embedded ZooKeeper"),
         (["--zookeeper-port", "0", "--no-zookeeper"], ExitStatus.USAGE, "is not asked for"),
     ],
 )
