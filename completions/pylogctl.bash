@@ -229,12 +229,12 @@ __pylogctl_tables() {
         valued='--messages --duration --size --payload-file --batch -z --codec --acks --threads --rate --warmup --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
     'pylogctl perf consume')
         commands='' words='@topic'
-        options='--messages --duration -o --offset -p --partition --fetch-size --threads --idle-timeout --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--messages --duration -o --offset -p --partition --fetch-size --threads --idle-timeout --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+        options='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --threads --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --threads --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
     'pylogctl perf simple')
         commands='' words='@topic'
-        options='--messages --duration -o --offset -p --partition --fetch-size --idle-timeout --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--messages --duration -o --offset -p --partition --fetch-size --idle-timeout --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
+        options='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --interval --compat07 --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--messages --duration -p --partition -o --offset --fetch-size --idle-timeout --interval --save --output --columns --sort -Z --zookeeper -b --broker --timeout -X --progress --log-format --color' ;;
     'pylogctl perf e2e')
         commands='' words='@topic'
         options='--messages --duration --rate --size -z --codec --acks --warmup --idle-timeout --interval --save --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -X --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -687,8 +687,8 @@ __pylogctl_values() {
     'pylogctl perf consume --log-format') words='text json' ;;
     'pylogctl perf consume --color') words='auto always never' ;;
     'pylogctl perf simple --duration') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl perf simple -o' | 'pylogctl perf simple --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl perf simple -p' | 'pylogctl perf simple --partition') words='@partition' ;;
+    'pylogctl perf simple -o' | 'pylogctl perf simple --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl perf simple --fetch-size') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl perf simple --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl perf simple --interval') words='100ms 1s 10s 1m 5m 1h' ;;

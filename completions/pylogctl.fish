@@ -1329,10 +1329,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l duration -d 'St
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l size -d 'Bytes of payload, or a range to choose from evenly' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l payload-file -d 'Send the lines of a file over and over, the first 64 MiB of it' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l batch -d 'Messages in a batch' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s z -l codec -d 'Compression of a batch' -r -a 'none gzip snappy lz4 zstd'
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s z -l codec -d 'Compression; 0.7 knows only gzip and snappy' -r -a 'none gzip snappy lz4 zstd'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l acks -d 'Wait for nothing, for written (1) or for flushed (-1)' -r -a '0 1 -1'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l threads -d 'Threads that work at the same time' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l rate -d 'No faster than this on average: 1000/s, 5MiB/s' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l warmup -d 'Messages to send before the clock starts' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
@@ -1358,11 +1358,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l help -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s o -l offset -d 'Where to start, and to end: START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s p -l partition -d 'Only these: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l idle-timeout -d 'Stop when no message came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l threads -d 'Threads that work at the same time' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l idle-timeout -d 'Stop when nothing came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
@@ -1386,10 +1386,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l help -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s p -l partition -d 'Partition: 0, or 2-0 where several brokers have a 0' -r -a '(__pylogctl_lookup partition)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s o -l offset -d 'Where to start, and to end: START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s p -l partition -d 'Which one: 0, or 2-0 where several brokers have a 0' -r -a '(__pylogctl_lookup partition)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l idle-timeout -d 'Stop when nothing came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l idle-timeout -d 'Stop when no message came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l compat07 -d 'CSV with the columns and number formats of Kafka 0.7'\''s tools'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
@@ -1413,12 +1413,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l help -d 'Show th
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l rate -d 'Send so much, whatever comes back: 10000/s, 5MiB/s' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l rate -d 'Send so much, even if the broker is slower: 10000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l size -d 'Bytes of payload, at least 16, or a range to choose from evenly' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s z -l codec -d 'Compression of a batch' -r -a 'none gzip snappy lz4 zstd'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s z -l codec -d 'Compression; 0.7 knows only gzip and snappy' -r -a 'none gzip snappy lz4 zstd'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l acks -d 'Wait for nothing, for written (1) or for flushed (-1)' -r -a '0 1 -1'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l warmup -d 'Messages to send before any is counted' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l idle-timeout -d 'Stop when what was sent does not come for so long; status 7' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l idle-timeout -d 'Stop when sent messages do not arrive for so long; status 7' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l save -d 'Write result, intervals, options and platform to a JSON file' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'

@@ -1,14 +1,4 @@
-"""`pylogctl perf`: how fast a cluster takes messages, and how fast it gives them back.
-
-Puts the commands together. Those that go as fast as they can stand in `perf_loads`, latency at a
-fixed rate in `perf_latency`, what is done with saved runs in `perf_saved`.
-
-`pylogctl perf produce`, `consume` and `simple`: as fast as can be.
-
-`pylogctl perf e2e`: latency through the broker at a fixed rate.
-
-`pylogctl perf compare` and `report`: what saved runs say, side by side.
-"""
+"""`pylogctl perf`: the options of its commands."""
 
 from __future__ import annotations
 
@@ -19,15 +9,28 @@ import typer
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
-from pylogctl.cli.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, PROPERTIES, accepts
-from pylogctl.cli.render import Document, render
+from pylogctl.cli.options import (
+    CONNECTION,
+    DRY_RUN,
+    OUTPUT,
+    PROGRESS,
+    PROPERTIES,
+    CodecOption,
+    OptionGroup,
+    PartitionsOption,
+    RateOption,
+    accepts,
+    shared_option,
+)
+from pylogctl.cli.render import Document
 from pylogctl.cli.tree import Command, new_app
 
 if TYPE_CHECKING:
     from pylogctl.perf.consume import OpenReadings
 
+app = new_app("Measure throughput and latency.")
 
-RUNS = (
+_RUNS = (
     ExitStatus.FAILED,
     ExitStatus.NOT_FOUND,
     ExitStatus.TIMEOUT,
@@ -35,10 +38,11 @@ RUNS = (
     ExitStatus.UNREACHABLE,
     ExitStatus.REMOTE,
 )
-READS = (*RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
+_READS = (*_RUNS, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
+_DEFAULT_LIMIT = "5%"
 
-Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic.", show_default=False)]
-Messages = Annotated[
+_Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic.", show_default=False)]
+_Messages = Annotated[
     int | None,
     typer.Option(
         "--messages",
@@ -48,20 +52,26 @@ Messages = Annotated[
         help="Stop after so many. Without it and --duration: after 10s.",
     ),
 ]
-Duration = Annotated[
+_Duration = Annotated[
     str | None,
     typer.Option("--duration", metavar="DUR", rich_help_panel="Limits", help="Stop after so long."),
 ]
-Threads = Annotated[
+_Threads = Annotated[
     int, typer.Option("--threads", metavar="N", min=1, help="Threads that work at the same time.")
 ]
-IntervalOption = Annotated[
+_Acks = Annotated[
+    Literal["0", "1", "-1"] | None,
+    typer.Option(
+        "--acks", help="Wait for nothing, for written (1) or for flushed (-1). Default: -1."
+    ),
+]
+_Interval = Annotated[
     str,
     typer.Option(
         "--interval", metavar="DUR", rich_help_panel="Output", help="Time from row to row."
     ),
 ]
-Compat07 = Annotated[
+_Compat07 = Annotated[
     bool,
     typer.Option(
         "--compat07",
@@ -69,7 +79,7 @@ Compat07 = Annotated[
         help="CSV with the columns and number formats of Kafka 0.7's tools.",
     ),
 ]
-Save = Annotated[
+_Save = Annotated[
     Path | None,
     typer.Option(
         "--save",
@@ -80,54 +90,59 @@ Save = Annotated[
 ]
 
 
-CodecOption = Annotated[
-    Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
-    typer.Option("-z", "--codec", help="Compression of a batch. Default: none."),
-]
-AcksOption = Annotated[
-    Literal["0", "1", "-1"] | None,
-    typer.Option(
-        "--acks", help="Wait for nothing, for written (1) or for flushed (-1). Default: -1."
-    ),
-]
-Offsets = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-o",
-        "--offset",
-        metavar="SPEC",
-        rich_help_panel="Selection",
-        help="Where to start, and to end: START[:END]. Default: start.",
-    ),
-]
-FetchSize = Annotated[
-    str | None,
-    typer.Option(
-        "--fetch-size",
-        metavar="SIZE",
-        rich_help_panel="Connection",
-        help="Bytes per partition and request. Default: 1MiB.",
-    ),
-]
-IdleTimeout = Annotated[
-    str | None,
-    typer.Option(
-        "--idle-timeout",
-        metavar="DUR",
-        rich_help_panel="Limits",
-        help="Stop when nothing came for so long; status 7 if --messages is not reached. "
-        "Default: 5s without --duration.",
-    ),
-]
+class _ReadChoice(NamedTuple):
+    """The offsets to read, and when to stop."""
+
+    offset: list[str] | None = None
+    fetch_size: str | None = None
+    idle_timeout: str | None = None
 
 
+_READ = OptionGroup(
+    (
+        shared_option(
+            "offset",
+            list[str] | None,
+            None,
+            "-o",
+            "--offset",
+            metavar="SPEC",
+            panel="Selection",
+            help="Where to start, and to end: START[:END]. Default: start.",
+        ),
+        shared_option(
+            "fetch_size",
+            str | None,
+            None,
+            "--fetch-size",
+            metavar="SIZE",
+            panel="Connection",
+            help="Bytes per partition and request. Default: 1MiB.",
+        ),
+        shared_option(
+            "idle_timeout",
+            str | None,
+            None,
+            "--idle-timeout",
+            metavar="DUR",
+            panel="Limits",
+            help="Stop when no message came for so long; status 7 if --messages is not reached. "
+            "Default: 5s without --duration.",
+        ),
+    ),
+    _ReadChoice,
+)
+_READ_DEFAULT = _ReadChoice()
+
+
+@app.command("produce", cls=Command)
 @accepts(
     *OUTPUT,
     *CONNECTION,
     *PROPERTIES,
     *PROGRESS,
     *DRY_RUN,
-    exits=RUNS,
+    exits=_RUNS,
     dumps_properties=True,
     examples=(
         "pylogctl perf produce bench --messages 1000000 --size 200 --batch 50",
@@ -137,9 +152,9 @@ IdleTimeout = Annotated[
 )
 def produce(
     env: Environment,
-    topic: Topic,
-    messages: Messages = None,
-    duration: Duration = None,
+    topic: _Topic,
+    messages: _Messages = None,
+    duration: _Duration = None,
     size: Annotated[
         str | None,
         typer.Option(
@@ -165,17 +180,9 @@ def produce(
         ),
     ] = 200,
     codec: CodecOption = None,
-    acks: AcksOption = None,
-    threads: Threads = 1,
-    rate: Annotated[
-        str | None,
-        typer.Option(
-            "--rate",
-            metavar="R",
-            rich_help_panel="Limits",
-            help="No faster than this on average: 1000/s, 5MiB/s.",
-        ),
-    ] = None,
+    acks: _Acks = None,
+    threads: _Threads = 1,
+    rate: RateOption = None,
     warmup: Annotated[
         int,
         typer.Option(
@@ -186,44 +193,36 @@ def produce(
             help="Messages to send before the clock starts.",
         ),
     ] = 0,
-    interval: IntervalOption = "1s",
-    compat07: Compat07 = False,
-    save: Save = None,
+    interval: _Interval = "1s",
+    compat07: _Compat07 = False,
+    save: _Save = None,
 ) -> None:
     """Send messages as fast as possible and measure it.
 
-    The clock stops when all of it can be read. Latencies are those of a batch, from handing it
-    over until its acknowledgement is read; with -X max.in.flight.requests=1 each is waited for
-    before the next is sent. The overhead is what the topic's logs grew by beyond the payloads, a
-    message; it means nothing if somebody else produces to the topic meanwhile.
+    The clock stops when all messages are readable. A latency is the time from sending a batch
+    until its acknowledgement is read; with -X max.in.flight.requests=1 each is awaited before the
+    next is sent. The overhead is the growth of the topic's logs beyond the payloads, per message;
+    it is wrong if others produce to the topic meanwhile.
     """
-    from broker.producer.producer import codec_of
     from pylogctl.cli.properties import PERF_PRODUCE
     from pylogctl.cli.units import parse_rate
-    from pylogctl.perf import plan as perf_plan
-    from pylogctl.perf import run as perf_run
+    from pylogctl.perf import plan as plans
+    from pylogctl.perf import run as runs
     from pylogctl.perf.produce import ProducePlan
-    from pylogctl.perf.report import PLAN, PRODUCE, Run, produce_csv_07, produce_figures
 
-    config = perf_plan.producer_config(env, PERF_PRODUCE, codec=codec, acks=acks)
-    perf_plan.check_output(env, compat07=compat07, save=save)
+    config = plans.producer_config(env, PERF_PRODUCE, codec=codec, acks=acks)
+    plans.validate_output(env, compat07=compat07, save=save)
     plan = ProducePlan(
         topic,
-        perf_plan.batches_of(size, payload_file, batch),
+        plans.batches_of(size, payload_file, batch),
         message_count=messages,
-        duration_s=perf_plan.duration_s_of(messages, duration),
+        duration_s=plans.duration_s_of(messages, duration),
         warmup_count=warmup,
         thread_count=threads,
         rate=None if rate is None else parse_rate(rate),
         is_sequential=config.max_in_flight == 1,
     )
-    every_s = perf_plan.interval_s_of(interval)
-    if env.settings.dry_run:
-        render(env, PLAN, [perf_run.plan_record(env, plan, config)])
-        env.note("nothing sent; this was a dry run")
-        return
-    outcome = perf_run.run_produce(env, plan, config, every_s=every_s)
-    used = {
+    options = {
         "topic": topic,
         "messages": messages,
         "duration_s": plan.duration_s,
@@ -233,28 +232,24 @@ def produce(
         "threads": threads,
         "rate": rate,
         "warmup": warmup,
-        "properties": perf_plan.property_texts(config),
+        "properties": plans.property_texts(config),
     }
-    figures = produce_figures(outcome.result)
-    run = Run("perf produce", used, outcome.result, outcome.intervals, figures)
-    csv_07 = produce_csv_07(outcome.result, plan, codec_of(config)) if compat07 else None
-    perf_run.report(env, PRODUCE, run, save=save, csv_07=csv_07)
-    end(env, outcome.status)
+    every_s = plans.interval_s_of(interval)
+    if env.settings.dry_run:
+        runs.show_plan(env, plan, config)
+    else:
+        runs.measure_produce(
+            env, plan, config, options, every_s=every_s, compat07=compat07, save=save
+        )
 
 
-def end(env: Environment, status: ExitStatus) -> None:
-    """End an interrupted run as such; its result is written by now."""
-    if status:
-        env.note("interrupted; the result is that of the part that was done")
-        raise typer.Exit(status)
-
-
+@app.command("consume", cls=Command)
 @accepts(
     *OUTPUT,
     *CONNECTION,
     *PROPERTIES,
     *PROGRESS,
-    exits=READS,
+    exits=_READS,
     dumps_properties=True,
     examples=(
         "pylogctl perf consume bench",
@@ -264,46 +259,49 @@ def end(env: Environment, status: ExitStatus) -> None:
 )
 def consume(
     env: Environment,
-    topic: Topic,
-    messages: Messages = None,
-    duration: Duration = None,
-    offset: Offsets = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            "-p",
-            "--partition",
-            metavar="LIST",
-            rich_help_panel="Selection",
-            help="Only these: 0, 2-0, *-0, 0,1 or 0..3.",
-        ),
-    ] = None,
-    fetch_size: FetchSize = None,
-    threads: Threads = 1,
-    idle_timeout: IdleTimeout = None,
-    interval: IntervalOption = "1s",
-    compat07: Compat07 = False,
-    save: Save = None,
+    topic: _Topic,
+    messages: _Messages = None,
+    duration: _Duration = None,
+    partition: PartitionsOption = None,
+    read: Annotated[_ReadChoice, _READ] = _READ_DEFAULT,
+    threads: _Threads = 1,
+    interval: _Interval = "1s",
+    compat07: _Compat07 = False,
+    save: _Save = None,
 ) -> None:
     """Read messages as fast as possible, decode every one, and measure it.
 
-    Without --messages and --duration it reads what is there now, for 10s at most. The clock stops
-    with the last message. Latencies are the times a reader waits for the next bytes; one request
-    is always ahead.
+    Without --messages and --duration it reads the messages that exist now, for 10s at most. The
+    clock stops with the last message. A latency is the time a reader waits for the next chunk; one
+    request is always in flight.
     """
     from pylogctl.perf.consume import shared_readings
-    from pylogctl.perf.report import CONSUME
+    from pylogctl.perf.document import CONSUME
 
-    given = _Given(topic, messages, duration, offset, partition, fetch_size, threads, idle_timeout)
-    _read(env, "perf consume", given, shared_readings, CONSUME, _Shown(interval, compat07, save))
+    _measure_reading(
+        env,
+        "perf consume",
+        CONSUME,
+        shared_readings,
+        topic,
+        partition,
+        read,
+        messages=messages,
+        duration=duration,
+        threads=threads,
+        interval=interval,
+        compat07=compat07,
+        save=save,
+    )
 
 
+@app.command("simple", cls=Command)
 @accepts(
     *OUTPUT,
     *CONNECTION,
     *PROPERTIES,
     *PROGRESS,
-    exits=READS,
+    exits=_READS,
     dumps_properties=True,
     examples=(
         "pylogctl perf simple bench --fetch-size 200kB",
@@ -312,10 +310,9 @@ def consume(
 )
 def simple(
     env: Environment,
-    topic: Topic,
-    messages: Messages = None,
-    duration: Duration = None,
-    offset: Offsets = None,
+    topic: _Topic,
+    messages: _Messages = None,
+    duration: _Duration = None,
     partition: Annotated[
         str,
         typer.Option(
@@ -323,107 +320,109 @@ def simple(
             "--partition",
             metavar="PARTITION",
             rich_help_panel="Selection",
-            help="Which one: 0, or 2-0 where several brokers have a 0.",
+            help="Partition: 0, or 2-0 where several brokers have a 0.",
         ),
     ] = "0",
-    fetch_size: FetchSize = None,
-    idle_timeout: IdleTimeout = None,
-    interval: IntervalOption = "1s",
-    compat07: Compat07 = False,
-    save: Save = None,
+    read: Annotated[_ReadChoice, _READ] = _READ_DEFAULT,
+    interval: _Interval = "1s",
+    compat07: _Compat07 = False,
+    save: _Save = None,
 ) -> None:
     """Read one partition as Kafka 0.7's simple consumer does, and measure it.
 
-    One fetch request at a time, so that latencies are those of a request and its answer. Otherwise
-    like `perf consume`.
+    There is one fetch request at a time, so a latency is that of a request and its response.
+    Otherwise like `perf consume`.
     """
-    from pylogctl.perf.report import SIMPLE
+    from pylogctl.perf.document import SIMPLE
     from pylogctl.perf.simple import single_reading
 
-    given = _Given(topic, messages, duration, offset, partition, fetch_size, 1, idle_timeout)
-    _read(env, "perf simple", given, single_reading, SIMPLE, _Shown(interval, compat07, save))
+    _measure_reading(
+        env,
+        "perf simple",
+        SIMPLE,
+        single_reading,
+        topic,
+        partition,
+        read,
+        messages=messages,
+        duration=duration,
+        threads=1,
+        interval=interval,
+        compat07=compat07,
+        save=save,
+    )
 
 
-class _Given(NamedTuple):
-    """What options say of reading."""
-
-    topic: str
-    messages: int | None
-    duration: str | None
-    offset: list[str] | None
-    partition: str | None
-    fetch_size: str | None
-    threads: int
-    idle_timeout: str | None
-
-
-class _Shown(NamedTuple):
-    """What options say of the result."""
-
-    interval: str
-    compat07: bool
-    save: Path | None
-
-
-def _read(
+def _measure_reading(
     env: Environment,
     command: str,
-    given: _Given,
-    open_readings: OpenReadings,
     document: Document,
-    shown: _Shown,
+    open_readings: OpenReadings,
+    topic: str,
+    partition: str | None,
+    read: _ReadChoice,
+    *,
+    messages: int | None,
+    duration: str | None,
+    threads: int,
+    interval: str,
+    compat07: bool,
+    save: Path | None,
 ) -> None:
     from pylogctl.cli.offsets import make_span
     from pylogctl.cli.selection import parse_partition_list
-    from pylogctl.perf import plan as perf_plan
-    from pylogctl.perf import run as perf_run
-    from pylogctl.perf.consume import ConsumePlan, End
-    from pylogctl.perf.report import Run, consume_csv_07
+    from pylogctl.perf import plan as plans
+    from pylogctl.perf import run as runs
+    from pylogctl.perf.consume import ConsumePlan
 
-    config = perf_plan.consumer_config(env, fetch_size=given.fetch_size)
-    perf_plan.check_output(env, compat07=shown.compat07, save=shown.save)
-    every_s = perf_plan.interval_s_of(shown.interval)
-    # Without any limit there must be an end: what is there now.
-    is_bounded = given.messages is None and given.duration is None
-    span = make_span(env, given.offset or [], from_beginning=False, exit_at_end=is_bounded)
-    chosen = None if given.partition is None else parse_partition_list(given.partition)
+    config = plans.consumer_config(env, fetch_size=read.fetch_size)
+    plans.validate_output(env, compat07=compat07, save=save)
+    # Without any limit, reading ends at the present end of the log.
+    is_bounded = messages is None and duration is None
     plan = ConsumePlan(
-        message_count=given.messages,
-        duration_s=perf_plan.duration_s_of(given.messages, given.duration),
-        idle_timeout_s=perf_plan.idle_timeout_s_of(
-            given.idle_timeout, has_duration=given.duration is not None
+        message_count=messages,
+        duration_s=plans.duration_s_of(messages, duration),
+        idle_timeout_s=plans.idle_timeout_s_of(
+            read.idle_timeout, has_duration=duration is not None
         ),
-        thread_count=given.threads,
+        thread_count=threads,
         fetch_bytes=config.fetch_bytes,
         max_wait_ms=config.max_wait_ms,
     )
-    selection = perf_run.Selection(given.topic, chosen, span)
-    outcome = perf_run.run_consume(env, plan, config, selection, open_readings, every_s=every_s)
-    used = {
-        "topic": given.topic,
-        "messages": given.messages,
+    options = {
+        "topic": topic,
+        "messages": messages,
         "duration_s": plan.duration_s,
-        "offset": given.offset,
-        "partition": given.partition,
-        "threads": given.threads,
+        "offset": read.offset,
+        "partition": partition,
+        "threads": threads,
         "idle_timeout_s": plan.idle_timeout_s,
-        "properties": perf_plan.property_texts(config),
+        "properties": plans.property_texts(config),
     }
-    run = Run(command, used, outcome.result, outcome.intervals)
-    csv_07 = consume_csv_07(outcome.result, plan) if shown.compat07 else None
-    perf_run.report(env, document, run, save=shown.save, csv_07=csv_07)
-    end(env, outcome.status)
-    if outcome.end is End.IDLE:
-        env.note(f"stopped: nothing came for {plan.idle_timeout_s:g}s")
-        raise typer.Exit(ExitStatus.OK if given.messages is None else ExitStatus.TIMEOUT)
+    runs.measure_reading(
+        env,
+        command,
+        document,
+        open_readings,
+        plan,
+        config,
+        options,
+        topic=topic,
+        span=make_span(env, read.offset or [], from_beginning=False, exit_at_end=is_bounded),
+        wanted=None if partition is None else parse_partition_list(partition),
+        every_s=plans.interval_s_of(interval),
+        compat07=compat07,
+        save=save,
+    )
 
 
+@app.command("e2e", cls=Command)
 @accepts(
     *OUTPUT,
     *CONNECTION,
     *PROPERTIES,
     *PROGRESS,
-    exits=READS,
+    exits=_READS,
     dumps_properties=True,
     examples=(
         "pylogctl perf e2e bench --rate 10000/s --size 200",
@@ -432,16 +431,16 @@ def _read(
 )
 def e2e(
     env: Environment,
-    topic: Topic,
-    messages: Messages = None,
-    duration: Duration = None,
+    topic: _Topic,
+    messages: _Messages = None,
+    duration: _Duration = None,
     rate: Annotated[
         str,
         typer.Option(
             "--rate",
             metavar="R",
             rich_help_panel="Limits",
-            help="Send so much, whatever comes back: 10000/s, 5MiB/s.",
+            help="Send so much, even if the broker is slower: 10000/s, 5MiB/s.",
         ),
     ] = "1000/s",
     size: Annotated[
@@ -454,7 +453,7 @@ def e2e(
         ),
     ] = None,
     codec: CodecOption = None,
-    acks: AcksOption = None,
+    acks: _Acks = None,
     warmup: Annotated[
         int | None,
         typer.Option(
@@ -462,7 +461,7 @@ def e2e(
             metavar="N",
             min=0,
             rich_help_panel="Limits",
-            help="Messages to send before any is counted. Default: those of a second.",
+            help="Messages to send before any is counted. Default: those of one second.",
         ),
     ] = None,
     idle_timeout: Annotated[
@@ -471,60 +470,51 @@ def e2e(
             "--idle-timeout",
             metavar="DUR",
             rich_help_panel="Limits",
-            help="Stop when what was sent does not come for so long; status 7. Default: 5s.",
+            help="Stop when sent messages do not arrive for so long; status 7. Default: 5s.",
         ),
     ] = None,
-    interval: IntervalOption = "1s",
-    save: Save = None,
+    interval: _Interval = "1s",
+    save: _Save = None,
 ) -> None:
     """Measure how long messages take from producer to consumer at a fixed rate.
 
-    A process of its own sends them at even distances and does not slow down when the broker does;
-    this one reads them in long polls. A latency runs from when its message was due until it is
-    decoded here: a pause counts for every message that was due in it. What is due at the same time
-    goes as one batch. Neither of the two may be short of processor time: LATE-MS tells how late a
-    message was sent at most.
+    Another process sends messages at even intervals, and does not slow down when the broker does;
+    this one reads them with long polls. A latency runs from the time its message was due until the
+    message is decoded here: a pause counts for every message that was due in it. Messages due at
+    the same time are sent as one batch. Both processes need enough processor time: LATE-MS is how
+    late a message was sent at most.
     """
     from pylogctl.cli.properties import PERF_E2E
     from pylogctl.cli.units import parse_rate
-    from pylogctl.perf import plan as perf_plan
-    from pylogctl.perf import run as perf_run
-    from pylogctl.perf.report import E2E, Run, e2e_figures
+    from pylogctl.perf import plan as plans
+    from pylogctl.perf import run as runs
 
-    config = perf_plan.producer_config(env, PERF_E2E, codec=codec, acks=acks)
-    perf_plan.check_output(env, compat07=False, save=save)
-    plan = perf_plan.e2e_plan(
+    config = plans.producer_config(env, PERF_E2E, codec=codec, acks=acks)
+    plans.validate_output(env, compat07=False, save=save)
+    plan = plans.e2e_plan(
         env,
         config,
         topic,
         rate=parse_rate(rate),
-        sizes=perf_plan.parse_sizes(size),
+        sizes=plans.parse_sizes(size),
         message_count=messages,
-        duration_s=perf_plan.duration_s_of(messages, duration),
+        duration_s=plans.duration_s_of(messages, duration),
         warmup_count=warmup,
-        idle_timeout_s=perf_plan.idle_timeout_s_of(idle_timeout, has_duration=False),
+        idle_timeout_s=plans.idle_timeout_s_of(idle_timeout, has_duration=False),
     )
-    outcome = perf_run.run_e2e(env, plan, config, every_s=perf_plan.interval_s_of(interval))
-    used = {
+    options = {
         "topic": topic,
         "messages": plan.message_count,
         "rate": plan.rate,
         "size": size,
         "warmup": plan.warmup_count,
-        "properties": perf_plan.property_texts(config),
+        "properties": plans.property_texts(config),
     }
-    figures = e2e_figures(outcome.found, rate=plan.rate, acks=config.acks, flush=outcome.flush)
-    run = Run("perf e2e", used, outcome.found.result, outcome.intervals, figures)
-    perf_run.report(env, E2E, run, save=save, csv_07=None)
-    end(env, outcome.status)
-    if outcome.found.missing_count:
-        env.note(f"{outcome.found.missing_count} messages were sent and did not come")
-        raise typer.Exit(ExitStatus.TIMEOUT)
+    every_s = plans.interval_s_of(interval)
+    runs.measure_e2e(env, plan, config, options, every_s=every_s, save=save)
 
 
-_DEFAULT_LIMIT = "5%"
-
-
+@app.command("compare", cls=Command)
 @accepts(
     *OUTPUT,
     exits=(ExitStatus.NOT_FOUND, ExitStatus.THRESHOLD),
@@ -550,23 +540,29 @@ def compare(
 ) -> None:
     """Compare two saved runs, figure by figure.
 
-    What decides is the rate, of `perf e2e` median and p99 of the latency. What else was different
-    is told on standard error.
+    The rate decides; for `perf e2e` the median and p99 of the latency. Other differences between
+    the runs are printed on standard error.
     """
-    from pylogctl.perf.saved import COMPARE, compare_records, differences, is_regression, load_run
+    from pylogctl.perf.document import compare_runs
 
     limit = _parse_percent(_DEFAULT_LIMIT if fail_below is None else fail_below)
-    runs = load_run(before), load_run(after)
-    records = list(compare_records(*runs, limit=limit))
-    for difference in differences(*runs):
-        env.warn(f"the runs differ in {difference}")
-    render(env, COMPARE, records)
-    env.flush()
-    if fail_below is not None and is_regression(records):
+    is_worse = compare_runs(env, before, after, limit=limit)
+    if fail_below is not None and is_worse:
         env.note(f"worse by more than {100 * limit:g}%")
         raise typer.Exit(ExitStatus.THRESHOLD)
 
 
+def _parse_percent(text: str) -> float:
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        percent = -1.0
+    if not 0 <= percent <= 100:
+        raise UsageError(f"not a percentage: '{text}'", hints=["valid: 5%, 0.5%, 0"])
+    return percent / 100
+
+
+@app.command("report", cls=Command)
 @accepts(
     *OUTPUT,
     exits=(ExitStatus.NOT_FOUND,),
@@ -582,26 +578,6 @@ def report(
     ],
 ) -> None:
     """List saved runs, a row for each."""
-    from pylogctl.perf.saved import REPORT, load_run, report_record
+    from pylogctl.perf.document import list_runs
 
-    render(env, REPORT, [report_record(load_run(path)) for path in files])
-
-
-def _parse_percent(text: str) -> float:
-    try:
-        percent = float(text.removesuffix("%"))
-    except ValueError:
-        percent = -1.0
-    if not 0 <= percent <= 100:
-        raise UsageError(f"not a percentage: '{text}'", hints=["valid: 5%, 0.5%, 0"])
-    return percent / 100
-
-
-app = new_app("Measure throughput and latency.")
-
-app.command("produce", cls=Command)(produce)
-app.command("consume", cls=Command)(consume)
-app.command("simple", cls=Command)(simple)
-app.command("e2e", cls=Command)(e2e)
-app.command("compare", cls=Command)(compare)
-app.command("report", cls=Command)(report)
+    list_runs(env, files)

@@ -1,19 +1,29 @@
-"""What measurements of load have in common: limits, latencies, threads and the result.
+"""Measurements of load: limits, latencies, threads, results, and the intervals shown meanwhile.
 
-Knows neither brokers nor commands. Counts are written by one thread each and read by others at any
-time, so that counting takes no lock.
+Each thread writes counts of its own, which other threads read at any time, so that counting takes
+no lock.
+
+Intervals are shown on standard error: on a terminal as a table that is redrawn in place and removed
+at the end, in a pipe as lines. SIGUSR1 prints a line at once.
 """
 
 from __future__ import annotations
 
 import math
 import resource
+import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pylogctl.cli.context import Environment
+from pylogctl.cli.progress import wants_progress
+from pylogctl.cli.units import format_count, format_duration
 
 _BUCKETS_PER_E = 1 / math.log(1.01)
 _LONGEST_US = 3.6e9
@@ -28,34 +38,36 @@ _PERCENTILES = (
     ("max_ms", 100),
 )
 MIB = 1 << 20
+_SHOWN_ROWS = 10
+_HEADINGS = ("TIME", "MESSAGES", "MSG/S", "MIB/S", "P50", "P99", "MAX")
 
 
 class Latencies:
-    """How often something took how long, within 1 %, in memory that does not grow."""
+    """A histogram of durations, precise to 1 %, of constant size."""
 
     __slots__ = ("_counts", "max_s")
 
     def __init__(self) -> None:
         self._counts = [0] * _BUCKET_COUNT
         self.max_s = 0.0
-        """The longest, exactly."""
+        """The longest duration, exactly."""
 
     def add(self, seconds: float) -> None:
-        """Count one duration, taken as an hour at most and as a microsecond at least."""
+        """Count one duration; it is limited to between a microsecond and an hour."""
         microseconds = min(max(seconds * 1e6, 1.0), _LONGEST_US)
         self._counts[int(math.log(microseconds) * _BUCKETS_PER_E)] += 1
         self.max_s = max(self.max_s, seconds)
 
     @property
     def count(self) -> int:
-        """Return how many durations were counted."""
+        """Return the number of durations."""
         return sum(self._counts)
 
     def percentile_s(self, percent: float) -> float | None:
-        """Return a duration that so many percent do not exceed; None if there are none.
+        """Return the duration that `percent` (above 0, at most 100) do not exceed.
 
-        Args:
-            percent: above 0, at most 100.
+        Returns:
+            None if there are none.
         """
         wanted = math.ceil(self.count * percent / 100)
         seen = 0
@@ -66,14 +78,14 @@ class Latencies:
         return None
 
     def plus(self, other: Latencies) -> Latencies:
-        """Return all durations of both."""
+        """Return the durations of both histograms."""
         both = Latencies()
         both._counts = [a + b for a, b in zip(self._counts, other._counts, strict=True)]
         both.max_s = max(self.max_s, other.max_s)
         return both
 
     def since(self, earlier: Latencies) -> Latencies:
-        """Return the durations counted since an earlier state; the longest is within 1 % then."""
+        """Return the durations counted since an earlier state; the longest is precise to 1 %."""
         new = Latencies()
         new._counts = [a - b for a, b in zip(self._counts, earlier._counts, strict=True)]
         new.max_s = self.max_s
@@ -82,13 +94,13 @@ class Latencies:
 
 
 def latencies_ms(latencies: Latencies) -> dict[str, float | None]:
-    """Return what is told of latencies, in milliseconds; None where there are none."""
+    """Return the percentiles that are reported, in milliseconds; None if there are none."""
     found = {name: latencies.percentile_s(percent) for name, percent in _PERCENTILES}
     return {name: None if s is None else round(s * 1000, 3) for name, s in found.items()}
 
 
 class Tally:
-    """What one thread has counted so far; `last_s` is when, on the monotonic clock."""
+    """The counts of one thread; `last_s` is the monotonic time of the last one."""
 
     __slots__ = ("last_s", "latencies", "message_count", "payload_bytes")
 
@@ -99,14 +111,14 @@ class Tally:
         self.last_s = 0.0
 
     def add(self, message_count: int, payload_bytes: int) -> None:
-        """Count messages that are done."""
+        """Count messages."""
         self.message_count += message_count
         self.payload_bytes += payload_bytes
         self.last_s = time.monotonic()
 
 
 class Counted(NamedTuple):
-    """What some threads have counted together."""
+    """The sum of the counts of threads."""
 
     message_count: int
     payload_bytes: int
@@ -114,7 +126,7 @@ class Counted(NamedTuple):
 
     @classmethod
     def of(cls, tallies: Iterable[Tally]) -> Counted:
-        """Return the sum of what threads have counted so far."""
+        """Return the sum of the counts of threads."""
         total = cls(0, 0, Latencies())
         for one in tallies:
             total = cls(
@@ -125,7 +137,7 @@ class Counted(NamedTuple):
         return total
 
     def since(self, earlier: Counted) -> Counted:
-        """Return what was counted since an earlier state."""
+        """Return the counts since an earlier state."""
         return Counted(
             self.message_count - earlier.message_count,
             self.payload_bytes - earlier.payload_bytes,
@@ -134,18 +146,14 @@ class Counted(NamedTuple):
 
 
 class Budget:
-    """How many messages are still to be handled, shared by threads.
-
-    Args:
-        message_count: None for no limit.
-    """
+    """The number of messages that threads may still send or read; None for no limit."""
 
     def __init__(self, message_count: int | None) -> None:
         self._left = message_count
         self._lock = threading.Lock()
 
     def take(self, wanted: int) -> int:
-        """Return how many of the wanted messages may be handled."""
+        """Take up to `wanted` messages from the budget; return how many were granted."""
         if self._left is None:
             return wanted
         with self._lock:
@@ -155,16 +163,12 @@ class Budget:
 
     @property
     def is_spent(self) -> bool:
-        """Say whether no message is left to handle."""
+        """Return whether no message is left."""
         return self._left == 0
 
 
 class Halt:
-    """Whether to stop: a signal came, the time is up, or a thread failed.
-
-    Args:
-        is_interrupted: says whether a signal came.
-    """
+    """Whether threads must stop: a signal came, the duration is over, or a thread failed."""
 
     def __init__(self, is_interrupted: Callable[[], bool]) -> None:
         self._is_interrupted = is_interrupted
@@ -172,21 +176,21 @@ class Halt:
         self._failed = threading.Event()
 
     def set_duration(self, seconds: float | None) -> None:
-        """Have the time up in so many seconds from now, or never."""
+        """End the duration in `seconds` from now; never for None."""
         self._deadline_s = math.inf if seconds is None else time.monotonic() + seconds
 
     def fail(self) -> None:
-        """Have all threads stop."""
+        """Make all threads stop."""
         self._failed.set()
 
     def __call__(self) -> bool:
-        """Say whether to stop."""
+        """Return whether to stop."""
         return (
             self._failed.is_set() or self._is_interrupted() or time.monotonic() >= self._deadline_s
         )
 
     def wait(self, seconds: float) -> None:
-        """Wait for so long, less if it is time to stop before."""
+        """Wait for `seconds`, or until it is time to stop."""
         give_up_s = time.monotonic() + seconds
         while not self() and (left_s := give_up_s - time.monotonic()) > 0:
             self._failed.wait(min(left_s, _TICK_S))
@@ -195,15 +199,15 @@ class Halt:
 def run_threads(
     work: Sequence[Callable[[], None]], halt: Halt, on_tick: Callable[[], None]
 ) -> None:
-    """Run functions on a thread each until all return.
+    """Run each function in a thread until all return.
 
     Args:
-        work: each returns soon once `halt` says so.
-        halt: is made to say so when one of them fails.
+        work: each must return soon after `halt` returns True.
+        halt: made to return True when a function fails.
         on_tick: called in this thread at the start and about ten times a second.
 
     Raises:
-        Exception: the first that one of them raised.
+        Exception: the first one that a function raised.
     """
     errors: list[Exception] = []
 
@@ -231,11 +235,10 @@ def run_threads(
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a measurement gave.
+    """The result of a measurement.
 
-    `seconds` are those of the clock on the wall, `cpu_s` of the processors, for this process;
-    `peak_rss_bytes` is the most memory it ever had. `log_bytes` is what the messages take in logs,
-    None where nobody looked.
+    `seconds` are elapsed time, `cpu_s` processor time of this process; `log_bytes` is the growth
+    of the logs, None if not measured.
     """
 
     counted: Counted
@@ -247,29 +250,163 @@ class Result:
 
     @property
     def messages_per_s(self) -> float:
-        """Return the rate in messages."""
+        """Return the messages per second."""
         return self.counted.message_count / max(self.seconds, 1e-9)
 
     @property
     def mib_per_s(self) -> float:
-        """Return the rate in payload."""
+        """Return the MiB of payload per second."""
         return self.counted.payload_bytes / MIB / max(self.seconds, 1e-9)
 
     @property
     def overhead_bytes(self) -> float | None:
-        """Return what a message takes in its log beyond its payload; below 0 if compressed."""
+        """Return the bytes of log per message beyond its payload; below 0 if compressed."""
         if self.log_bytes is None or not self.counted.message_count:
             return None
         return (self.log_bytes - self.counted.payload_bytes) / self.counted.message_count
 
 
 def cpu_s() -> float:
-    """Return the processor time that this process has used."""
+    """Return the processor time used by this process."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 def peak_rss_bytes() -> int:
-    """Return the most memory that this process ever had."""
+    """Return the peak memory of this process."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
+
+
+class Interval(NamedTuple):
+    """The counts of an interval that ended `at_s` after the start."""
+
+    at_s: float
+    seconds: float
+    message_count: int
+    payload_bytes: int
+    latencies_ms: Mapping[str, float | None]
+
+    @classmethod
+    def of(cls, at_s: float, seconds: float, counted: Counted) -> Interval:
+        """Return an interval with these counts."""
+        latencies = latencies_ms(counted.latencies)
+        return cls(at_s, seconds, counted.message_count, counted.payload_bytes, latencies)
+
+    @property
+    def messages_per_s(self) -> float:
+        """Return the messages per second."""
+        return self.message_count / self.seconds
+
+    @property
+    def mib_per_s(self) -> float:
+        """Return the MiB of payload per second."""
+        return self.payload_bytes / MIB / self.seconds
+
+
+class Intervals:
+    """Divides a measurement into intervals of `every_s` seconds and shows each; see the module."""
+
+    def __init__(self, env: Environment, every_s: float) -> None:
+        self.done: list[Interval] = []
+        self._env = env
+        self._every_s = every_s
+        self._started_s: float | None = None
+        self._last_s = 0.0
+        self._before = Counted.of(())
+        self._recent: deque[Interval] = deque(maxlen=_SHOWN_ROWS)
+        self._is_live = wants_progress(env)
+        self._is_silent = env.settings.progress == "never"
+        self._live: Any = None
+        self._line_now = False
+
+    def tick(self, tallies: Sequence[Tally]) -> None:
+        """Show a row if an interval has ended."""
+        now_s = self._env.clock.monotonic_s()
+        if self._started_s is None:
+            self._started_s = self._last_s = now_s
+        is_due = now_s - self._last_s >= self._every_s
+        if not (is_due or self._line_now):
+            return
+        counted = Counted.of(tallies)
+        if self._line_now:
+            self._line_now = False
+            elapsed_s = max(now_s - self._started_s, 1e-9)
+            self._env.report(_line(Interval.of(elapsed_s, elapsed_s, counted)))
+        if is_due:
+            seconds = now_s - self._last_s
+            new = Interval.of(now_s - self._started_s, seconds, counted.since(self._before))
+            self._last_s, self._before = now_s, counted
+            self.done.append(new)
+            self._show(new)
+
+    def ask_for_line(self, *_: object) -> None:
+        """Print a line with the next tick (signal handler)."""
+        self._line_now = True
+
+    def close(self) -> None:
+        """Remove the table."""
+        if self._live is not None:
+            self._live.stop()
+
+    def _show(self, new: Interval) -> None:
+        if self._is_live:
+            self._recent.append(new)
+            self._draw()
+        elif not self._is_silent:
+            self._env.note(_line(new))
+
+    def _draw(self) -> None:
+        if self._live is None:
+            from rich.console import Console
+            from rich.live import Live
+
+            color = self._env.use_color(stderr=True)
+            console = Console(
+                file=self._env.streams.stderr, force_terminal=True, no_color=not color
+            )
+            self._live = Live(console=console, auto_refresh=False, transient=True)
+            self._live.start()
+        self._live.update(_table(self._recent), refresh=True)
+
+
+def _cells(interval: Interval) -> list[str]:
+    times = [interval.latencies_ms[name] for name in ("p50_ms", "p99_ms", "max_ms")]
+    return [
+        format_duration(interval.at_s),
+        f"{interval.message_count}",
+        format_count(interval.messages_per_s),
+        f"{interval.mib_per_s:.1f}",
+        *("-" if one is None else f"{one:.2f}ms" for one in times),
+    ]
+
+
+def _line(interval: Interval) -> str:
+    at, messages, rate, mib, p50, p99, longest = _cells(interval)
+    return (
+        f"{at}: {messages} messages, {rate} msg/s, {mib} MiB/s, p50 {p50}, p99 {p99}, max {longest}"
+    )
+
+
+def _table(rows: Iterable[Interval]) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in _HEADINGS:
+        table.add_column(heading, justify="right")
+    for row in rows:
+        table.add_row(*_cells(row))
+    return table
+
+
+@contextmanager
+def show_intervals(env: Environment, every_s: float) -> Iterator[Intervals]:
+    """Show the intervals of a measurement in the block."""
+    shown = Intervals(env, every_s)
+    before = signal.signal(signal.SIGUSR1, shown.ask_for_line)
+    try:
+        yield shown
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+        shown.close()

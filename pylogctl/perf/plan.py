@@ -1,7 +1,4 @@
-"""The options of `pylogctl perf` turned into what is sent, read and written.
-
-Opens no connection; a mistake in any option is found before one is made.
-"""
+"""The options of `pylogctl perf` as values, validated before any connection is made."""
 
 from __future__ import annotations
 
@@ -22,17 +19,17 @@ from pylogctl.perf.e2e import E2ePlan
 from pylogctl.perf.open_loop import STAMP
 from pylogctl.perf.produce import Batch, SizeRange, make_batches, read_batches
 
-DEFAULT_DURATION_S = 10.0
-DEFAULT_IDLE_TIMEOUT_S = 5.0
+_DEFAULT_DURATION_S = 10.0
+_DEFAULT_IDLE_TIMEOUT_S = 5.0
 _DEFAULT_SIZE = "100"
 
 
-def check_output(env: Environment, *, compat07: bool, save: Path | None) -> None:
-    """Check before a long run that its result can be written.
+def validate_output(env: Environment, *, compat07: bool, save: Path | None) -> None:
+    """Validate before a long run that its result can be written.
 
     Raises:
-        UsageError: `--compat07` goes with another format or other columns.
-        OSError: there is no directory for the file to save to.
+        UsageError: `--compat07` is combined with another format or other columns.
+        OSError: the directory of the file to save to does not exist.
     """
     if compat07:
         if env.settings.output not in (None, "csv"):
@@ -44,13 +41,10 @@ def check_output(env: Environment, *, compat07: bool, save: Path | None) -> None
 
 
 def parse_sizes(text: str | None) -> SizeRange:
-    """Return the sizes of payloads.
-
-    Args:
-        text: `100`, `1KiB..2KiB`; None for the default.
+    """Parse `--size`, such as `100` or `1KiB..2KiB`; None for the default.
 
     Raises:
-        UsageError: it is no size and no range of them.
+        UsageError: it is neither a size nor a range.
     """
     smallest, dots, largest = (text or _DEFAULT_SIZE).partition("..")
     sizes = SizeRange(parse_size(smallest), parse_size(largest if dots else smallest))
@@ -63,12 +57,12 @@ def batches_of(size: str | None, payload_file: Path | None, batch_count: int) ->
     """Return the batches to send.
 
     Args:
-        size: value of `--size`, if given.
-        payload_file: value of `--payload-file`, if given.
+        size: value of `--size`.
+        payload_file: value of `--payload-file`.
         batch_count: messages in a batch, at least 1.
 
     Raises:
-        UsageError: both are given, or the file is empty.
+        UsageError: size and file are both given, or the file is empty.
         OSError: the file cannot be read.
     """
     if payload_file is None:
@@ -82,21 +76,21 @@ def batches_of(size: str | None, payload_file: Path | None, batch_count: int) ->
 
 
 def duration_s_of(message_count: int | None, duration: str | None) -> float | None:
-    """Return how long to go on, None for no limit: without any limit it is the default."""
+    """Return the maximum duration; the default if neither limit is given, None for no limit."""
     if duration is not None:
         return parse_duration_s(duration)
-    return DEFAULT_DURATION_S if message_count is None else None
+    return _DEFAULT_DURATION_S if message_count is None else None
 
 
 def idle_timeout_s_of(idle_timeout: str | None, *, has_duration: bool) -> float | None:
-    """Return how long to wait for messages, None for no limit."""
+    """Return how long to wait for a message; None for no limit."""
     if idle_timeout is not None:
         return parse_duration_s(idle_timeout)
-    return None if has_duration else DEFAULT_IDLE_TIMEOUT_S
+    return None if has_duration else _DEFAULT_IDLE_TIMEOUT_S
 
 
 def interval_s_of(text: str) -> float:
-    """Return the time from row to row.
+    """Parse `--interval`, the time from row to row.
 
     Raises:
         UsageError: it is no duration, or zero.
@@ -110,22 +104,22 @@ def interval_s_of(text: str) -> float:
 def producer_config(
     env: Environment, use: Use, *, codec: str | None, acks: str | None
 ) -> ProducerConfig:
-    """Return the producer's settings: `-X` properties, and the options on top.
+    """Return the producer's settings: `-X` properties, overridden by options.
 
     Raises:
         UsageError: a property is unknown or malformed.
-        typer.Exit: `-X dump` asked for the settings alone.
+        typer.Exit: `-X dump` was given.
     """
     options = {"compression.codec": codec, "request.required.acks": acks}
     return client_settings(env, use, ProducerConfig, options)
 
 
 def consumer_config(env: Environment, *, fetch_size: str | None) -> ConsumerConfig:
-    """Return the consumer's settings: `-X` properties, and the options on top.
+    """Return the consumer's settings: `-X` properties, overridden by options.
 
     Raises:
         UsageError: a property or the size is unknown or malformed.
-        typer.Exit: `-X dump` asked for the settings alone.
+        typer.Exit: `-X dump` was given.
     """
     size = None if fetch_size is None else str(parse_size(fetch_size))
     return client_settings(env, PERF_CONSUME, ConsumerConfig, {"fetch.size": size})
@@ -137,12 +131,7 @@ def property_texts(config: Settings) -> dict[str, str]:
 
 
 def connect_with(env: Environment, config: ProducerConfig | ConsumerConfig) -> Connect:
-    """Return what makes connections with the limits and buffers of the settings.
-
-    Args:
-        env: `--timeout` goes before the timeouts of the settings.
-        config: of producer or consumer.
-    """
+    """Return a function that connects with the settings' timeouts, or `--timeout`, and buffers."""
     return connector(
         env,
         timeout_s=config.socket_timeout_ms / 1000,
@@ -164,21 +153,17 @@ def e2e_plan(
     warmup_count: int | None,
     idle_timeout_s: float | None,
 ) -> E2ePlan:
-    """Return what to send how fast, for how long.
+    """Return the plan of an end-to-end measurement.
 
     Args:
-        env: `--timeout` goes before the timeouts of the settings.
-        config: the producer's settings.
-        topic: where to.
-        rate: of messages, or of bytes of payload: then that of payloads of average size.
-        sizes: of the payloads.
-        message_count: how many to measure at most, None for no limit.
-        duration_s: how long to measure at most, None for no limit.
-        warmup_count: how many to send before; None for those of a second.
-        idle_timeout_s: how long to wait for messages that do not come; None for the default.
+        rate: of messages, or of bytes: then of payloads of average size.
+        message_count: messages to measure at most, None for no limit.
+        duration_s: duration at most, None for no limit.
+        warmup_count: messages to send before; None for those of one second.
+        idle_timeout_s: how long to wait for missing messages; None for the default.
 
     Raises:
-        UsageError: a payload has no room for what is measured with, or there is nothing to send.
+        UsageError: a payload is smaller than its stamp, or no message would be sent.
     """
     if sizes.smallest < STAMP.size:
         raise UsageError(
@@ -196,7 +181,7 @@ def e2e_plan(
         message_count=count,
         warmup_count=math.ceil(per_s) if warmup_count is None else warmup_count,
         sizes=sizes,
-        idle_timeout_s=DEFAULT_IDLE_TIMEOUT_S if idle_timeout_s is None else idle_timeout_s,
+        idle_timeout_s=_DEFAULT_IDLE_TIMEOUT_S if idle_timeout_s is None else idle_timeout_s,
         timeout_s=env.timeout_s(config.socket_timeout_ms / 1000),
         connect_timeout_s=env.timeout_s(config.connect_timeout_ms / 1000),
     )

@@ -1,15 +1,13 @@
-"""A measurement from its plan to its result: the way to brokers, signals, rows, report.
-
-Knows what a run needs from an environment; knows no option.
-"""
+"""The work of `pylogctl perf`: connect, measure, and report the result."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+
+import typer
 
 from broker.client.cluster import Cluster, Connect
 from broker.config import ConsumerConfig, ProducerConfig
@@ -23,12 +21,25 @@ from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.offset_resolution import ResolvedRange, resolve_ranges
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import freeze_garbage, graceful_stop
-from pylogctl.cli.render import Document, Record, render
+from pylogctl.cli.render import Document, render
 from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
 from pylogctl.perf.consume import ConsumePlan, End, OpenReadings, consume_load
-from pylogctl.perf.display import Interval, intervals
-from pylogctl.perf.e2e import E2ePlan, E2eResult, e2e_load, make_topic
-from pylogctl.perf.measure import Halt, Result
+from pylogctl.perf.document import (
+    E2E,
+    FIGURES,
+    PLAN,
+    PRODUCE,
+    Run,
+    consume_csv_07,
+    e2e_figures,
+    figures,
+    flush_text,
+    produce_csv_07,
+    produce_figures,
+    save_run,
+)
+from pylogctl.perf.e2e import E2ePlan, e2e_load, make_topic
+from pylogctl.perf.measure import Halt, show_intervals
 from pylogctl.perf.plan import connect_with
 from pylogctl.perf.produce import (
     ProducePlan,
@@ -36,39 +47,27 @@ from pylogctl.perf.produce import (
     make_producer,
     produce_load,
 )
-from pylogctl.perf.report import FIGURES, Run, figures, flush_text, save_run
 
 
-class Outcome(NamedTuple):
-    """What a run gave, in intervals too, and how it ended: OK or interrupted by a signal."""
-
-    result: Result
-    intervals: Sequence[Interval]
-    status: ExitStatus
-    end: End = End.COUNT
-
-
-class Selection(NamedTuple):
-    """What is read: partitions of a topic (None: all), and from where to where."""
-
-    topic: str
-    partitions: PartitionList | None
-    span: Span
-
-
-def run_produce(
-    env: Environment, plan: ProducePlan, config: ProducerConfig, *, every_s: float
-) -> Outcome:
-    """Send what a plan says and measure it; a signal ends it early.
+def measure_produce(
+    env: Environment,
+    plan: ProducePlan,
+    config: ProducerConfig,
+    options: Mapping[str, object],
+    *,
+    every_s: float,
+    compat07: bool,
+    save: Path | None,
+) -> None:
+    """Send messages, measure it and report the result; a signal ends it early.
 
     Args:
-        env: which brokers, and where rows are shown.
-        plan: what to send.
-        config: the producers' settings.
-        every_s: time from row to row.
+        options: reported with a saved run.
+        every_s: seconds from row to row of the intervals shown.
 
     Raises:
-        BrokerError: a broker or the registry does not answer, or refuses.
+        BrokerError: a broker or ZooKeeper does not respond, or a broker rejects a batch.
+        typer.Exit: a signal ended the run.
     """
     connect = connect_with(env, config)
     with (
@@ -76,7 +75,7 @@ def run_produce(
             with_addresses(env, config), connect, absence=Absence.WARN, config=config
         ) as cluster,
         graceful_stop() as stop,
-        intervals(env, every_s) as shown,
+        show_intervals(env, every_s) as shown,
     ):
         shared = SharedCluster(cluster)
         result = produce_load(
@@ -87,21 +86,24 @@ def run_produce(
             on_tick=shown.tick,
             log_end=partial(_log_end, shared, connect, plan.topic),
         )
-    return Outcome(result, shown.done, stop.status)
+    run = Run("perf produce", options, result, shown.done, produce_figures(result))
+    csv_07 = produce_csv_07(result, plan, codec_of(config)) if compat07 else None
+    _report(env, PRODUCE, run, save=save, csv_07=csv_07)
+    _exit_if_interrupted(env, stop.status)
 
 
 def _log_end(cluster: Cluster, connect: Connect, topic: str) -> int:
-    """Return the ends of all logs of a topic, added up: an offset is a position in bytes."""
+    """Return the sum of the ends of a topic's logs; an offset is a position in bytes."""
     with Positions(cluster, connect) as positions:
         return sum(positions.log_end(partition) for partition in cluster.partitions(topic))
 
 
-def plan_record(env: Environment, plan: ProducePlan, config: ProducerConfig) -> Record:
-    """Return what a plan would send where, having checked that the way is clear.
+def show_plan(env: Environment, plan: ProducePlan, config: ProducerConfig) -> None:
+    """Render what a plan would send, after connecting to the cluster.
 
     Raises:
-        InvalidTopicError: there can be no such topic.
-        BrokerError: a broker or the registry does not answer.
+        InvalidTopicError: the topic's name is not valid.
+        BrokerError: a broker or ZooKeeper does not respond.
     """
     check_topic_name(plan.topic)
     with open_cluster(
@@ -109,7 +111,7 @@ def plan_record(env: Environment, plan: ProducePlan, config: ProducerConfig) -> 
     ) as cluster:
         partitions = cluster.partitions(plan.topic)
     sizes = [sum(map(len, batch)) for batch in plan.batches]
-    return {
+    record = {
         "topic": plan.topic,
         "partitions": [partition.name for partition in partitions] or None,
         "messages": plan.message_count,
@@ -120,40 +122,49 @@ def plan_record(env: Environment, plan: ProducePlan, config: ProducerConfig) -> 
         "acks": config.acks,
         "threads": plan.thread_count,
     }
+    render(env, PLAN, [record])
+    env.note("nothing sent; this was a dry run")
 
 
-def run_consume(
+def measure_reading(
     env: Environment,
+    command: str,
+    document: Document,
+    open_readings: OpenReadings,
     plan: ConsumePlan,
     config: ConsumerConfig,
-    selection: Selection,
-    open_readings: OpenReadings,
+    options: Mapping[str, object],
     *,
+    topic: str,
+    span: Span,
+    wanted: PartitionList | None,
     every_s: float,
-) -> Outcome:
-    """Read what is selected and measure it; a signal ends it early.
+    compat07: bool,
+    save: Path | None,
+) -> None:
+    """Read partitions of a topic, measure it and report the result; a signal ends it early.
 
     Args:
-        env: which brokers, and where rows are shown.
-        plan: how to read, and until when.
-        config: the readers' settings.
-        selection: what to read.
-        open_readings: how to read it.
-        every_s: time from row to row.
+        command: such as `perf consume`.
+        options: reported with a saved run.
+        span: offsets to read.
+        wanted: partitions to read; None for all.
+        every_s: seconds from row to row of the intervals shown.
 
     Raises:
-        CliError: topic or partition do not exist, an offset is no message boundary, or a message
-            is corrupt.
-        BrokerError: a broker or the registry does not answer.
+        CliError: topic or partition does not exist, an offset is no message boundary, or a
+            message is corrupt.
+        BrokerError: a broker or ZooKeeper does not respond.
+        typer.Exit: a signal ended the run, or no message came for too long.
     """
     connect = connect_with(env, config)
     with ExitStack() as stack:
         cluster = stack.enter_context(
             open_cluster(with_addresses(env, config), connect, config=config)
         )
-        ranges = _resolve(env, cluster, connect, selection)
+        ranges = _resolve(env, cluster, connect, topic, span, wanted)
         stop = stack.enter_context(graceful_stop())
-        shown = stack.enter_context(intervals(env, every_s))
+        shown = stack.enter_context(show_intervals(env, every_s))
         readings = stack.enter_context(open_readings(plan, ranges, cluster, connect))
         result, end = consume_load(
             plan,
@@ -162,32 +173,53 @@ def run_consume(
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
         )
-    return Outcome(result, shown.done, stop.status, end)
+    run = Run(command, options, result, shown.done)
+    csv_07 = consume_csv_07(result, plan) if compat07 else None
+    _report(env, document, run, save=save, csv_07=csv_07)
+    _exit_if_interrupted(env, stop.status)
+    if end is End.IDLE:
+        env.note(f"stopped: no message came for {plan.idle_timeout_s:g}s")
+        raise typer.Exit(ExitStatus.OK if plan.message_count is None else ExitStatus.TIMEOUT)
 
 
-class E2eOutcome(NamedTuple):
-    """What an end-to-end run gave, and how it ended; `flush` as in `flush_text`."""
+def _resolve(
+    env: Environment,
+    cluster: Cluster,
+    connect: Connect,
+    topic: str,
+    span: Span,
+    wanted: PartitionList | None,
+) -> dict[TopicPartition, ResolvedRange]:
+    """Return the range to read of each partition."""
+    partitions = select_partitions(cluster, select_topics(cluster, [topic]), wanted)
+    ranges = resolve_ranges(env, Side(cluster, connect), partitions, span)
+    # A compressed set that the end lies inside of is left out: its messages are not counted
+    # one by one.
+    return {
+        partition: found._replace(end=None if found.end is None else found.end._replace(inner=0))
+        for partition, found in ranges.items()
+    }
 
-    found: E2eResult
-    flush: str | None
-    intervals: Sequence[Interval]
-    status: ExitStatus
 
-
-def run_e2e(
-    env: Environment, plan: E2ePlan, config: ProducerConfig, *, every_s: float
-) -> E2eOutcome:
-    """Measure latency as a plan says; a signal ends it early.
+def measure_e2e(
+    env: Environment,
+    plan: E2ePlan,
+    config: ProducerConfig,
+    options: Mapping[str, object],
+    *,
+    every_s: float,
+    save: Path | None,
+) -> None:
+    """Measure end-to-end latency and report it; a signal ends it early.
 
     Args:
-        env: which brokers, and where rows are shown.
-        plan: what to send how fast.
-        config: the producer's settings.
-        every_s: time from row to row.
+        options: reported with a saved run.
+        every_s: seconds from row to row of the intervals shown.
 
     Raises:
-        BrokerError: a broker or the registry does not answer, or refuses.
-        CliError: the sending process ended before its time.
+        BrokerError: a broker or ZooKeeper does not respond, or a broker rejects a batch.
+        CliError: the sending process failed.
+        typer.Exit: a signal ended the run, or messages were not received.
     """
     check_topic_name(plan.topic)
     connect = connect_with(env, config)
@@ -200,7 +232,7 @@ def run_e2e(
                 make_topic(producer, plan.topic)
         flush = _flush_of(cluster, connect, plan.topic, config.acks)
         stop = stack.enter_context(graceful_stop())
-        shown = stack.enter_context(intervals(env, every_s))
+        shown = stack.enter_context(show_intervals(env, every_s))
         freeze_garbage()
         found = e2e_load(
             plan,
@@ -211,35 +243,24 @@ def run_e2e(
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
         )
-    return E2eOutcome(found, flush, shown.done, stop.status)
+    extra = e2e_figures(found, rate=plan.rate, acks=config.acks, flush=flush)
+    run = Run("perf e2e", options, found.result, shown.done, extra)
+    _report(env, E2E, run, save=save, csv_07=None)
+    _exit_if_interrupted(env, stop.status)
+    if found.missing_count:
+        env.note(f"{found.missing_count} messages were sent but not received")
+        raise typer.Exit(ExitStatus.TIMEOUT)
 
 
 def _flush_of(cluster: Cluster, connect: Connect, topic: str, acks: str) -> str | None:
-    """Say when the brokers of a topic flush; None if they do not tell, as 0.7's do not."""
+    """Return when the brokers of a topic flush; None for 0.7 brokers, which do not report it."""
     leaders = {cluster.leader(partition) for partition in cluster.partitions(topic)}
     documents = [request_status(connect, leader).document for leader in sorted(leaders)]
     texts = {None if one is None else flush_text(one["flush"], topic, acks) for one in documents}
     return "; ".join(sorted(filter(None, texts))) or None
 
 
-def _resolve(
-    env: Environment,
-    cluster: Cluster,
-    connect: Connect,
-    selection: Selection,
-) -> dict[TopicPartition, ResolvedRange]:
-    """Return from where to where each partition is read."""
-    topics = select_topics(cluster, [selection.topic])
-    partitions = select_partitions(cluster, topics, selection.partitions)
-    ranges = resolve_ranges(env, Side(cluster, connect), partitions, selection.span)
-    # An end inside a compressed set would have each message looked at; it is left out.
-    return {
-        partition: found._replace(end=None if found.end is None else found.end._replace(inner=0))
-        for partition, found in ranges.items()
-    }
-
-
-def report(
+def _report(
     env: Environment,
     document: Document,
     run: Run,
@@ -247,15 +268,11 @@ def report(
     save: Path | None,
     csv_07: tuple[str, str] | None,
 ) -> None:
-    """Write a result to standard output, and all of the run to a file if asked for.
+    """Write a result to standard output, and the run to a file if `save` is given.
 
-    A terminal gets a line for each figure unless a format or columns are asked for.
+    A terminal gets a line for each figure unless a format or columns are chosen.
 
     Args:
-        env: where to, and in which format.
-        document: the columns.
-        run: what was measured and how.
-        save: the file, if any.
         csv_07: header and row to write instead, as Kafka 0.7's tools do.
 
     Raises:
@@ -272,3 +289,9 @@ def report(
     env.flush()
     if save is not None:
         save_run(save, run)
+
+
+def _exit_if_interrupted(env: Environment, status: ExitStatus) -> None:
+    if status:
+        env.note("interrupted; the result covers the time until then")
+        raise typer.Exit(status)

@@ -309,7 +309,7 @@ def test_consume_when_fewer_messages_come_than_asked_for_times_out(
     result = perf("consume", "--messages", "11", "--idle-timeout", "100ms")
     assert result.status == ExitStatus.TIMEOUT
     assert record(result)["messages"] == 10
-    assert "nothing came for 0.1s" in result.stderr
+    assert "no message came for 0.1s" in result.stderr
 
 
 def test_consume_for_a_time_ends_without_messages_too(running_broker: Broker, perf: Invoke) -> None:

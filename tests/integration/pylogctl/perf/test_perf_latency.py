@@ -148,7 +148,7 @@ def test_e2e_when_messages_do_not_come_says_how_many(
     )  # fmt: skip
     assert result.status == ExitStatus.TIMEOUT
     assert (record(result)["messages"], record(result)["missing"]) == (0, 5)
-    assert "5 messages were sent and did not come" in result.stderr
+    assert "5 messages were sent but not received" in result.stderr
 
 
 def test_e2e_sizes_have_room_for_the_stamp_that_is_documented() -> None:

@@ -12,10 +12,7 @@ import pytest
 
 from broker.protocol.compression import Codec
 from pylogctl.perf.consume import ConsumePlan
-from pylogctl.perf.display import Interval
-from pylogctl.perf.measure import Counted, Latencies, Result
-from pylogctl.perf.produce import ProducePlan
-from pylogctl.perf.report import (
+from pylogctl.perf.document import (
     CONSUME,
     Run,
     consume_csv_07,
@@ -24,6 +21,8 @@ from pylogctl.perf.report import (
     result_record,
     save_run,
 )
+from pylogctl.perf.measure import Counted, Interval, Latencies, Result
+from pylogctl.perf.produce import ProducePlan
 
 
 @pytest.fixture

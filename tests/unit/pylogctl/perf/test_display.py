@@ -10,8 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from pylogctl.cli.context import Environment, Settings, Streams
-from pylogctl.perf.display import intervals
-from pylogctl.perf.measure import Tally
+from pylogctl.perf.measure import Tally, show_intervals
 from tests.doubles import FakeClock
 
 
@@ -38,7 +37,7 @@ def test_rows_come_when_an_interval_is_over_and_not_before(
     make_env: Callable[..., Environment], clock: FakeClock, stderr: io.StringIO
 ) -> None:
     tally = Tally()
-    with intervals(make_env(), 1.0) as shown:
+    with show_intervals(make_env(), 1.0) as shown:
         shown.tick([tally])
         tally.add(500, 1 << 20)
         clock.advance(0.9)
@@ -55,7 +54,7 @@ def test_rows_tell_what_was_counted_since_the_row_before(
     make_env: Callable[..., Environment], clock: FakeClock
 ) -> None:
     tally = Tally()
-    with intervals(make_env(), 1.0) as shown:
+    with show_intervals(make_env(), 1.0) as shown:
         shown.tick([tally])
         for count, milliseconds in ((10, 5), (20, 9)):
             tally.add(count, count)
@@ -74,7 +73,7 @@ def test_rows_are_not_shown_when_nobody_wants_them(
     stderr: io.StringIO,
     settings: dict[str, object],
 ) -> None:
-    with intervals(make_env(**settings), 1.0) as shown:
+    with show_intervals(make_env(**settings), 1.0) as shown:
         shown.tick([Tally()])
         clock.advance(1.0)
         shown.tick([Tally()])
@@ -85,7 +84,7 @@ def test_rows_are_not_shown_when_nobody_wants_them(
 def test_rows_on_a_terminal_are_a_table_that_is_taken_away(
     make_env: Callable[..., Environment], clock: FakeClock, stderr: io.StringIO
 ) -> None:
-    with intervals(make_env(is_tty=True), 1.0) as shown:
+    with show_intervals(make_env(is_tty=True), 1.0) as shown:
         shown.tick([Tally()])
         clock.advance(1.0)
         shown.tick([Tally()])
@@ -97,7 +96,7 @@ def test_sigusr1_asks_for_the_total_so_far(
     make_env: Callable[..., Environment], clock: FakeClock, stderr: io.StringIO
 ) -> None:
     tally = Tally()
-    with intervals(make_env(quiet=True), 100.0) as shown:
+    with show_intervals(make_env(quiet=True), 100.0) as shown:
         shown.tick([tally])
         tally.add(30, 30)
         clock.advance(3.0)

@@ -14,13 +14,13 @@ from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import PERF_PRODUCE
 from pylogctl.perf.plan import (
     batches_of,
-    check_output,
     consumer_config,
     duration_s_of,
     idle_timeout_s_of,
     interval_s_of,
     parse_sizes,
     producer_config,
+    validate_output,
 )
 from pylogctl.perf.produce import SizeRange, make_batches, read_batches
 
@@ -122,9 +122,9 @@ def test_fetch_size_goes_before_its_property() -> None:
 )
 def test_compat07_does_not_go_with_another_form(settings: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="--compat07"):
-        check_output(_env(**settings), compat07=True, save=None)
+        validate_output(_env(**settings), compat07=True, save=None)
 
 
 def test_a_file_to_save_to_must_have_a_directory_before_the_run(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        check_output(_env(), compat07=False, save=tmp_path / "no" / "run.json")
+        validate_output(_env(), compat07=False, save=tmp_path / "no" / "run.json")
