@@ -182,7 +182,7 @@ def test_start_without_its_registry_is_unreachable(run_process: Invoke, tmp_path
         (["--no-zookeeper", "-Z", "h:1"], ExitStatus.USAGE, "--zookeeper cannot be used"),
         (["--port", "70000"], ExitStatus.USAGE, "--port"),
         (["--zookeeper-port", "0", "-Z", "h:1"], ExitStatus.USAGE, "is for the embedded ZooKeeper"),
-        (["--zookeeper-port", "0", "--no-zookeeper"], ExitStatus.USAGE, "is not asked for"),
+        (["--zookeeper-port", "0", "--no-zookeeper"], ExitStatus.USAGE, "which is not used here"),
     ],
 )
 def test_start_with_wrong_settings_says_what_is_wrong(
