@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from broker.errors import ProtocolError
 from broker.protocol.primitives import INT32, Buffer
 
@@ -11,25 +9,12 @@ SIZE_BYTES = 4
 DEFAULT_MAX_FRAME_BYTES = 104857600
 
 
-class Cut(NamedTuple):
-    """What was found at the front of a buffer.
-
-    `frames` are views on the buffer without their size fields; `consumed` bytes held them;
-    `needed` is the whole length, size field included, of the frame that is not complete yet, or
-    0 while its size is unknown.
-    """
-
-    frames: list[memoryview]
-    consumed: int
-    needed: int
-
-
 def encode_frame(*parts: Buffer) -> bytes:
     """Return one frame around the parts."""
     return b"".join((INT32.pack(sum(map(len, parts))), *parts))
 
 
-def cut_frames(buffer: Buffer, *, max_frame_bytes: int) -> Cut:
+def cut_frames(buffer: Buffer, *, max_frame_bytes: int) -> tuple[list[memoryview], int, int]:
     """Cut every complete frame off the front of a buffer.
 
     Args:
@@ -37,11 +22,12 @@ def cut_frames(buffer: Buffer, *, max_frame_bytes: int) -> Cut:
         max_frame_bytes: the largest size field allowed, inclusive.
 
     Returns:
-        The frames, how many bytes they took, and how large the next one will be.
+        Views of the frames without their size fields; how many bytes they take with them; and the
+        length, size field included, of the next frame, which is incomplete; 0 if that is unknown.
 
     Raises:
-        ProtocolError: a size is below 1 or above the limit. Frames before it are lost with the
-            connection, unless the caller cuts again up to `error.position`.
+        FrameSizeError: a size is below 1 or above the limit. The frames before `error.position`
+            are good.
     """
     view = memoryview(buffer)
     size_at = INT32.unpack_from
@@ -54,19 +40,19 @@ def cut_frames(buffer: Buffer, *, max_frame_bytes: int) -> Cut:
             raise FrameSizeError(size, max_frame_bytes, position)
         start = position + SIZE_BYTES
         if start + size > end:
-            return Cut(frames, position, SIZE_BYTES + size)
+            return frames, position, SIZE_BYTES + size
         position = start + size
         frames.append(view[start:position])
-    return Cut(frames, position, 0)
+    return frames, position, 0
 
 
 class FrameSizeError(ProtocolError):
-    """A frame's size field is not a size we take.
+    """A frame's size field is out of range.
 
     Args:
-        size: what the field holds.
-        max_frame_bytes: the limit it was held against.
-        position: where in the buffer the size field stands; what lies before it is good.
+        size: its value.
+        max_frame_bytes: the limit.
+        position: of the size field in the buffer.
     """
 
     def __init__(self, size: int, max_frame_bytes: int, position: int) -> None:
@@ -75,7 +61,7 @@ class FrameSizeError(ProtocolError):
 
 
 class FrameDecoder:
-    """Gives the frames of a stream that arrives in pieces of any size.
+    """Decodes the frames of a stream that arrives in chunks of any size.
 
     Args:
         max_frame_bytes: the largest size field allowed, inclusive.

@@ -155,4 +155,4 @@ class Acceptor:
             self._peer_log.warn(address, error)
             sock.close()
             return
-        next(self._processors).adopt(sock, address)
+        next(self._processors).add_connection(sock, address)

@@ -1,20 +1,18 @@
-"""Our own requests, but for reading: who the broker is, publish, lookups, administration."""
+"""Our own requests about the broker and its topics: hello, metadata, offsets, topics, shutdown."""
 
 from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
     RequestTimedOutError,
     ServerError,
-    ShuttingDownError,
     UnknownTopicError,
     WrongPartitionError,
 )
@@ -22,15 +20,12 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
-    Acks,
     CreateTopicRequest,
     DeleteTopicRequest,
     Lookup,
     LookupRequest,
     MetadataRequest,
     PartitionLookup,
-    PartitionSet,
-    PublishRequest,
     ShutdownRequest,
 )
 from broker.protocol.requests import RequestHeader, RequestType
@@ -40,17 +35,13 @@ from broker.protocol.responses import (
     LookedUp,
     MetadataResponse,
     PartitionMetadata,
-    Published,
     TopicMetadata,
     encode_document,
     encode_extension_error,
     encode_extension_response,
     encode_lookup_response,
-    encode_publish_response,
 )
-from broker.server.metrics import ProcessorMetrics
-from broker.server.produce import Appender, CheckedSet
-from broker.server.purgatory import Answer, Parked, Part
+from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.topic import TopicPartition, check_topic_name
 
 logger = logging.getLogger(__name__)
@@ -65,6 +56,9 @@ MAX_PARTITIONS = 10_000
 class Host(Protocol):
     """The broker, as far as its handlers see it."""
 
+    refuses_appends: bool
+    """Whether the shutdown has reached the step that takes no more messages."""
+
     def hello(self) -> HelloResponse:
         """Return who this broker is."""
 
@@ -74,9 +68,6 @@ class Host(Protocol):
     def status(self) -> dict[str, Any]:
         """Return the state and counters as a document."""
 
-    def refuses_appends(self) -> bool:
-        """Return whether the shutdown has come so far that nothing new is taken."""
-
     def request_shutdown(self, *, force: bool) -> None:
         """Start the shutdown, or have one that waits for clients wait no longer."""
 
@@ -84,121 +75,47 @@ class Host(Protocol):
         """Return the steps of the shutdown so far as a JSON array."""
 
 
-class _Waiting(NamedTuple):
-    """A published set that is written but not flushed yet."""
-
-    place: int
-    log: Log
-    end_offset: int
-
-
-class ExtensionHandler:
-    """Answers the requests from type 64 up, but for reads.
+class AdminHandler:
+    """Answers requests about the broker, its topics and their offsets.
 
     Args:
         host: the broker.
         logs: where the logs are.
-        appender: checks and appends message sets.
-        metrics: where to count.
         clock: for deadlines.
-        workers: where lookups run that read the disk.
-        wake: makes a processor attempt a parked request again; callable from any thread.
+        workers: run what reads or changes many files.
+        wake: has a processor attempt a delayed response again; callable from any thread.
     """
 
     def __init__(
         self,
         host: Host,
         logs: LogManager,
-        appender: Appender,
-        metrics: ProcessorMetrics,
         clock: Clock,
         workers: ThreadPoolExecutor,
-        wake: Callable[[Parked], None],
+        wake: Callable[[DelayedResponse], None],
     ) -> None:
         self._host = host
         self._logs = logs
-        self._appender = appender
-        self._metrics = metrics
         self._clock = clock
         self._workers = workers
         self._wake = wake
-
-    def publish(self, request: PublishRequest, header: RequestHeader) -> Answer | Parked | None:
-        """Append, and answer when the sets are as safe as asked for; None for acks 0.
-
-        Raises:
-            TooMuchToCheckError: nothing was appended; somebody with more time has to do it.
-        """
-        started_s = time.perf_counter()
-        self._appender.begin_request()
-        checked = [self._check_one(one) for one in request.sets]
-        results: list[Published] = []
-        waiting: list[_Waiting] = []
-        waits_for_flush = request.acks is Acks.COMMITTED
-        for place, (asked, found) in enumerate(zip(request.sets, checked, strict=True)):
-            result, log = self._publish_one(asked.partition, found, flush_now=waits_for_flush)
-            results.append(result)
-            if log is not None and waits_for_flush:
-                waiting.append(_Waiting(place, log, log.log_end_offset))
-        self._metrics.produce.record(time.perf_counter() - started_s)
-        if request.acks is Acks.NONE:
-            return None
-
-        def attempt(is_last: bool) -> list[Part] | None:
-            pending = [one for one in waiting if _is_pending(one)]
-            if pending and not is_last:
-                return None
-            for one in waiting:
-                results[one.place] = _committed(results[one.place], one)
-            return [
-                encode_extension_response(header.correlation_id, encode_publish_response(results))
-            ]
-
-        answer = Answer()
-        deadline_s = self._clock.monotonic_s() + max(request.timeout_ms, 0) / 1000
-        logs = [one.log for one in waiting]
-        return Parked(answer, attempt, deadline_s, logs, awaits_flush=True)
-
-    def _check_one(self, one: PartitionSet) -> CheckedSet | ServerError:
-        """Return what is to be appended, or why it cannot be."""
-        partition = one.partition
-        try:
-            self._check_home(partition)
-            return self._appender.check(partition.topic, partition.index, one.message_set)
-        except ServerError as error:
-            return error
-
-    def _publish_one(
-        self, partition: TopicPartition, found: CheckedSet | ServerError, *, flush_now: bool
-    ) -> tuple[Published, Log | None]:
-        try:
-            if isinstance(found, ServerError):
-                raise found
-            if self._host.refuses_appends():
-                raise ShuttingDownError(f"broker {self._host.address().id} is shutting down")
-            log, base_offset = self._appender.append(
-                partition.topic, partition.index, found, flush_now=flush_now
-            )
-        except ServerError as error:
-            return Published(partition, error.code, -1, str(error)), None
-        return Published(log.partition, NO_ERROR, base_offset, ""), log
 
     def _check_home(self, partition: TopicPartition) -> None:
         broker_id = self._host.address().id
         if partition.home not in (-1, broker_id):
             raise WrongPartitionError(f"broker {broker_id} does not lead {partition}")
 
-    def lookup(self, request: LookupRequest, header: RequestHeader) -> Parked:
+    def lookup(self, request: LookupRequest, header: RequestHeader) -> DelayedResponse:
         """Answer lookups from a worker thread, as they may read a stretch of a segment."""
 
         def work() -> bytes:
             return encode_lookup_response([self._look_up(one) for one in request.lookups])
 
-        return self._answer_from_worker(work, header, "the lookup")
+        return self._respond_from_worker(work, header, "the lookup")
 
-    def _answer_from_worker(
+    def _respond_from_worker(
         self, work: Callable[[], bytes], header: RequestHeader, name: str
-    ) -> Parked:
+    ) -> DelayedResponse:
         """Answer with the body that a worker comes back with, or with its `ServerError`."""
         future = self._workers.submit(work)
 
@@ -212,9 +129,9 @@ class ExtensionHandler:
             except ServerError as error:
                 return [encode_extension_error(header.correlation_id, error.code, str(error))]
 
-        parked = Parked(Answer(), attempt, self._clock.monotonic_s() + WORK_DEADLINE_S, [])
-        future.add_done_callback(lambda _: self._wake(parked))
-        return parked
+        delayed = DelayedResponse(attempt, self._clock.monotonic_s() + WORK_DEADLINE_S, [])
+        future.add_done_callback(lambda _: self._wake(delayed))
+        return delayed
 
     def _look_up(self, lookup: PartitionLookup) -> LookedUp:
         partition = lookup.partition
@@ -237,7 +154,7 @@ class ExtensionHandler:
             return WrongPartitionError.code, -1
         return NO_ERROR, 0
 
-    def metadata(self, request: MetadataRequest, header: RequestHeader) -> Answer:
+    def metadata(self, request: MetadataRequest, header: RequestHeader) -> Response:
         """Answer with this broker's topics and the partitions it leads."""
         topics = self._logs.topics()
         known = frozenset(topics)
@@ -250,7 +167,7 @@ class ExtensionHandler:
                 self._topic_metadata(topic, topic in known, address.id) for topic in asked
             ),
         )
-        return Answer(encode_extension_response(header.correlation_id, response.encode()))
+        return Response(encode_extension_response(header.correlation_id, response.encode()))
 
     def _topic_metadata(self, topic: str, is_known: bool, broker_id: int) -> TopicMetadata:
         if not is_known:
@@ -267,7 +184,7 @@ class ExtensionHandler:
             ),
         )
 
-    def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Answer:
+    def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Response:
         """Create a topic.
 
         Raises:
@@ -280,9 +197,9 @@ class ExtensionHandler:
                 f"the most is {MAX_PARTITIONS}"
             )
         self._logs.create_topic(request.topic, request.partition_count)
-        return Answer(encode_extension_response(header.correlation_id, b""))
+        return Response(encode_extension_response(header.correlation_id, b""))
 
-    def delete_topic(self, request: DeleteTopicRequest, header: RequestHeader) -> Parked:
+    def delete_topic(self, request: DeleteTopicRequest, header: RequestHeader) -> DelayedResponse:
         """Delete a topic on a worker thread, as its logs are flushed and their files moved."""
 
         def work() -> bytes:
@@ -290,18 +207,20 @@ class ExtensionHandler:
             logger.info("deleted topic '%s'", request.topic)
             return b""
 
-        return self._answer_from_worker(work, header, f"deleting topic '{request.topic}'")
+        return self._respond_from_worker(work, header, f"deleting topic '{request.topic}'")
 
-    def hello(self, header: RequestHeader) -> Answer:
+    def hello(self, header: RequestHeader) -> Response:
         """Answer who the broker is."""
-        return Answer(encode_extension_response(header.correlation_id, self._host.hello().encode()))
+        return Response(
+            encode_extension_response(header.correlation_id, self._host.hello().encode())
+        )
 
-    def status(self, header: RequestHeader) -> Answer:
+    def status(self, header: RequestHeader) -> Response:
         """Answer with the state and counters as JSON."""
         document = json.dumps(self._host.status(), separators=(",", ":")).encode()
-        return Answer(encode_extension_response(header.correlation_id, encode_document(document)))
+        return Response(encode_extension_response(header.correlation_id, encode_document(document)))
 
-    def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> Parked:
+    def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> DelayedResponse:
         """Start the shutdown; answered, with all its steps, when nothing is left to be done."""
 
         def attempt(is_last: bool) -> list[Part] | None:
@@ -312,7 +231,7 @@ class ExtensionHandler:
 
         self._host.request_shutdown(force=request.force)
         deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
-        return Parked(Answer(), attempt, deadline_s, [], lingers=True)
+        return DelayedResponse(attempt, deadline_s, [], lingers=True)
 
 
 def supported_versions() -> dict[int, tuple[int, int]]:
@@ -329,20 +248,6 @@ def request_name(request_type: int) -> str:
     if request_type in RequestType.__members__.values():
         return RequestType(request_type).name.lower()
     return f"type {request_type}"
-
-
-def _is_pending(one: _Waiting) -> bool:
-    return one.log.flushed_offset < one.end_offset and one.log.failure is None
-
-
-def _committed(result: Published, one: _Waiting) -> Published:
-    """Return the final result of a set: committed, failed, or late."""
-    if one.log.flushed_offset >= one.end_offset:
-        return result
-    failure = one.log.failure or RequestTimedOutError(
-        f"{one.log.partition} is written up to {one.end_offset}, but not flushed in time"
-    )
-    return result._replace(error=failure.code, base_offset=-1, text=str(failure))
 
 
 def _offset_for(log: Log, kind: Lookup, argument: int) -> int:

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import resource
 import socket
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from broker.clock import Clock, SystemClock
 from broker.config import BrokerConfig
+from broker.errors import BrokerError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol import codec
 from broker.protocol.responses import BrokerAddress, HelloResponse
 from broker.server.acceptor import Acceptor, listen
-from broker.server.admin import ExtensionHandler, supported_versions
-from broker.server.checking import TURN_BYTES, SetChecker
+from broker.server.admin import AdminHandler, supported_versions
+from broker.server.connection import LingeringClient
 from broker.server.fetch import FetchHandler
-from broker.server.filtered_read import FilteredReadHandler
 from broker.server.handlers import RequestHandlers
 from broker.server.metrics import (
     ProcessorMetrics,
@@ -31,10 +33,9 @@ from broker.server.metrics import (
 )
 from broker.server.pattern_filter import PatternFilter
 from broker.server.processor import Processor
-from broker.server.produce import Appender, ProduceHandler
-from broker.server.publish_run import PublishRunHandler
+from broker.server.produce import ProduceHandler
 from broker.server.quotas import ConnectionCount, PeerLog, QueuedBytes
-from broker.server.shutdown import Lingering, ShutdownSteps
+from broker.server.validation import TURN_BYTES, Validator
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
@@ -44,6 +45,36 @@ logger = logging.getLogger(__name__)
 QUIET_CLIENT_S = 1.0
 """Clients count as moved on when none has asked for anything for so long."""
 MAX_CLIENT_WAIT_S = 10.0
+
+
+class _ShutdownSteps:
+    """The steps of one shutdown, with the result and duration of each."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._steps: list[dict[str, Any]] = []
+
+    def run(self, name: str, action: Callable[[], str | None]) -> None:
+        """Take a step; a failure is noted, and the next step follows all the same.
+
+        Args:
+            name: a few words for people.
+            action: the step; returns a note for people, or None.
+        """
+        started_s = self._clock.monotonic_s()
+        is_done = True
+        try:
+            note = action()
+        except BrokerError as error:
+            is_done, note = False, str(error)
+            logger.error("shutdown step '%s' failed: %s", name, error)
+        seconds = round(self._clock.monotonic_s() - started_s, 3)
+        self._steps.append({"step": name, "seconds": seconds, "done": is_done, "note": note})
+        logger.info("shutdown: %s (%.3f s)", name, seconds)
+
+    def document(self) -> bytes:
+        """Return the steps so far as a JSON array."""
+        return json.dumps(self._steps).encode()
 
 
 class Broker:
@@ -71,14 +102,17 @@ class Broker:
         self._queued_bytes = QueuedBytes(config.max_queued_bytes)
         self._workers = ThreadPoolExecutor(max_workers=2, thread_name_prefix="worker")
         # one thread: it computes, so more would only take turns, and its metrics take no lock
-        self._check_worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="check-worker")
-        self._check_metrics = self._make_metrics()
+        self._offload_worker = ThreadPoolExecutor(
+            max_workers=1, thread_name_prefix="offload-worker"
+        )
+        self._offload_metrics = self._make_metrics()
         self._pattern_filter = PatternFilter(self._clock, max_entry_bytes=config.max_request_bytes)
         self._software = f"pylogctl {metadata.version('pylogctl')}"
         self._started_ms = self._clock.time_ms()
-        self._refuses_appends = False
+        self.refuses_appends = False
+        """Whether the shutdown has reached the step that takes no more messages."""
         self._phase = "starting"
-        self._steps = ShutdownSteps(self._clock)
+        self._steps = _ShutdownSteps(self._clock)
         self._shutdown_requested = threading.Event()
         self._is_forced = False
 
@@ -146,7 +180,7 @@ class Broker:
                 metrics=self._make_metrics(),
                 peer_log=peer_log,
                 queued_bytes=self._queued_bytes,
-                worker=self._check_worker,
+                worker=self._offload_worker,
                 max_frame_bytes=self.config.max_request_bytes,
                 max_idle_s=self.config.max_idle_ms / 1000,
                 on_close=self._connection_count.leave,
@@ -154,7 +188,7 @@ class Broker:
             self._processors.append(processor)
             processor.start(
                 self._handlers(processor, processor.metrics, TURN_BYTES),
-                self._handlers(processor, self._check_metrics, None),
+                self._handlers(processor, self._offload_metrics, None),
             )
         self._acceptor = Acceptor(
             listener,
@@ -171,31 +205,30 @@ class Broker:
     def _handlers(
         self, processor: Processor, metrics: ProcessorMetrics, turn_bytes: int | None
     ) -> RequestHandlers:
-        """Return handlers for one thread, which checks at most so many bytes at once."""
+        """Return the handlers of one thread, with its validation budget; None for no limit."""
         config = self.config
-        checker = SetChecker(config.max_message_bytes, turn_bytes=turn_bytes)
-        appender = Appender(
-            self._logs, metrics, checker, max_topic_name_length=config.max_topic_name_length
-        )
-        fetch = FetchHandler(
-            self._logs,
-            metrics,
-            self._clock,
-            broker_id=config.broker_id,
-            max_topic_name_length=config.max_topic_name_length,
-        )
+        validator = Validator(config.max_message_bytes, turn_bytes=turn_bytes)
         return RequestHandlers(
-            self,
-            checker,
-            ProduceHandler(appender, self._logs, metrics, checker),
-            PublishRunHandler(
-                self, self._logs, checker, metrics, self._clock, broker_id=config.broker_id
+            validator,
+            ProduceHandler(
+                self,
+                self._logs,
+                validator,
+                metrics,
+                self._clock,
+                broker_id=config.broker_id,
+                max_topic_name_length=config.max_topic_name_length,
             ),
-            fetch,
-            FilteredReadHandler(fetch, self._pattern_filter, metrics, self._clock, processor.wake),
-            ExtensionHandler(
-                self, self._logs, appender, metrics, self._clock, self._workers, processor.wake
+            FetchHandler(
+                self._logs,
+                self._pattern_filter,
+                metrics,
+                self._clock,
+                processor.wake,
+                broker_id=config.broker_id,
+                max_topic_name_length=config.max_topic_name_length,
             ),
+            AdminHandler(self, self._logs, self._clock, self._workers, processor.wake),
         )
 
     def wait_for_shutdown_request(self, timeout_s: float | None = None) -> bool:
@@ -251,10 +284,10 @@ class Broker:
             pause.wait(0.05)
 
     def _refuse_appends(self) -> None:
-        self._refuses_appends = True
+        self.refuses_appends = True
 
     def _stop_everything(self) -> None:
-        lingering: list[Lingering] = []
+        lingering: list[LingeringClient] = []
         self._steps.run("close connections", lambda: self._close_connections(lingering))
         self._logs.close(self._steps.run)
         if self._registry is not None:
@@ -262,7 +295,7 @@ class Broker:
         for one in lingering:
             one.end()
 
-    def _close_connections(self, lingering: list[Lingering]) -> None:
+    def _close_connections(self, lingering: list[LingeringClient]) -> None:
         if self._acceptor is not None:
             self._acceptor.stop()
         elif self._listener is not None:
@@ -270,12 +303,8 @@ class Broker:
         for processor in self._processors:
             lingering += processor.stop()
         self._workers.shutdown()
-        self._check_worker.shutdown()
+        self._offload_worker.shutdown()
         self._pattern_filter.stop()
-
-    def refuses_appends(self) -> bool:
-        """Return whether the shutdown has come so far that nothing new is taken."""
-        return self._refuses_appends
 
     def address(self) -> BrokerAddress:
         """Return where clients reach this broker."""
@@ -344,7 +373,7 @@ class Broker:
         Sizes of a log are absolute: `CurrentOffset` is its high watermark, where 0.7 shows the
         position inside the last segment.
         """
-        shards = [*(processor.metrics for processor in self._processors), self._check_metrics]
+        shards = [*(processor.metrics for processor in self._processors), self._offload_metrics]
         logs = {
             f"logs.{log.partition.topic}-{log.partition.index}": {
                 "Name": log.partition.name,

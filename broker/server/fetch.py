@@ -1,13 +1,23 @@
-"""Reading: 0.7's fetch, multifetch and offsets requests, and our read that can wait."""
+"""Every read of a log: 0.7's fetch, multifetch and offsets, and our reads that can wait.
+
+Messages go from the page cache to the socket: a response holds slices of segment files. A filtered
+read is different, as its pattern is matched by another process (`pattern_filter`): its response
+holds the wanted entries in memory, and always says how far the search came, so that a reader makes
+progress through a log without any message it wants.
+"""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
     ProtocolError,
+    RequestTimedOutError,
     ServerError,
     UnknownServerError,
     UnknownTopicError,
@@ -16,8 +26,8 @@ from broker.errors import (
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import FileSlice
-from broker.protocol.extension_requests import PartitionPosition, ReadRequest
-from broker.protocol.primitives import INT32
+from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
+from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.requests import (
     EARLIEST_TIME,
     LATEST_TIME,
@@ -28,83 +38,97 @@ from broker.protocol.requests import (
 )
 from broker.protocol.responses import (
     ERROR_BYTES,
+    FilteredPart,
     ReadPart,
+    encode_extension_error,
     encode_extension_header,
+    encode_extension_response,
     encode_fetch_header,
+    encode_filtered_part_header,
     encode_multifetch_header,
     encode_offsets_response,
     encode_read_part_header,
 )
 from broker.server.metrics import ProcessorMetrics
-from broker.server.purgatory import Answer, Parked, Part, join_bytes
+from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
+from broker.server.purgatory import DelayedResponse, Part, Response, join_bytes
 from broker.topic import TopicPartition, check_topic_name
 
-_MAX_ANSWER_BYTES = (1 << 31) - 1
-"""What the size field of an answer can say."""
+SEARCH_DEADLINE_S = 20.0
+"""How long a search may take, with the searches queued before it."""
+_MAX_RESPONSE_BYTES = (1 << 31) - 1
+"""The largest size field of a response."""
 _MAX_READ_BYTES = 1 << 30
-"""Message sets in one answer to a read; with the headers of all parts it stays below the above."""
+"""Message sets in one response to a read; with the headers of all parts it fits a size field."""
+_WHOLE_SEGMENT = (1 << 63) - 1
 
 
 class FetchHandler:
-    """Answers reads with slices of segment files.
+    """Reads logs for the connections of one thread.
 
     Args:
         logs: where the logs are.
-        metrics: where to count.
+        pattern_filter: searches them for filtered reads.
+        metrics: of the thread.
         clock: for deadlines of reads that wait.
+        wake: has a processor attempt a delayed response again; callable from any thread.
         broker_id: the home of this broker's partitions.
-        max_topic_name_length: the longest topic name taken.
+        max_topic_name_length: the longest topic name allowed.
     """
 
     def __init__(
         self,
         logs: LogManager,
+        pattern_filter: PatternFilter,
         metrics: ProcessorMetrics,
         clock: Clock,
+        wake: Callable[[DelayedResponse], None],
         *,
         broker_id: int,
         max_topic_name_length: int,
     ) -> None:
+        self.pattern_filter = pattern_filter
+        self.metrics = metrics
+        self.clock = clock
+        self.wake = wake
         self._logs = logs
-        self._metrics = metrics
-        self._clock = clock
         self._broker_id = broker_id
         self._max_topic_name_length = max_topic_name_length
 
-    def fetch(self, request: FetchRequest) -> Answer:
-        """Answer a fetch at once, with what there is."""
+    def fetch(self, request: FetchRequest) -> Response:
+        """Respond to a fetch at once, with what is readable."""
         started_s = time.perf_counter()
-        head, found = self._fetch_one(request, _MAX_ANSWER_BYTES - ERROR_BYTES)
-        answer = Answer(head, found) if found else Answer(head)
-        self._metrics.fetch.record(time.perf_counter() - started_s)
-        return answer
+        head, found = self._fetch_one(request, _MAX_RESPONSE_BYTES - ERROR_BYTES)
+        response = Response(head, found) if found else Response(head)
+        self.metrics.fetch.record(time.perf_counter() - started_s)
+        return response
 
-    def multifetch(self, request: MultiFetchRequest) -> Answer:
-        """Answer several fetches together; an error of one does not touch the others."""
+    def multifetch(self, request: MultiFetchRequest) -> Response:
+        """Respond to several fetches together; an error of one does not affect the others."""
         started_s = time.perf_counter()
         parts: list[Part] = []
         part_bytes = len(request.fetches) * len(encode_fetch_header(NO_ERROR, 0))
         for one in request.fetches:
-            head, found = self._fetch_one(one, _MAX_ANSWER_BYTES - ERROR_BYTES - part_bytes)
+            head, found = self._fetch_one(one, _MAX_RESPONSE_BYTES - ERROR_BYTES - part_bytes)
             parts.append(head)
             if found:
                 parts.append(found)
                 part_bytes += found.length
-        self._metrics.fetch.record(time.perf_counter() - started_s)
-        return Answer(*join_bytes([encode_multifetch_header(part_bytes), *parts]))
+        self.metrics.fetch.record(time.perf_counter() - started_s)
+        return Response(*join_bytes([encode_multifetch_header(part_bytes), *parts]))
 
     def _fetch_one(self, request: FetchRequest, room_bytes: int) -> tuple[bytes, FileSlice | None]:
         try:
             found = self._slice(request, room_bytes)
         except ServerError as error:
-            # 0.7 answers an illegal topic with "unknown"; our other codes mean nothing to it
+            # 0.7 reports an illegal topic as "unknown"; our other codes mean nothing to its clients
             code = error.code if error.code in (1, 3) else UnknownServerError.code
             if self._logs.get(request.topic, request.index):
-                self._metrics.topics[request.topic].failed_fetch += 1
+                self.metrics.topics[request.topic].failed_fetch += 1
             return encode_fetch_header(code, 0), None
         if found is None:
             return encode_fetch_header(NO_ERROR, 0), None
-        self._metrics.topics[request.topic].bytes_out += found.length
+        self.metrics.topics[request.topic].bytes_out += found.length
         return encode_fetch_header(NO_ERROR, found.length), found
 
     def _slice(self, request: FetchRequest, room_bytes: int) -> FileSlice | None:
@@ -124,26 +148,26 @@ class FetchHandler:
                 f"it has {count} on this broker"
             )
 
-    def offsets(self, request: OffsetsRequest) -> Answer:
-        """Answer an offsets request.
+    def offsets(self, request: OffsetsRequest) -> Response:
+        """Respond to an offsets request.
 
         Raises:
             ServerError: there is no such partition; 0.7 closes the connection then.
-            ProtocolError: the number of offsets asked for is negative.
+            ProtocolError: the number of offsets is negative.
         """
         if request.max_offsets < 0:
             raise ProtocolError(f"{request.max_offsets} offsets were asked for")
         log = self._logs.get(request.topic, request.index)
         if log is not None:
-            return Answer(
+            return Response(
                 encode_offsets_response(log.offsets_before(request.time_ms, request.max_offsets))
             )
         self._check_partition(request.topic, request.index)
         is_end = request.time_ms in (LATEST_TIME, EARLIEST_TIME)
-        return Answer(encode_offsets_response([0] if is_end else []))
+        return Response(encode_offsets_response([0] if is_end else []))
 
-    def read(self, request: ReadRequest, header: RequestHeader) -> Answer | Parked:
-        """Answer a read now, or park it until it has enough or its time is up."""
+    def read(self, request: ReadRequest, header: RequestHeader) -> Response:
+        """Respond to a read now, or when enough is readable or its wait is over."""
 
         def attempt(is_last: bool) -> list[Part] | None:
             if is_last or self.is_enough(request):
@@ -152,13 +176,13 @@ class FetchHandler:
 
         parts = attempt(request.max_wait_ms <= 0)
         if parts is not None:
-            return Answer(*parts)
+            return Response(*parts)
         logs = [self.log_of(position.partition) for position in request.positions]
-        deadline_s = self._clock.monotonic_s() + request.max_wait_ms / 1000
-        return Parked(Answer(), attempt, deadline_s, logs)
+        deadline_s = self.clock.monotonic_s() + request.max_wait_ms / 1000
+        return DelayedResponse(attempt, deadline_s, logs)
 
     def is_enough(self, request: ReadRequest) -> bool:
-        """Return whether waiting is of no use: there is what was asked for, or an error."""
+        """Return whether a read need not wait: enough is readable, or a partition has an error."""
         total_bytes = 0
         for position in request.positions:
             try:
@@ -172,9 +196,7 @@ class FetchHandler:
         return total_bytes >= min(request.min_bytes, request.max_bytes)
 
     def log_of(self, partition: TopicPartition) -> Log:
-        """Return a partition's log, making it if only its topic is there.
-
-        So a reader can wait for the first message of a partition.
+        """Return a partition's log, created if its topic exists: a reader can wait for it.
 
         Raises:
             ServerError: this broker does not lead the partition, or has no such topic.
@@ -206,7 +228,7 @@ class FetchHandler:
             if found:
                 parts.append(found)
         head = encode_extension_header(header.correlation_id, body_bytes) + count
-        self._metrics.fetch.record(time.perf_counter() - started_s)
+        self.metrics.fetch.record(time.perf_counter() - started_s)
         return join_bytes([head, *parts])
 
     def _read_one(
@@ -225,9 +247,153 @@ class FetchHandler:
                 found = log.read(position.offset, max_bytes)
         except ServerError as problem:
             error = problem.code
-            self._metrics.topics[partition.topic].failed_fetch += 1
+            self.metrics.topics[partition.topic].failed_fetch += 1
         if found:
-            self._metrics.topics[partition.topic].bytes_out += found.length
-        # looked at only now: the high watermark told must not be below what was read
+            self.metrics.topics[partition.topic].bytes_out += found.length
+        # After the read: the high watermark in the response must not be below what was read.
         part = ReadPart(partition, error, log.high_watermark, log.log_start_offset, b"")
         return part, found
+
+    def filtered_read(self, request: FilteredReadRequest, header: RequestHeader) -> Response:
+        """Respond to a read with a filter, when its wait is over and the search is done.
+
+        Raises:
+            InvalidPatternError: the pattern cannot be compiled. That is quick for any pattern, so
+                that its author need not wait for messages to learn of it.
+        """
+        request.payload_filter.compile()
+        logs: list[Log] = []
+        if request.read.max_wait_ms > 0:
+            try:
+                logs = [self.log_of(position.partition) for position in request.read.positions]
+            except ServerError:
+                logs = []  # `is_enough` ends the wait at once
+        return _FilteredRead(self, request, header, logs)
+
+
+class _SearchedPosition(NamedTuple):
+    """One position of a filtered read: its log, and the search of it, or an error instead."""
+
+    position: PartitionPosition
+    log: Log | None
+    search: Search | None
+    error: ServerError | None
+
+
+class _FilteredRead(DelayedResponse):
+    """The response to a filtered read: waits for messages as any read, then for the search.
+
+    Args:
+        handler: reads the logs.
+        request: the read and its filter.
+        header: of the request.
+        logs: whose high watermark it waits for.
+    """
+
+    __slots__ = ("_handler", "_header", "_request", "_result", "_searched", "_started_s")
+
+    def __init__(
+        self,
+        handler: FetchHandler,
+        request: FilteredReadRequest,
+        header: RequestHeader,
+        logs: list[Log],
+    ) -> None:
+        read = request.read
+        super().__init__(
+            self._try,
+            handler.clock.monotonic_s() + max(0, read.max_wait_ms) / 1000,
+            logs,
+            # The entries found are held in memory: pipelined requests must not add them up.
+            expected_bytes=min(max(0, read.max_bytes), KEPT_BYTES),
+        )
+        self._handler = handler
+        self._request = request
+        self._header = header
+        self._searched: list[_SearchedPosition] = []
+        self._result: Future[None] | None = None
+        self._started_s = 0.0
+
+    def forget(self) -> None:
+        """Stop watching, and cancel the search for a client that is gone."""
+        super().forget()
+        if self._result is not None:
+            self._result.cancel()
+        # A cycle of references would keep the entries found in memory.
+        self._result = None
+        self._searched = []
+
+    def _try(self, is_last: bool) -> list[Part] | None:
+        handler = self._handler
+        if self._result is None:
+            if not is_last and not handler.is_enough(self._request.read):
+                return None
+            return self._start()
+        if self._result.done():
+            self._result.result()
+            return self._parts()
+        if not is_last or handler.clock.monotonic_s() < self.deadline_s:
+            return None  # or the broker stops: the client asks again when it is back
+        late = RequestTimedOutError(
+            f"{SEARCH_DEADLINE_S:g} s were not enough for this search and those before it"
+        )
+        return [encode_extension_error(self._header.correlation_id, late.code, str(late))]
+
+    def _start(self) -> list[Part] | None:
+        """Start the search of what is readable; return the response if nothing is."""
+        self._started_s = time.perf_counter()
+        handler, read = self._handler, self._request.read
+        self._searched = [self._search_of(position) for position in read.positions]
+        searches = [one.search for one in self._searched if one.search is not None]
+        if not searches:
+            return self._parts()
+        self.deadline_s = handler.clock.monotonic_s() + SEARCH_DEADLINE_S
+        self._result = handler.pattern_filter.submit(
+            searches, self._request.payload_filter, read.max_bytes
+        )
+        self._result.add_done_callback(lambda _: handler.wake(self))
+        return None
+
+    def _search_of(self, position: PartitionPosition) -> _SearchedPosition:
+        log = None
+        try:
+            log = self._handler.log_of(position.partition)
+            found = log.read(position.offset, _WHOLE_SEGMENT)
+        except ServerError as error:
+            return _SearchedPosition(position, log, None, error)
+        if not found or position.max_bytes <= 0:
+            return _SearchedPosition(position, log, None, None)
+        search = Search(log.partition, found, position.offset, position.max_bytes)
+        return _SearchedPosition(position, log, search, None)
+
+    def _parts(self) -> list[Part]:
+        body: list[Buffer] = [INT32.pack(len(self._searched))]
+        for one in self._searched:
+            body += self._encode(one)
+        self._handler.metrics.fetch.record(time.perf_counter() - self._started_s)
+        return [encode_extension_response(self._header.correlation_id, b"".join(body))]
+
+    def _encode(self, searched: _SearchedPosition) -> list[bytes]:
+        """Return one partition's part of the response, and count it."""
+        position, log, search, error = searched
+        topics = self._handler.metrics.topics
+        if search is not None:
+            error = search.error
+            counters = topics[position.partition.topic]
+            counters.bytes_out += search.kept_bytes
+            counters.messages_filtered_out += search.left_out_count
+        if log is not None and error is not None:
+            topics[position.partition.topic].failed_fetch += 1
+        part = FilteredPart(
+            partition=position.partition,
+            error=NO_ERROR if error is None else error.code,
+            # After the search: the high watermark must not be below what was searched.
+            high_watermark=0 if log is None else log.high_watermark,
+            log_start_offset=0 if log is None else log.log_start_offset,
+            next_offset=position.offset if search is None else search.next_offset,
+            text="" if error is None else str(error),
+            runs=(),
+        )
+        if search is None:
+            return [encode_filtered_part_header(part, 0)]
+        return [encode_filtered_part_header(part, search.run_count), *search.runs]

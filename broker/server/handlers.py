@@ -1,6 +1,7 @@
-"""From frames to answers: which request goes where, and what a bad one costs.
+"""Dispatch: which handler a request goes to, and what an invalid one costs.
 
-Knows no socket. A `Close` says that the connection must go, as 0.7's only way to say no.
+Knows no socket. `CloseConnection` says that the connection must be closed, as 0.7's only way to
+refuse a request.
 """
 
 from __future__ import annotations
@@ -8,13 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from broker.errors import (
-    BrokerError,
-    ProtocolError,
-    ServerError,
-    ShuttingDownError,
-    UnsupportedVersionError,
-)
+from broker.errors import BrokerError, ProtocolError, ServerError, UnsupportedVersionError
+from broker.protocol.append_request import PRODUCE_TYPE, PUBLISH_TYPE, append_request
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
     CreateTopicRequest,
@@ -29,7 +25,7 @@ from broker.protocol.extension_requests import (
     ShutdownRequest,
     StatusRequest,
 )
-from broker.protocol.primitives import INT16, Reader
+from broker.protocol.primitives import Reader
 from broker.protocol.requests import (
     BASE_REQUESTS,
     FIRST_EXTENSION_TYPE,
@@ -37,30 +33,23 @@ from broker.protocol.requests import (
     MultiFetchRequest,
     MultiProduceRequest,
     OffsetsRequest,
+    ProduceRequest,
     RequestHeader,
-    RequestType,
     decode_request,
 )
 from broker.protocol.responses import encode_extension_error
-from broker.server.admin import ExtensionHandler, Host, request_name
-from broker.server.checking import SetChecker, TooMuchToCheckError
+from broker.server.admin import AdminHandler, request_name
 from broker.server.fetch import FetchHandler
-from broker.server.filtered_read import FilteredReadHandler
 from broker.server.produce import ProduceHandler
-from broker.server.publish_run import PublishRunHandler
-from broker.server.purgatory import Answer, Parked
-
-_PRODUCE = INT16.pack(RequestType.PRODUCE)
-_PUBLISH = INT16.pack(RequestType.PUBLISH)
-_SMALL_BYTES = 4096
-"""A publish alone is taken as a run up to here: a larger set must not be checked twice."""
+from broker.server.purgatory import Response
+from broker.server.validation import ValidationBudgetExceededError, Validator
 
 
 @dataclass(frozen=True, slots=True)
-class Close:
-    """The connection is of no further use.
+class CloseConnection:
+    """The connection must be closed.
 
-    `is_bad_frame` tells bytes that are no request from requests that were refused.
+    `is_bad_frame` distinguishes bytes that are no request from requests that were refused.
     """
 
     reason: BrokerError
@@ -68,109 +57,88 @@ class Close:
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
-    """Requests that take too long for a processor: nothing was done about them yet.
+class Offload:
+    """Requests that exceed the validation budget; nothing was done about them yet.
 
-    A worker's handlers, whose checker has no limit, have to handle them before any that follow.
+    Handlers on a worker thread, without a budget, must handle them before any that follow.
     """
 
     frames: list[memoryview]
 
 
 @dataclass(frozen=True, slots=True)
-class TurnOver:
-    """It is time to serve other connections; the requests that follow have to wait for a while."""
+class YieldTurn:
+    """The turn's validation budget is used up; remaining frames are handled in the next turn."""
 
 
-Outcome = Answer | Parked | Close | Deferred | TurnOver
+Outcome = Response | CloseConnection | Offload | YieldTurn
 
 
 class RequestHandlers:
-    """Handles the frames of one processor's connections.
+    """Handles the frames of the connections of one thread.
 
     Args:
-        host: the broker.
-        checker: what produce requests are checked with.
-        produce: takes runs of produce requests.
-        publish_runs: takes runs of publish requests.
-        fetch: answers reads.
-        filtered: answers reads with a filter.
-        extension: answers the rest of our own requests.
+        validator: what the produce handler validates with.
+        produce: appends.
+        fetch: reads.
+        admin: the rest of our own requests.
     """
 
     def __init__(
         self,
-        host: Host,
-        checker: SetChecker,
+        validator: Validator,
         produce: ProduceHandler,
-        publish_runs: PublishRunHandler,
         fetch: FetchHandler,
-        filtered: FilteredReadHandler,
-        extension: ExtensionHandler,
+        admin: AdminHandler,
     ) -> None:
-        self._host = host
-        self._checker = checker
+        self._validator = validator
         self._produce = produce
-        self._publish_runs = publish_runs
         self._fetch = fetch
-        self._filtered = filtered
-        self._extension = extension
+        self._admin = admin
 
     def handle(self, frames: list[memoryview]) -> Iterator[tuple[int, Outcome]]:
-        """Handle frames in order, each when what the one before it led to has been taken.
+        """Handle frames in order, each after the outcome of the one before has been taken.
 
         Args:
             frames: without size fields, in the order they came.
 
         Yields:
-            For each request that is answered, how many frames are handled with it, and its answer,
-            known or parked; a `Close` comes last and stands for the request that caused it and
-            all behind it. After a `Deferred` or a `TurnOver`, which come last too, the rest is for
-            another call.
+            For each response how many frames are handled with it, and the response. A
+            `CloseConnection` comes last, for the request that caused it and all behind it. After
+            an `Offload` or a `YieldTurn`, which come last too, the rest is for another call.
         """
-        self._checker.begin_turn()
-        place = single_end = 0
+        self._validator.begin_turn()
+        position = single_end = 0
         try:
-            while place < len(frames):
-                if place and self._checker.is_turn_over:
-                    yield place, TurnOver()
+            while position < len(frames):
+                if position and self._validator.is_turn_used_up:
+                    yield position, YieldTurn()
                     return
-                if (end := _end_of_run(frames, place, _PRODUCE)) > place:
-                    self._check_taking()
-                    place += self._produce.handle_run(frames[place:end])
-                    continue
-                outcomes = None
-                if place >= single_end:
-                    single_end = _end_of_run(frames, place, _PUBLISH)
-                    outcomes = self._publish_together(frames[place:single_end])
-                if outcomes is not None:
-                    place = single_end
-                else:
-                    outcomes = self._handle_singly(frames[place])
-                    place += 1
-                for outcome in outcomes:
-                    yield place, outcome
-        except TooMuchToCheckError:
-            yield place + 1, Deferred(frames[place : place + 1])
+                request_type = frames[position][:2]
+                if position >= single_end and request_type in (PUBLISH_TYPE, PRODUCE_TYPE):
+                    end = position + 1
+                    while end < len(frames) and frames[end][:2] == request_type:
+                        end += 1
+                    together = self._produce.append_together(frames[position:end])
+                    if together is None:
+                        single_end = end
+                    else:
+                        position = end
+                        for response in together:
+                            yield position, response
+                        continue
+                single = self._handle_one(frames[position])
+                position += 1
+                if single is not None:
+                    yield position, single
+        except ValidationBudgetExceededError:
+            yield position + 1, Offload(frames[position : position + 1])
         except ProtocolError as error:
-            yield len(frames), Close(error, is_bad_frame=True)
+            yield len(frames), CloseConnection(error, is_bad_frame=True)
         except BrokerError as error:
-            yield len(frames), Close(error, is_bad_frame=False)
+            yield len(frames), CloseConnection(error, is_bad_frame=False)
 
-    def _publish_together(self, frames: list[memoryview]) -> list[Answer | Parked] | None:
-        """Return the answers to publish requests, None if each is to be handled singly."""
-        is_run = len(frames) > 1 or (len(frames) == 1 and len(frames[0]) <= _SMALL_BYTES)
-        return self._publish_runs.handle(frames) if is_run else None
-
-    def _check_taking(self) -> None:
-        if self._host.refuses_appends():
-            raise ShuttingDownError("the broker is shutting down")
-
-    def _handle_singly(self, frame: memoryview) -> list[Answer | Parked]:
-        outcome = self._handle_one(frame)
-        return [] if outcome is None else [outcome]
-
-    def _handle_one(self, frame: memoryview) -> Answer | Parked | None:
+    def _handle_one(self, frame: memoryview) -> Response | None:
         reader = Reader(frame)
         request_type = reader.int16()
         if request_type >= FIRST_EXTENSION_TYPE:
@@ -184,12 +152,10 @@ class RequestHandlers:
                 return self._fetch.multifetch(request)
             case OffsetsRequest() as request:
                 return self._fetch.offsets(request)
-            case MultiProduceRequest() as request:
-                self._check_taking()
-                self._produce.handle_multi(request)
-        return None
+            case ProduceRequest() | MultiProduceRequest() as request:
+                return self._produce.append(append_request(request, None))
 
-    def _handle_extension(self, request_type: int, reader: Reader) -> Answer | Parked | None:
+    def _handle_extension(self, request_type: int, reader: Reader) -> Response | None:
         header = RequestHeader.decode(reader)
         try:
             kind = EXTENSION_REQUESTS.get((request_type, header.version))
@@ -199,40 +165,27 @@ class RequestHandlers:
                 )
             return self._dispatch(kind.decode(reader), header)
         except ServerError as error:
-            return Answer(encode_extension_error(header.correlation_id, error.code, str(error)))
+            return Response(encode_extension_error(header.correlation_id, error.code, str(error)))
 
-    def _dispatch(self, request: ExtensionRequest, header: RequestHeader) -> Answer | Parked | None:
+    def _dispatch(self, request: ExtensionRequest, header: RequestHeader) -> Response | None:
         match request:
             case PublishRequest():
-                return self._extension.publish(request, header)
-            case ReadRequest() | FilteredReadRequest():
-                return self._read(request, header)
+                return self._produce.append(append_request(request, header.correlation_id))
+            case ReadRequest():
+                return self._fetch.read(request, header)
+            case FilteredReadRequest():
+                return self._fetch.filtered_read(request, header)
             case LookupRequest():
-                return self._extension.lookup(request, header)
+                return self._admin.lookup(request, header)
             case MetadataRequest():
-                return self._extension.metadata(request, header)
+                return self._admin.metadata(request, header)
             case CreateTopicRequest():
-                return self._extension.create_topic(request, header)
+                return self._admin.create_topic(request, header)
             case DeleteTopicRequest():
-                return self._extension.delete_topic(request, header)
+                return self._admin.delete_topic(request, header)
             case HelloRequest():
-                return self._extension.hello(header)
+                return self._admin.hello(header)
             case StatusRequest():
-                return self._extension.status(header)
+                return self._admin.status(header)
             case ShutdownRequest():
-                return self._extension.shutdown(request, header)
-
-    def _read(
-        self, request: ReadRequest | FilteredReadRequest, header: RequestHeader
-    ) -> Answer | Parked:
-        if isinstance(request, FilteredReadRequest):
-            return self._filtered.read(request, header)
-        return self._fetch.read(request, header)
-
-
-def _end_of_run(frames: list[memoryview], start: int, request_type: bytes) -> int:
-    """Return where requests of a type end that follow one another."""
-    for place in range(start, len(frames)):
-        if frames[place][:2] != request_type:
-            return place
-    return len(frames)
+                return self._admin.shutdown(request, header)

@@ -1,305 +1,329 @@
-"""0.7's produce requests: check, append, and never a word to the client.
+"""Every append to a log: 0.7's produce and multiproduce, and our publish.
 
-Requests that arrived together are appended together, one write for each partition. What cannot
-be taken that way falls back to one request at a time, in order, so that a bad request costs
-exactly what 0.7 makes it cost: itself and the connection.
+All of them arrive as `AppendRequest`. Requests of one set each that arrived together are grouped
+by log and appended with one write for each log (`append_together`): a producer that sends message
+by message would else cost a write, a flush and a response for each. What is unusual or invalid
+about any of them is left to `append`, one request at a time, so that an invalid request costs what
+0.7 makes it cost: itself and the connection.
+
+An acknowledgement that waits for the commit is a delayed response, woken by the log.
+`_LogAppend.is_committed` says what committed means: flushed to this broker's disk.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-import struct
 import time
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
-from broker.errors import BrokerError, InvalidMessageError, MessageSizeTooLargeError
+from broker.clock import Clock
+from broker.errors import (
+    NO_ERROR,
+    MessageSizeTooLargeError,
+    RequestTimedOutError,
+    ServerError,
+    ShuttingDownError,
+    WrongPartitionError,
+)
 from broker.log.log import Log
 from broker.log.manager import LogManager
-from broker.protocol.codec import Fault
-from broker.protocol.message_set import describe_fault
-from broker.protocol.primitives import INT32, Buffer, Reader
-from broker.protocol.requests import ANY_PARTITION, MultiProduceRequest, ProduceRequest
-from broker.server.checking import SetChecker, TooMuchToCheckError
-from broker.server.joining import join_sets
+from broker.protocol.append_request import AppendRequest, decode_single_appends
+from broker.protocol.extension_requests import Acks, good_answer_from
+from broker.protocol.primitives import Buffer
+from broker.protocol.requests import ANY_PARTITION
+from broker.protocol.responses import (
+    Published,
+    encode_extension_response,
+    encode_publish_response,
+)
+from broker.server.admin import Host
 from broker.server.metrics import ProcessorMetrics
-from broker.topic import check_topic_name
+from broker.server.purgatory import DelayedResponse, Part, Response
+from broker.server.validation import Validator, ValidMessages
+from broker.topic import TopicPartition, check_topic_name
 
 logger = logging.getLogger(__name__)
 
-_TYPE_AND_TOPIC_LENGTH = struct.Struct(">hh")
-_FIRST_FAULTS = (Fault.PARTIAL, Fault.NONE)
+_SMALL_BYTES = 4096
+"""A request alone is appended directly up to here: a larger set must not be scanned twice."""
 
 
-class CheckedSet(NamedTuple):
-    """The whole and good messages of a set, out of so many bytes that were received."""
-
-    messages: Buffer
-    message_count: int
-    received_bytes: int
-
-
-class Appender:
-    """Checks message sets and appends them to logs.
+class _LogAppend:
+    """One write to a log, of sets that follow each other, and its result.
 
     Args:
-        logs: where the logs are.
-        metrics: where to count.
-        checker: looks at the sets.
-        max_topic_name_length: the longest topic name taken.
+        partition: as the request names it.
+        log: None where the write has to find or create it.
     """
 
-    def __init__(
-        self,
-        logs: LogManager,
-        metrics: ProcessorMetrics,
-        checker: SetChecker,
-        *,
-        max_topic_name_length: int,
-    ) -> None:
-        self._logs = logs
-        self._metrics = metrics
-        self._checker = checker
-        self._max_topic_name_length = max_topic_name_length
+    __slots__ = (
+        "base_offset",
+        "end_offset",
+        "error",
+        "log",
+        "partition",
+        "received_bytes",
+        "sets",
+        "valid",
+    )
 
-    def begin_request(self) -> None:
-        """Start to deal with a request; all its sets are checked before any is appended."""
-        self._checker.begin_request()
+    def __init__(self, partition: TopicPartition, log: Log | None) -> None:
+        self.partition = partition
+        self.log = log
+        self.sets: list[Buffer] = []
+        self.received_bytes = 0
+        self.valid: ValidMessages | None = None
+        self.base_offset = self.end_offset = -1
+        self.error: ServerError | None = None
 
-    def check(self, topic: str, index: int, message_set: Buffer) -> CheckedSet:
-        """Check one set, and nothing else; a partial message at its end is left out.
+    @property
+    def is_committed(self) -> bool:
+        """Return whether the written messages are as safe as this broker makes them."""
+        return self.log is not None and self.log.flushed_offset >= self.end_offset
 
-        Args:
-            topic: where it should go.
-            index: the partition, or `ANY_PARTITION`.
-            message_set: as it came.
+    @property
+    def is_pending(self) -> bool:
+        """Return whether the write may still be committed."""
+        has_failed = self.error is not None or self.log is None or self.log.failure is not None
+        return not has_failed and not self.is_committed
 
-        Raises:
-            InvalidTopicError: there can be no such topic.
-            InvalidMessageError: a message is bad, or the first one incomplete.
-            MessageSizeTooLargeError: a message is too large.
-            TooMuchToCheckError: somebody with more time has to do it.
-        """
-        try:
-            check_topic_name(topic, self._max_topic_name_length)
-            found = self._checker.scan(message_set)
-            if found.fault not in _FIRST_FAULTS or (found.fault and not found.valid_bytes):
-                raise InvalidMessageError(describe_fault(found.fault, found.valid_bytes))
-            limit = self._checker.max_message_bytes
-            if found.max_payload_bytes > limit:
-                raise MessageSizeTooLargeError(
-                    f"a message of {found.max_payload_bytes} bytes for topic '{topic}' is above "
-                    f"max.message.size={limit}"
-                )
-            count = self._checker.count_messages(message_set, found)
-        except BrokerError:
-            self._count_failure(topic, index)
-            raise
-        return CheckedSet(memoryview(message_set)[: found.valid_bytes], count, len(message_set))
+    def end_wait(self) -> None:
+        """Set the error of a write that is not committed when its response is due."""
+        if self.error is None and self.log is not None and not self.is_committed:
+            self.error = self.log.failure or RequestTimedOutError(
+                f"{self.log.partition} is written up to {self.end_offset}, but not flushed in time"
+            )
 
-    def append(
-        self, topic: str, index: int, checked: CheckedSet, *, flush_now: bool = False
-    ) -> tuple[Log, int]:
-        """Append the whole messages of a checked set.
+    def result(self, partition: TopicPartition, position: int) -> Published:
+        """Return the result of one set.
 
         Args:
-            topic: the topic; it is created if this is its first good set.
-            index: the partition, or `ANY_PARTITION`.
-            checked: what `check` returned.
-            flush_now: ask for a flush at once.
-
-        Returns:
-            The log and the base offset of the set in it.
-
-        Raises:
-            WrongPartitionError: there is no such partition.
-            StorageError: the disk refuses.
+            partition: as its request names it; a response about written messages names the log.
+            position: of the set in this write.
         """
-        try:
-            if index == ANY_PARTITION:
-                index = random.randrange(self._logs.partition_count(topic))
-            log = self._logs.get_or_create(topic, index)
-            base_offset = log.append(checked.messages, checked.message_count, flush_now=flush_now)
-        except BrokerError:
-            self._count_failure(topic, index)
-            raise
-        counters = self._metrics.topics[topic]
-        counters.messages_in += checked.message_count
-        counters.bytes_in += checked.received_bytes
-        return log, base_offset
-
-    def _count_failure(self, topic: str, index: int) -> None:
-        # a name that no log has would make the counters grow with every typing error
-        if self._logs.get(topic, max(index, 0)):
-            self._metrics.topics[topic].failed_produce += 1
+        if self.log is not None and self.base_offset >= 0:
+            partition = self.log.partition
+        if self.error is not None:
+            return Published(partition, self.error.code, -1, str(self.error))
+        return Published(partition, NO_ERROR, self.base_offset + position, "")
 
 
 class ProduceHandler:
-    """Handles runs of produce requests as they lie in a receive buffer.
+    """Appends message sets for the connections of one thread.
 
     Args:
-        appender: checks and appends.
+        host: the broker.
         logs: where the logs are.
-        metrics: where to count.
-        checker: looks at the sets.
+        validator: validates the sets.
+        metrics: of the thread.
+        clock: for deadlines.
+        broker_id: the home of this broker's partitions.
+        max_topic_name_length: the longest topic name allowed.
     """
 
     def __init__(
         self,
-        appender: Appender,
+        host: Host,
         logs: LogManager,
+        validator: Validator,
         metrics: ProcessorMetrics,
-        checker: SetChecker,
+        clock: Clock,
+        *,
+        broker_id: int,
+        max_topic_name_length: int,
     ) -> None:
-        self._appender = appender
+        self._host = host
         self._logs = logs
+        self._validator = validator
         self._metrics = metrics
-        self._checker = checker
+        self._clock = clock
+        self._broker_id = broker_id
+        self._max_topic_name_length = max_topic_name_length
 
-    def handle_run(self, frames: list[memoryview]) -> int:
-        """Append the sets of produce requests that arrived one after another.
+    def append_together(self, frames: Sequence[memoryview]) -> list[Response] | None:
+        """Append the sets of requests that arrived together, one write for each log.
 
         Args:
-            frames: produce requests without their size fields.
+            frames: produce requests, or publish requests, without their size fields.
 
         Returns:
-            How many were handled before the turn was over; at least one.
+            One response that stands for all, or none where the client expects none; None if
+            nothing was done, as the requests have to be appended one at a time.
 
         Raises:
-            BrokerError: a request is bad in a way that 0.7 answers by closing the connection.
-                What came before it is appended, it and what comes after is not.
-            TooMuchToCheckError: the first request takes too long; nothing was done.
+            ServerError: the disk refuses the sets of produce requests.
         """
         started_s = time.perf_counter()
-        if self._append_together(frames):
-            self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
-            return len(frames)
-        done_count = 0
+        if self._host.refuses_appends or (len(frames) == 1 and len(frames[0]) > _SMALL_BYTES):
+            return None
+        requests = decode_single_appends(frames)
+        if requests is None:
+            return None
+        appends: dict[int, _LogAppend] = {}
+        parts: list[_Part] = []
+        named: TopicPartition | None = None
+        one: _LogAppend | None = None
+        for request in requests:
+            partition, message_set = request.sets[0]
+            if (
+                one is None or partition is not named
+            ):  # most requests name the partition of the one before
+                log = self._logs.get(partition.topic, partition.index)
+                if log is None or partition.home not in (-1, self._broker_id):
+                    return None
+                named = partition
+                one = appends.get(id(log)) or _LogAppend(partition, log)
+                appends[id(log)] = one
+            parts.append((request.correlation_id, partition, one, one.received_bytes))
+            one.sets.append(message_set)
+            one.received_bytes += len(message_set)
+        self._validator.begin_request()
+        for one in appends.values():
+            one.valid = self._validator.validate_together(one.sets)
+            if one.valid is None:
+                return None
+        first = requests[0]
         try:
-            for frame in frames:
-                if done_count and self._checker.is_turn_over:
-                    break
-                self._append_one(frame)
-                done_count += 1
-        except TooMuchToCheckError:
-            if not done_count:
-                raise
-        except BrokerError:
-            done_count = len(frames)
-            raise
+            for one in appends.values():
+                self._write(one, flush_now=first.acks is Acks.COMMITTED)
+                if one.error is not None and first.correlation_id is None:
+                    raise one.error
         finally:
-            if done_count:
-                self._metrics.produce.record(time.perf_counter() - started_s, done_count)
-        return done_count
+            self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
+        response = self._respond(
+            first.acks, first.timeout_ms, list(appends.values()), lambda: _encode_single(parts)
+        )
+        return [] if response is None else [response]
 
-    def _append_together(self, frames: list[memoryview]) -> bool:
-        """Append with one write for each partition, or append nothing and return False."""
-        batches = _group(frames)
-        if batches is None:
-            return False
-        self._checker.begin_request()
-        appends = []
-        for head, batch in batches.items():
-            log = self._find_log(head)
-            joined = None if log is None else join_sets(batch, self._checker)
-            if log is None or joined is None:
-                return False
-            appends.append((log, joined))
-        for log, (message_set, count) in appends:
-            counters = self._metrics.topics[log.partition.topic]
-            try:
-                log.append(message_set, count)
-            except BrokerError:
-                counters.failed_produce += 1
-                raise
-            counters.messages_in += count
-            counters.bytes_in += len(message_set)
-        return True
+    def append(self, request: AppendRequest) -> Response | None:
+        """Append the sets of one request, each with a write of its own.
 
-    def _find_log(self, head: bytes) -> Log | None:
-        """Return an existing log; None where the slow path has to look closer."""
-        topic = head[4:-4].decode(errors="replace")
-        (index,) = INT32.unpack(head[-4:])
-        log = self._logs.get(topic, index)
-        return None if log is None or log.is_deleted else log
-
-    def _append_one(self, frame: memoryview) -> None:
-        reader = Reader(frame)
-        reader.int16()
-        self._append(self._check([ProduceRequest.decode(reader)]))
-
-    def handle_multi(self, request: MultiProduceRequest) -> None:
-        """Append the sets of a multiproduce one after another.
+        Returns:
+            The response, perhaps delayed; None if the client expects none.
 
         Raises:
-            BrokerError: an entry is bad; those before it are appended, those behind it are not.
-            TooMuchToCheckError: nothing was appended; somebody with more time has to do it.
+            ServerError: a set of one of 0.7's requests is refused; the sets before it are
+                appended, those behind it are not.
+            ValidationBudgetExceededError: nothing was appended; a worker must do it.
         """
         started_s = time.perf_counter()
-        checked = self._check(request.produces)
+        is_answered = request.correlation_id is not None
+        if self._host.refuses_appends and not is_answered:
+            raise ShuttingDownError("the broker is shutting down")
+        self._validator.begin_request()
+        appends: list[_LogAppend] = []
+        for partition, message_set in request.sets:
+            one = self._validate(partition, message_set)
+            if isinstance(one.error, MessageSizeTooLargeError) and not is_answered:
+                logger.warning("dropped a message set: %s", one.error)
+                continue
+            appends.append(one)
+            if one.error is not None and not is_answered:
+                break  # those behind it are not appended either
         try:
-            self._append(checked)
+            for one in appends:
+                if one.error is None:
+                    self._write(one, flush_now=request.acks is Acks.COMMITTED)
+                if one.error is not None and not is_answered:
+                    raise one.error
         finally:
             self._metrics.produce.record(time.perf_counter() - started_s)
+        acks, timeout_ms, correlation_id = request.acks, request.timeout_ms, request.correlation_id
+        return self._respond(acks, timeout_ms, appends, lambda: _encode(correlation_id, appends))
 
-    def _check(self, requests: Iterable[ProduceRequest]) -> list[_Checked]:
-        """Check sets up to the first bad one, which comes last with what is wrong with it."""
-        self._appender.begin_request()
-        checked: list[_Checked] = []
-        for request in requests:
-            try:
-                found = self._appender.check(request.topic, request.index, request.message_set)
-            except MessageSizeTooLargeError as error:
-                logger.warning("dropped a message set: %s", error)
-            except BrokerError as error:
-                return [*checked, (request, error)]
-            else:
-                checked.append((request, found))
-        return checked
+    def _validate(self, partition: TopicPartition, message_set: Buffer) -> _LogAppend:
+        one = _LogAppend(partition, None)
+        if partition.home not in (-1, self._broker_id):
+            one.error = WrongPartitionError(f"broker {self._broker_id} does not lead {partition}")
+            return one
+        one.received_bytes = len(message_set)
+        try:
+            check_topic_name(partition.topic, self._max_topic_name_length)
+            one.valid = self._validator.validate(partition.topic, message_set)
+        except ServerError as error:
+            self._fail(one, error)
+        return one
 
-    def _append(self, checked: list[_Checked]) -> None:
-        for request, found in checked:
-            if isinstance(found, BrokerError):
-                raise found
-            self._appender.append(request.topic, request.index, found)
+    def _write(self, one: _LogAppend, *, flush_now: bool) -> None:
+        """Write validated messages to their log, or set the error."""
+        assert one.valid is not None
+        messages, message_count = one.valid
+        topic, index = one.partition.topic, one.partition.index
+        try:
+            if one.log is None:
+                if self._host.refuses_appends:
+                    one.error = ShuttingDownError(f"broker {self._broker_id} is shutting down")
+                    return
+                if index == ANY_PARTITION:
+                    index = random.randrange(self._logs.partition_count(topic))
+                one.log = self._logs.get_or_create(topic, index)
+            one.base_offset = one.log.append(messages, message_count, flush_now=flush_now)
+        except ServerError as error:
+            self._fail(one, error)
+            return
+        one.end_offset = one.base_offset + len(messages)
+        counters = self._metrics.topics[topic]
+        counters.messages_in += message_count
+        counters.bytes_in += one.received_bytes
+        one.valid = None  # the response may wait for long, and needs no messages
+        one.sets.clear()
 
+    def _fail(self, one: _LogAppend, error: ServerError) -> None:
+        one.error = error
+        topic, index = one.partition.topic, one.partition.index
+        # A name without a log is not counted: every mistyped name would add counters.
+        if self._logs.get(topic, max(index, 0)):
+            self._metrics.topics[topic].failed_produce += max(1, len(one.sets))
 
-_Checked = tuple[ProduceRequest, CheckedSet | BrokerError]
+    def _respond(
+        self,
+        acks: Acks,
+        timeout_ms: int,
+        appends: list[_LogAppend],
+        encode: Callable[[], bytes],
+    ) -> Response | None:
+        """Return the response: now, when the writes are committed, or never, as `acks` says.
 
-
-def _group(frames: list[memoryview]) -> dict[bytes, list[memoryview]] | None:
-    """Return the message sets by request head (type, topic, partition), or None if one is odd."""
-    batches: dict[bytes, list[memoryview]] = {}
-    batch: list[memoryview] | None = None
-    layout, head = _layout(0), b""
-    unpack, start = layout.unpack_from, layout.size
-    for frame in frames:
-        # most requests have the head of the one before, which then need not be taken apart
-        if batch is None or len(frame) < start or unpack(frame)[0] != head:
-            layout = _layout(_head_bytes(frame))
-            unpack, start = layout.unpack_from, layout.size
-            if len(frame) < start:
-                return None
-            (head, _) = unpack(frame)
-            if not head:
-                return None
-            batch = batches.setdefault(head, [])
-        _, size = unpack(frame)
-        if size < 0 or start + size > len(frame):
+        A delayed response holds `encode`, which must not hold the messages.
+        """
+        if acks is Acks.NONE:
             return None
-        batch.append(frame[start : start + size])
-    return batches
+        if acks is Acks.WRITTEN:
+            return Response(encode())
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            if not is_last and any(one.is_pending for one in appends):
+                return None
+            for one in appends:
+                one.end_wait()
+            return [encode()]
+
+        deadline_s = self._clock.monotonic_s() + max(timeout_ms, 0) / 1000
+        logs = [one.log for one in appends if one.log is not None and one.error is None]
+        return DelayedResponse(attempt, deadline_s, logs, awaits_flush=True)
 
 
-def _layout(head_bytes: int) -> struct.Struct:
-    """Return how requests start that have so long a head; the size of the set comes last."""
-    return struct.Struct(f">{head_bytes}si")
+_Part = tuple[int | None, TopicPartition, _LogAppend, int]
+"""A request of one set: correlation id, partition as named, write, position of its set in that."""
 
 
-def _head_bytes(frame: memoryview) -> int:
-    """Return the length of a produce request up to its partition; 0 if it cannot be told."""
-    if len(frame) < _TYPE_AND_TOPIC_LENGTH.size:
-        return 0
-    _, topic_bytes = _TYPE_AND_TOPIC_LENGTH.unpack_from(frame)
-    return 0 if topic_bytes < 0 else _TYPE_AND_TOPIC_LENGTH.size + topic_bytes + INT32.size
+def _encode_single(parts: list[_Part]) -> bytes:
+    """Return the responses to publishes of one set, in order."""
+    frames: list[bytes] = []
+    for correlation_id, partition, one, position in parts:
+        assert correlation_id is not None
+        if one.error is None and one.log is not None:
+            good = good_answer_from(one.log.partition)
+            frames.append(good.encode(correlation_id, one.base_offset + position))
+        else:
+            body = encode_publish_response([one.result(partition, position)])
+            frames.append(encode_extension_response(correlation_id, body))
+    return b"".join(frames)
+
+
+def _encode(correlation_id: int | None, appends: list[_LogAppend]) -> bytes:
+    """Return the response to a publish of any number of sets."""
+    assert correlation_id is not None
+    results = [one.result(one.partition, 0) for one in appends]
+    return encode_extension_response(correlation_id, encode_publish_response(results))

@@ -1,47 +1,50 @@
-"""Answers on their way to a client: ready ones, and ones that must wait.
+"""Responses on their way to a client, and the purgatory of those that are delayed.
 
-A connection answers its requests in the order they came, so every request that is answered gets
-a place in a queue at once. What is not known yet is `Parked`: woken by a flush, by a worker or by
-its deadline, on the thread of the processor that owns the connection.
+A connection's requests are answered in the order they came, so every response enters the
+connection's queue when its request is handled, also one that is not complete yet. A
+`DelayedResponse` is completed on the thread of its processor, when a log's high watermark has
+advanced, when a worker has finished, or at its deadline.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
 
+from broker.log.log import Log
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import Buffer
 
-if TYPE_CHECKING:
-    from broker.log.log import Log
-
 Part = Buffer | FileSlice
-"""A piece of an answer: bytes, or a stretch of a file to be sent from the page cache."""
+"""Part of a response: bytes, or a slice of a segment file that is sent from the page cache."""
+Owner = TypeVar("Owner")
 
 
-def join_bytes(parts: list[Part]) -> list[Part]:
-    """Return the parts with neighbours that are bytes made one: each part costs a system call."""
+def join_bytes(parts: Sequence[Part]) -> list[Part]:
+    """Return the parts with adjacent bytes joined: each part costs a system call."""
     joined: list[Part] = []
-    run: list[Buffer] = []
+    adjacent: list[Buffer] = []
     for part in parts:
         if isinstance(part, FileSlice):
-            if run:
-                joined.append(b"".join(run))
-                run = []
+            if adjacent:
+                joined.append(b"".join(adjacent))
+                adjacent = []
             joined.append(part)
         else:
-            run.append(part)
-    if run:
-        joined.append(b"".join(run))
+            adjacent.append(part)
+    if adjacent:
+        joined.append(b"".join(adjacent))
     return joined
 
 
-class Answer:
-    """A place in a connection's queue of answers.
+class Response:
+    """A response in a connection's queue.
 
-    `parts` is None until the answer is known. `bytes_in_memory` counts the parts that are no
-    file slices; until they are known it is what they are expected to take.
+    `parts` is None until it is complete. `bytes_in_memory` counts the parts that are no file
+    slices; until they are known it is an estimate.
     """
 
     __slots__ = ("bytes_in_memory", "parts")
@@ -53,91 +56,157 @@ class Answer:
             self.complete(list(parts))
 
     def complete(self, parts: list[Part]) -> None:
-        """Make the answer known."""
-        self.bytes_in_memory = sum(len(p) for p in parts if not isinstance(p, FileSlice))
+        """Set the parts."""
+        size = 0
+        for part in parts:
+            if not isinstance(part, FileSlice):
+                size += len(part)
+        self.bytes_in_memory = size
         self.parts = parts
 
     def in_memory(self) -> bytes:
-        """Return the parts of a known answer that are no file slices, as one."""
+        """Return the parts of a complete response that are no file slices."""
         return b"".join(part for part in self.parts or () if not isinstance(part, FileSlice))
 
 
-class Waker(Protocol):
-    """The processor, as far as a parked request sees it."""
-
-    def wake(self, parked: Parked) -> None:
-        """Have `parked.attempt` called soon on the processor's thread; callable from any."""
-
-
-class Parked:
-    """A request whose answer must wait for logs to move on.
+class DelayedResponse(Response):
+    """A response that waits for logs to advance, or for a worker.
 
     Args:
-        answer: its place in the queue.
-        attempt: returns the parts of the answer, or None while it has to wait; is told whether
-            the deadline has passed, and must then not return None, unless it has moved
-            `deadline_s` on.
-        deadline_s: monotonic time when it is answered in any case.
-        logs: whose high watermark it waits for.
-        lingers: the client wants its connection kept until the broker is gone.
-        awaits_flush: what it waits for is under way, and nothing but a flush.
+        attempt: returns the parts, or None while they are not known. Its argument says whether
+            the deadline has passed; it must then return parts, or move `deadline_s`.
+        deadline_s: monotonic time.
+        logs: whose advance of high watermark or flushed offset may complete it.
+        expected_bytes: an estimate of `bytes_in_memory`.
+        lingers: the connection is kept until the broker is down, to send this at the end.
+        awaits_flush: it waits for a flush that is under way, and for nothing else.
     """
 
-    __slots__ = (
-        "_attempt",
-        "_wakeup",
-        "answer",
-        "awaits_flush",
-        "deadline_s",
-        "lingers",
-        "logs",
-    )
+    __slots__ = ("_attempt", "_wakeup", "awaits_flush", "deadline_s", "lingers", "logs")
 
     def __init__(
         self,
-        answer: Answer,
         attempt: Callable[[bool], list[Part] | None],
         deadline_s: float,
         logs: list[Log],
         *,
+        expected_bytes: int = 0,
         lingers: bool = False,
         awaits_flush: bool = False,
     ) -> None:
+        super().__init__(expected_bytes=expected_bytes)
+        self.deadline_s = deadline_s
+        self.logs = logs
         self.lingers = lingers
         self.awaits_flush = awaits_flush
-        self.answer = answer
-        self.deadline_s = deadline_s
         self._attempt = attempt
-        self.logs = logs
         self._wakeup: Callable[[], None] | None = None
 
-    def watch(self, waker: Waker) -> None:
-        """Have the processor woken whenever one of the logs moves on."""
-        self._wakeup = lambda: waker.wake(self)
+    def watch(self, wake: Callable[[DelayedResponse], None]) -> None:
+        """Call `wake` whenever one of the logs advances, from the thread that advances it."""
+        self._wakeup = lambda: wake(self)
         for log in self.logs:
             log.add_listener(self._wakeup)
 
     def attempt(self, *, is_last: bool) -> bool:
-        """Try to complete the answer.
+        """Try to complete the response; return whether it is complete.
 
         Args:
             is_last: the deadline has passed, or the broker stops.
-
-        Returns:
-            Whether the answer is complete now (or was before).
         """
-        if self.answer.parts is not None:
+        if self.parts is not None:
             return True
         parts = self._attempt(is_last)
         if parts is None:
             return False
-        self.answer.complete(parts)
+        self.complete(parts)
         self.forget()
         return True
 
     def forget(self) -> None:
-        """Stop watching; for a completed request, and for one whose connection is gone."""
+        """Stop watching: the response is complete, or its connection closed."""
         if self._wakeup is not None:
             for log in self.logs:
                 log.remove_listener(self._wakeup)
             self._wakeup = None
+
+
+class Purgatory(Generic[Owner]):
+    """The delayed responses of one processor, with their deadlines and owners."""
+
+    def __init__(self) -> None:
+        self._owners: dict[DelayedResponse, Owner] = {}
+        self._deadlines: list[tuple[float, int, DelayedResponse]] = []
+        self._order = itertools.count()
+        self._woken: deque[DelayedResponse] = deque()
+
+    def add(
+        self, delayed: DelayedResponse, owner: Owner, wake: Callable[[DelayedResponse], None]
+    ) -> bool:
+        """Keep a response until it is complete.
+
+        Args:
+            delayed: the response.
+            owner: its connection.
+            wake: called from any thread when the response should be attempted again.
+
+        Returns:
+            False if it is complete already, and therefore not kept.
+        """
+        if delayed.attempt(is_last=False):
+            return False
+        delayed.watch(wake)
+        try:
+            if delayed.attempt(is_last=False):  # a log may have advanced before it was watched
+                return False
+        except BaseException:
+            delayed.forget()
+            raise
+        self._owners[delayed] = owner
+        self.watch_deadline(delayed)
+        if len(self._deadlines) > 2 * len(self._owners) + 64:
+            # most of these were completed long before their deadline
+            self._deadlines = [one for one in self._deadlines if one[2] in self._owners]
+            heapq.heapify(self._deadlines)
+        return True
+
+    def remove(self, delayed: DelayedResponse) -> None:
+        """Remove a response that is complete, or whose connection closed."""
+        self._owners.pop(delayed, None)
+
+    def owner_of(self, delayed: DelayedResponse) -> Owner | None:
+        """Return the connection of a response, None if it is not kept any more."""
+        return self._owners.get(delayed)
+
+    def all(self) -> list[DelayedResponse]:
+        """Return all that are kept."""
+        return list(self._owners)
+
+    def note_woken(self, delayed: DelayedResponse) -> None:
+        """Have a response returned by `take_woken`; callable from any thread."""
+        self._woken.append(delayed)
+
+    @property
+    def has_woken(self) -> bool:
+        """Return whether `take_woken` would return any."""
+        return bool(self._woken)
+
+    def take_woken(self) -> set[DelayedResponse]:
+        """Return those woken since the last call."""
+        return {self._woken.popleft() for _ in range(len(self._woken))}
+
+    @property
+    def next_deadline_s(self) -> float | None:
+        """Return the monotonic time of the next deadline; its response may be complete."""
+        return self._deadlines[0][0] if self._deadlines else None
+
+    def watch_deadline(self, delayed: DelayedResponse) -> None:
+        """Have `take_due` return a response at its deadline; again, if that was moved."""
+        heapq.heappush(self._deadlines, (delayed.deadline_s, next(self._order), delayed))
+
+    def take_due(self, now_s: float) -> list[DelayedResponse]:
+        """Return those whose deadline has passed."""
+        due = []
+        while self._deadlines and self._deadlines[0][0] <= now_s:
+            due.append(heapq.heappop(self._deadlines)[2])
+        return due

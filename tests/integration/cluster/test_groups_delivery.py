@@ -33,7 +33,7 @@ from broker.server import broker as server_broker
 from broker.server import pattern_filter
 from broker.server.admin import supported_versions
 from broker.server.broker import Broker
-from broker.server.filtered_read import FilteredReadHandler
+from broker.server.fetch import FetchHandler
 from broker.topic import TopicPartition
 from broker.zk.session import Session
 from tests.support.waiting import wait_until
@@ -418,7 +418,7 @@ def test_group_when_a_broker_does_not_take_the_pattern_then_says_so(
     def refuse(*_: object) -> None:
         raise InvalidPatternError("not with us")
 
-    monkeypatch.setattr(FilteredReadHandler, "read", refuse)
+    monkeypatch.setattr(FetchHandler, "filtered_read", refuse)
     send(producer, b"a")
 
     with pytest.raises(InvalidPatternError, match="not with us"):

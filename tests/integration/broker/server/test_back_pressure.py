@@ -7,7 +7,7 @@ from broker.protocol.codec import encode
 from broker.protocol.extension_requests import CreateTopicRequest, MetadataRequest
 from broker.protocol.requests import FetchRequest, encode_request
 from broker.server.broker import Broker
-from broker.server.connection import MAX_ANSWERS_IN_MEMORY_BYTES, MAX_QUEUED_ANSWERS
+from broker.server.connection import MAX_QUEUED_RESPONSES, MAX_RESPONSES_IN_MEMORY_BYTES
 from broker.server.pattern_filter import KEPT_BYTES
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, filtered_request
@@ -72,8 +72,8 @@ def test_client_when_it_takes_no_answers_then_those_in_memory_are_few(
     peer.send_bytes(frame * count)
     assert connect(broker).status()["topics"] == 4
     (processor,) = broker._processors
-    in_memory = sum(one._bytes_in_memory for one in processor._connections)
-    assert in_memory < MAX_ANSWERS_IN_MEMORY_BYTES + 2 * answer_bytes
+    in_memory = sum(one._responses.bytes_in_memory for one in processor._connections)
+    assert in_memory < MAX_RESPONSES_IN_MEMORY_BYTES + 2 * answer_bytes
     for _ in range(count):
         peer.receive()
 
@@ -91,10 +91,10 @@ def test_client_when_it_takes_no_filtered_reads_then_those_in_memory_are_few(
     peer.send_bytes(frame * count)
     (processor,) = broker._processors
     (connection,) = processor._connections
-    wait_until(lambda: connection.has_unsent, "the first answer")
+    wait_until(lambda: connection._responses.has_unsent, "the first answer")
     # searches are done in order: this one is after all that were asked for before it
     assert connect(broker).read_filtered("events", 0, b"x").runs == ()
-    assert connection._bytes_in_memory < MAX_ANSWERS_IN_MEMORY_BYTES + 2 * answer_bytes
+    assert connection._responses.bytes_in_memory < MAX_RESPONSES_IN_MEMORY_BYTES + 2 * answer_bytes
     for _ in range(count):
         assert len(peer.receive()) == answer_bytes
 
@@ -104,7 +104,7 @@ def test_client_when_more_answers_wait_than_allowed_then_all_come_in_the_end(
 ) -> None:
     peer = connect(running_broker)
     peer.publish("events", ONE)
-    count = 3 * MAX_QUEUED_ANSWERS
+    count = 3 * MAX_QUEUED_RESPONSES
     frame = encode_request(FetchRequest("events", 0, 0, 100))
     sending = threading.Thread(target=peer.send_bytes, args=(frame * count,))
     sending.start()

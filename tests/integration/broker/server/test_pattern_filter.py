@@ -16,7 +16,7 @@ from broker.errors import (
 )
 from broker.protocol.codec import encode
 from broker.protocol.responses import FilteredPart, decode_filtered_read_response
-from broker.server import filtered_read, pattern_filter
+from broker.server import fetch, pattern_filter
 from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.pattern_processes import is_busy, is_running, pattern_processes
@@ -144,7 +144,7 @@ def test_search_when_its_turn_does_not_come_in_time_then_the_reader_hears_of_it(
     slow.publish("evil", EVIL)
     slow.send_extension(filtered_request("evil", 0, SLOW))
     wait_until(lambda: any(is_busy(one) for one in pattern_processes(os.getpid())), "the search")
-    monkeypatch.setattr(filtered_read, "SEARCH_DEADLINE_S", 0.05)
+    monkeypatch.setattr(fetch, "SEARCH_DEADLINE_S", 0.05)
     late.send_extension(filtered_request("evil", 0, b"!"))
     with pytest.raises(RequestTimedOutError, match="were not enough for this search and those"):
         late.receive_extension()

@@ -185,9 +185,11 @@ def append_sizes(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
     sizes: list[tuple[str, int]] = []
     append = Log.append
 
-    def recording(self: Log, message_set: bytes, message_count: int) -> int:
+    def recording(
+        self: Log, message_set: bytes, message_count: int, *, flush_now: bool = False
+    ) -> int:
         sizes.append((f"{self.partition.topic}-{self.partition.index}", len(message_set)))
-        return append(self, message_set, message_count)
+        return append(self, message_set, message_count, flush_now=flush_now)
 
     monkeypatch.setattr(Log, "append", recording)
     return sizes

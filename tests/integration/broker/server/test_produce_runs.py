@@ -15,16 +15,18 @@ from hypothesis import strategies as st
 from broker.config import BrokerConfig
 from broker.errors import BrokerError
 from broker.log.manager import LogManager
+from broker.protocol.append_request import append_request
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import DeleteTopicRequest
 from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16
-from broker.protocol.requests import ProduceRequest, encode_request
+from broker.protocol.requests import ProduceRequest, decode_request, encode_request
 from broker.server.broker import Broker
-from broker.server.checking import SetChecker, TooMuchToCheckError
+from broker.server.handlers import CloseConnection, Offload, RequestHandlers, YieldTurn
 from broker.server.metrics import ProcessorMetrics
-from broker.server.produce import Appender, ProduceHandler
+from broker.server.produce import ProduceHandler
+from broker.server.validation import Validator
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import PeerFactory
 from tests.support.waiting import wait_until
@@ -61,27 +63,40 @@ runs = st.lists(st.one_of(*[frames] * 15, odd_frames), min_size=1, max_size=12)
 
 
 @dataclass
-class Outcome:
-    """What a run left in the logs, in the counters, and what it raised."""
+class Effect:
+    """What requests left in the logs and in the counters, and the error of the bad one."""
 
     logs: dict[str, bytes]
     counters: dict[str, tuple[int, int, int]]
     error: str | None
 
 
-def run(handle: Callable[[ProduceHandler], object], *, turn_bytes: int | None = None) -> Outcome:
-    """Handle frames with handlers of their own, and look at what came of it."""
+class RunningHost:
+    """As much of a broker as appends need."""
+
+    refuses_appends = False
+
+
+def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) -> Effect:
+    """Handle frames with a handler of their own, and look at the effect."""
     with TemporaryDirectory() as directory:
         config = BrokerConfig(data_dir=Path(directory) / "data", num_partitions=2)
         clock = FakeClock()
         logs = LogManager(config, clock)
         logs.open()
         metrics = ProcessorMetrics(clock, 60.0)
-        checker = SetChecker(MAX_MESSAGE_BYTES, turn_bytes=turn_bytes)
-        appender = Appender(logs, metrics, checker, max_topic_name_length=255)
-        handler = ProduceHandler(appender, logs, metrics, checker)
-        handler.handle_run([frame_of(topic, 0, b"") for topic in TOPICS[:2]])
-        checker.begin_turn()
+        handler = ProduceHandler(
+            RunningHost(),  # type: ignore[arg-type]  # stands in for the broker
+            logs,
+            validator,
+            metrics,
+            clock,
+            broker_id=0,
+            max_topic_name_length=255,
+        )
+        for topic in TOPICS[:2]:
+            append_singly(handler, frame_of(topic, 0, b""))
+        validator.begin_turn()
         error = None
         try:
             handle(handler)
@@ -95,43 +110,58 @@ def run(handle: Callable[[ProduceHandler], object], *, turn_bytes: int | None = 
         content = {
             path.parent.name: path.read_bytes() for path in config.data_dir.glob("*/*.pylog")
         }
-        return Outcome(content, counters, error)
+        return Effect(content, counters, error)
 
 
-def one_by_one(run_of: list[memoryview]) -> Callable[[ProduceHandler], None]:
+def append_singly(handler: ProduceHandler, frame: memoryview) -> None:
+    request = decode_request(frame)
+    assert isinstance(request, ProduceRequest)
+    handler.append(append_request(request, None))
+
+
+def effect_of_each(frames_of_run: list[memoryview]) -> Effect:
     def handle(handler: ProduceHandler) -> None:
-        for frame in run_of:
-            handler.handle_run([frame])
+        for frame in frames_of_run:
+            append_singly(handler, frame)
 
-    return handle
+    return effect_of(handle, Validator(MAX_MESSAGE_BYTES, turn_bytes=None))
+
+
+def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tuple[Effect, int]:
+    """Handle frames as a processor does; return also how many were handled."""
+    validator = Validator(MAX_MESSAGE_BYTES, turn_bytes=turn_bytes)
+    done_counts = [len(frames_of_run)]
+
+    def handle(handler: ProduceHandler) -> None:
+        handlers = RequestHandlers(validator, handler, None, None)  # type: ignore[arg-type]  # no reads
+        for position, outcome in handlers.handle(frames_of_run):
+            match outcome:
+                case Offload(frames):
+                    done_counts.append(position - len(frames))
+                case YieldTurn():
+                    done_counts.append(position)
+                case CloseConnection(reason):
+                    raise reason
+
+    return effect_of(handle, validator), done_counts[-1]
 
 
 @settings(max_examples=150, deadline=None)
 @given(runs)
-def test_handle_run_when_requests_come_together_then_as_one_after_the_other(
-    run_of: list[memoryview],
+def test_append_together_when_requests_come_together_then_as_one_after_the_other(
+    frames_of_run: list[memoryview],
 ) -> None:
-    together = run(lambda handler: handler.handle_run(run_of))
-    assert together == run(one_by_one(run_of))
+    together, _ = effect_of_run(frames_of_run, None)
+    assert together == effect_of_each(frames_of_run)
 
 
 @settings(max_examples=60, deadline=None)
 @given(runs, st.integers(1, 300))
-def test_handle_run_when_there_is_no_time_for_all_then_only_the_rest_is_left(
-    run_of: list[memoryview], turn_bytes: int
+def test_append_together_when_the_budget_is_exceeded_then_only_the_rest_is_left(
+    frames_of_run: list[memoryview], turn_bytes: int
 ) -> None:
-    done_counts: list[int] = []
-
-    def handle(handler: ProduceHandler) -> None:
-        try:
-            done_counts.append(handler.handle_run(run_of))
-        except TooMuchToCheckError:
-            done_counts.append(0)
-
-    limited = run(handle, turn_bytes=turn_bytes)
-    done_count = done_counts[0] if done_counts else len(run_of)
-
-    assert limited == run(one_by_one(run_of[:done_count]))
+    limited, done_count = effect_of_run(frames_of_run, turn_bytes)
+    assert limited == effect_of_each(frames_of_run[:done_count])
 
 
 def test_produce_run_when_its_topic_is_deleted_then_nothing_keeps_the_log(

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from broker.errors import RequestTimedOutError, StorageError
 from broker.log.segment import Disk
+from broker.protocol import append_request
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import (
@@ -29,7 +30,6 @@ from broker.protocol.responses import (
     decode_extension_response,
     decode_publish_response,
 )
-from broker.server import publish_run
 from broker.server.broker import Broker
 from broker.topic import TopicPartition
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
@@ -206,7 +206,7 @@ def test_publish_run_when_clients_have_long_names_then_answered_and_none_is_reme
 ) -> None:
     peer.publish("events", ONE)
     request = publish_request("events", ONE)
-    remembered_count = publish_run._decode_head.cache_info().currsize
+    remembered_count = append_request._decode_publish_head.cache_info().currsize
     for number in range(5):
         header = RequestHeader(request.VERSION, number, "x" * 20_000 + str(number))
         frame = b"".join(encode_extension_parts(request, header))
@@ -214,4 +214,4 @@ def test_publish_run_when_clients_have_long_names_then_answered_and_none_is_reme
         for _ in range(2):
             (published,) = decode_publish_response(peer.receive_extension(number))
             assert (published.error, published.base_offset % len(ONE)) == (0, 0)
-    assert publish_run._decode_head.cache_info().currsize == remembered_count
+    assert append_request._decode_publish_head.cache_info().currsize == remembered_count

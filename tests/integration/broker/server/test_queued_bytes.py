@@ -15,6 +15,7 @@ from broker.protocol.requests import ProduceRequest, encode_request
 from broker.server.broker import Broker
 from broker.server.connection import LARGE_FRAME_BYTES, Connection
 from broker.server.quotas import QueuedBytes
+from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
 from tests.integration.broker.server.peer import Peer, extension_frame, publish_request
 from tests.support.waiting import wait_until
@@ -124,7 +125,11 @@ def test_clients_when_they_wait_for_the_budget_then_hold_little_memory(
             sent += peer.socket.send(FRAME[sent:])
     await_waiting(broker, count)
 
-    held = [len(one._tail) for processor in broker._processors for one in processor._connections]
+    held = [
+        len(one._receiver._tail)
+        for processor in broker._processors
+        for one in processor._connections
+    ]
     # the first to wait may have been read before anybody knew that it would have to
     assert sorted(held)[-2] <= LARGE_FRAME_BYTES
     assert taken_bytes(broker) <= LIMIT
@@ -144,7 +149,7 @@ def test_frame_when_larger_than_the_whole_budget_then_the_connection_is_closed(
 def sweeping_broker(monkeypatch: pytest.MonkeyPatch, start_broker: BrokerFactory) -> Broker:
     """A broker that closes connections soon after they stall."""
     monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
-    monkeypatch.setattr("broker.server.processor._STALL_S", 0.1)
+    monkeypatch.setattr("broker.server.connection.STALL_S", 0.1)
     return start_broker(max_queued_bytes=LIMIT)
 
 
@@ -180,31 +185,36 @@ def test_client_when_it_trickles_while_others_wait_for_its_room_then_is_closed(
 def test_connection_when_a_large_frame_comes_slowly_and_steadily_then_has_not_stalled() -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
+    budget = QueuedBytes(LIMIT)
+    clock = FakeClock()
     with ours, theirs:
         connection = Connection(
             ours,
             "peer",
+            clock=clock,
             max_frame_bytes=1 << 24,
-            queued_bytes=QueuedBytes(LIMIT),
-            on_room=lambda one: None,
-            now_s=0.0,
+            queued_bytes=budget,
+            on_granted=lambda one: None,
         )
 
         def has_stalled(now_s: float) -> bool:
-            return connection.has_stalled(now_s, window_s=30, min_share=1 / 20)
+            reason = connection.reason_to_close(clock.monotonic_s() + now_s, max_idle_s=1e9)
+            return "others need the room" in reason
 
         shared = bytearray(1 << 20)
         share = len(FRAME) // 19
         for step in range(19):
             theirs.sendall(FRAME[step * share : (step + 1) * share])
             connection.receive(shared)
+            if not budget.waiting_count and budget.taken:
+                budget.reserve(LIMIT, lambda: None)
             assert not has_stalled(step * 29.0)
         assert has_stalled(20 * 29.0)
 
         # what the broker does not receive is no fault of the client's
-        connection.is_deferred = True
+        connection.offload([])
         assert not has_stalled(30 * 29.0)
-        connection.is_deferred = False
+        connection.work_done()
         assert not has_stalled(31 * 29.0)
         assert has_stalled(33 * 29.0)
 
@@ -257,10 +267,10 @@ def test_frame_when_there_is_no_memory_for_it_after_its_wait_then_costs_its_conn
     second.send_bytes(FRAME[:1000])
     await_waiting(broker, 1)
 
-    def fail(_connection: Connection, _needed: int, _start: bytes) -> None:
+    def fail(_receiver: object, _needed: int, _start: bytes) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(Connection, "_fill_large", fail)
+    monkeypatch.setattr("broker.server.connection._FrameReceiver._allocate_large", fail)
     first.send_bytes(FRAME[-1:])
 
     assert second.is_closed()

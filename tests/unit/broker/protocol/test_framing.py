@@ -57,9 +57,9 @@ def test_cut_when_stream_is_split_anywhere_then_gives_the_same_frames(
     rest = b""
     for chunk in chunks_of(b"".join(map(encode_frame, frames)), cuts):
         rest += chunk
-        cut = cut_frames(rest, max_frame_bytes=LIMIT)
-        found += [bytes(frame) for frame in cut.frames]
-        rest = rest[cut.consumed :]
+        cut, consumed, _ = cut_frames(rest, max_frame_bytes=LIMIT)
+        found += [bytes(frame) for frame in cut]
+        rest = rest[consumed:]
 
     assert found == frames
     assert rest == b""
@@ -81,10 +81,10 @@ def test_cut_when_last_frame_is_any_proper_prefix_then_says_how_large_it_will_be
     whole = b"".join(map(encode_frame, frames))
     last = encode_frame(body)
     for end in range(len(last)):
-        cut = cut_frames(whole + last[:end], max_frame_bytes=LIMIT)
-        assert cut.frames == frames
-        assert cut.consumed == len(whole)
-        assert cut.needed == (0 if end < SIZE_BYTES else len(last))
+        cut, consumed, needed = cut_frames(whole + last[:end], max_frame_bytes=LIMIT)
+        assert cut == frames
+        assert consumed == len(whole)
+        assert needed == (0 if end < SIZE_BYTES else len(last))
 
 
 def test_cut_when_buffer_is_only_whole_frames_then_nothing_is_needed() -> None:
@@ -128,8 +128,8 @@ def test_cut_when_size_is_out_of_range_then_error_says_how_far_the_buffer_is_goo
         cut_frames(buffer, max_frame_bytes=LIMIT)
 
     assert caught.value.position == len(good)
-    cut = cut_frames(buffer[: caught.value.position], max_frame_bytes=LIMIT)
-    assert cut.frames == [b"good", b"too"]
+    cut, _, _ = cut_frames(buffer[: caught.value.position], max_frame_bytes=LIMIT)
+    assert cut == [b"good", b"too"]
 
 
 @given(st.binary(max_size=40))
@@ -137,20 +137,20 @@ def test_cut_and_decoder_when_bytes_are_random_then_agree(data: bytes) -> None:
     decoder = FrameDecoder(max_frame_bytes=LIMIT)
     decoder.receive_data(data)
     try:
-        cut = cut_frames(data, max_frame_bytes=LIMIT)
+        cut, _, _ = cut_frames(data, max_frame_bytes=LIMIT)
     except FrameSizeError as error:
-        cut = cut_frames(data[: error.position], max_frame_bytes=LIMIT)
-        assert [decoder.next_frame() for _ in cut.frames] == [bytes(f) for f in cut.frames]
+        cut, _, _ = cut_frames(data[: error.position], max_frame_bytes=LIMIT)
+        assert [decoder.next_frame() for _ in cut] == [bytes(frame) for frame in cut]
         with pytest.raises(ProtocolError):
             decoder.next_frame()
     else:
-        assert frames_in(decoder) == cut.frames
+        assert frames_in(decoder) == cut
 
 
 def test_cut_when_frames_are_cut_then_they_are_views_on_the_buffer() -> None:
     buffer = bytearray(encode_frame(b"abc"))
 
-    (frame,) = cut_frames(buffer, max_frame_bytes=LIMIT).frames
+    ((frame,), _, _) = cut_frames(buffer, max_frame_bytes=LIMIT)
     buffer[4] = ord("x")
 
     assert bytes(frame) == b"xbc"

@@ -14,10 +14,10 @@ from broker.clock import SystemClock
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
 from broker.server.connection import LARGE_FRAME_BYTES
-from broker.server.handlers import Deferred, Outcome
+from broker.server.handlers import Offload, Outcome
 from broker.server.metrics import ProcessorMetrics
 from broker.server.processor import Processor
-from broker.server.purgatory import Answer, Parked, Part
+from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.server.quotas import PeerLog, QueuedBytes
 from tests.support.waiting import wait_until
 
@@ -67,7 +67,7 @@ class Bench:
         self._is_running = False
 
     def start(self, respond: Respond, respond_later: Respond = lambda frame: None) -> None:
-        """Start the processor; frames it defers go to `respond_later`, in another thread."""
+        """Start the processor; frames it offloads go to `respond_later`, in another thread."""
         self.handlers = ScriptedHandlers(respond)
         self.processor.start(
             self.handlers,  # type: ignore[arg-type]  # stands in for the real ones
@@ -79,7 +79,7 @@ class Bench:
         client, server = socket.socketpair()
         client.settimeout(20)
         server.setblocking(False)
-        self.processor.adopt(server, name)
+        self.processor.add_connection(server, name)
         self._clients.append(client)
         return client
 
@@ -112,14 +112,14 @@ class QuietLog:
         pass
 
 
-def parked(
+def delayed(
     attempt: Callable[[bool], list[Part] | None],
     *,
     deadline_s: float = NEVER_S,
     flushed_log: QuietLog | None = None,
-) -> Parked:
+) -> DelayedResponse:
     logs: list[Log] = [] if flushed_log is None else [flushed_log]  # type: ignore[list-item]  # stands in
-    return Parked(Answer(), attempt, deadline_s, logs, awaits_flush=flushed_log is not None)
+    return DelayedResponse(attempt, deadline_s, logs, awaits_flush=flushed_log is not None)
 
 
 def test_handler_when_it_fails_by_a_bug_then_only_its_connection_closes(
@@ -128,7 +128,7 @@ def test_handler_when_it_fails_by_a_bug_then_only_its_connection_closes(
     def respond(frame: bytes) -> Outcome:
         if frame == b"bug":
             raise ZeroDivisionError
-        return Answer(frame)
+        return Response(frame)
 
     bench.start(respond)
     broken, fine = bench.connect(), bench.connect()
@@ -141,15 +141,15 @@ def test_handler_when_it_fails_by_a_bug_then_only_its_connection_closes(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_parked_when_its_attempt_fails_by_a_bug_then_only_its_connection_closes(
+def test_delayed_response_when_its_attempt_fails_by_a_bug_then_only_its_connection_closes(
     bench: Bench, expects_bugs: None
 ) -> None:
-    waiting: list[Parked] = []
+    waiting: list[DelayedResponse] = []
 
     def respond(frame: bytes) -> Outcome:
         if frame != b"park":
-            return Answer(frame)
-        waiting.append(parked(attempt))
+            return Response(frame)
+        waiting.append(delayed(attempt))
         return waiting[0]
 
     is_broken = threading.Event()
@@ -170,21 +170,23 @@ def test_parked_when_its_attempt_fails_by_a_bug_then_only_its_connection_closes(
     assert fine.recv(3) == b"two"
 
 
-def test_parked_when_deadline_passes_then_attempted_for_the_last_time(bench: Bench) -> None:
+def test_delayed_response_when_deadline_passes_then_attempted_a_last_time(
+    bench: Bench,
+) -> None:
     def attempt(is_last: bool) -> list[Part] | None:
         return [b"late"] if is_last else None
 
     deadline_s = SystemClock().monotonic_s() + 0.05
-    bench.start(lambda frame: parked(attempt, deadline_s=deadline_s))
+    bench.start(lambda frame: delayed(attempt, deadline_s=deadline_s))
     client = bench.connect()
     client.sendall(encode_frame(b"x"))
     assert client.recv(4) == b"late"
 
 
-def test_parked_when_it_puts_its_deadline_off_then_attempted_again_at_the_new_one(
+def test_delayed_response_when_it_puts_its_deadline_off_then_attempted_again_at_the_new_one(
     bench: Bench,
 ) -> None:
-    waiting: list[Parked] = []
+    waiting: list[DelayedResponse] = []
     attempts: list[bool] = []
 
     def attempt(is_last: bool) -> list[Part] | None:
@@ -196,7 +198,7 @@ def test_parked_when_it_puts_its_deadline_off_then_attempted_again_at_the_new_on
         return None
 
     def respond(frame: bytes) -> Outcome:
-        waiting.append(parked(attempt, deadline_s=SystemClock().monotonic_s() + 0.02))
+        waiting.append(delayed(attempt, deadline_s=SystemClock().monotonic_s() + 0.02))
         return waiting[0]
 
     bench.start(respond)
@@ -206,16 +208,16 @@ def test_parked_when_it_puts_its_deadline_off_then_attempted_again_at_the_new_on
     assert attempts == [False, False, True, True, True]
 
 
-def test_parked_when_client_leaves_then_forgotten(bench: Bench) -> None:
+def test_delayed_response_when_client_leaves_then_forgotten(bench: Bench) -> None:
     attempts: list[bool] = []
-    waiting: list[Parked] = []
+    waiting: list[DelayedResponse] = []
 
     def attempt(is_last: bool) -> list[Part] | None:
         attempts.append(is_last)
         return None
 
     def respond(frame: bytes) -> Outcome:
-        waiting.append(parked(attempt))
+        waiting.append(delayed(attempt))
         return waiting[-1]
 
     bench.start(respond)
@@ -231,11 +233,11 @@ def test_parked_when_client_leaves_then_forgotten(bench: Bench) -> None:
     assert len(attempts) == 4
 
 
-def test_parked_when_processor_stops_then_answered(bench: Bench) -> None:
+def test_delayed_response_when_processor_stops_then_completed(bench: Bench) -> None:
     def attempt(is_last: bool) -> list[Part] | None:
         return [b"the end"] if is_last else None
 
-    bench.start(lambda frame: parked(attempt))
+    bench.start(lambda frame: delayed(attempt))
     client = bench.connect()
     client.sendall(encode_frame(b"x"))
     wait_until(lambda: bench.handlers.handled, "the request")
@@ -249,7 +251,7 @@ def test_connection_when_client_is_gone_while_answers_are_completed_then_leaves_
 ) -> None:
     """Answers become known between the attempt and the watch, and the client is gone by then."""
     clients: list[socket.socket] = []
-    asked: list[Parked] = []
+    asked: list[DelayedResponse] = []
 
     def attempt_of(number: int) -> Callable[[bool], list[Part] | None]:
         calls: list[bool] = []
@@ -264,7 +266,7 @@ def test_connection_when_client_is_gone_while_answers_are_completed_then_leaves_
         return attempt
 
     def respond(frame: bytes) -> Outcome:
-        asked.append(parked(attempt_of(len(asked))))
+        asked.append(delayed(attempt_of(len(asked))))
         return asked[-1]
 
     bench.start(respond)
@@ -280,7 +282,7 @@ def test_connection_when_client_is_gone_while_answers_are_completed_then_leaves_
 
 
 def test_deadlines_when_requests_are_answered_early_then_do_not_pile_up(bench: Bench) -> None:
-    waiting: SimpleQueue[Parked] = SimpleQueue()
+    waiting: SimpleQueue[DelayedResponse] = SimpleQueue()
     may_answer = threading.Event()
 
     def attempt(is_last: bool) -> list[Part] | None:
@@ -288,7 +290,7 @@ def test_deadlines_when_requests_are_answered_early_then_do_not_pile_up(bench: B
 
     def respond(frame: bytes) -> Outcome:
         may_answer.clear()
-        one = parked(attempt)
+        one = delayed(attempt)
         waiting.put(one)
         return one
 
@@ -300,11 +302,13 @@ def test_deadlines_when_requests_are_answered_early_then_do_not_pile_up(bench: B
         may_answer.set()
         bench.processor.wake(one)
         assert client.recv(1) == b"y"
-    assert len(bench.processor._deadlines) < 100
+    assert len(bench.processor._purgatory._deadlines) < 100
 
 
-def test_answers_when_client_takes_none_then_later_requests_of_one_read_wait(bench: Bench) -> None:
-    bench.start(lambda frame: Answer(bytes(1 << 20)))
+def test_responses_when_client_takes_none_then_requests_of_one_read_wait(
+    bench: Bench,
+) -> None:
+    bench.start(lambda frame: Response(bytes(1 << 20)))
     client = bench.connect()
     client.sendall(encode_frame(b"x") * 1000)
     other = bench.connect()
@@ -313,8 +317,8 @@ def test_answers_when_client_takes_none_then_later_requests_of_one_read_wait(ben
     assert len(bench.handlers.handled) < 100
 
 
-def test_answers_when_client_takes_them_at_last_then_all_come(bench: Bench) -> None:
-    bench.start(lambda frame: Answer(bytes(1 << 18)))
+def test_responses_when_client_takes_them_at_last_then_all_come(bench: Bench) -> None:
+    bench.start(lambda frame: Response(bytes(1 << 18)))
     client = bench.connect()
     client.sendall(encode_frame(b"x") * 200)
     received = 0
@@ -324,20 +328,20 @@ def test_answers_when_client_takes_them_at_last_then_all_come(bench: Bench) -> N
     assert len(bench.handlers.handled) == 200
 
 
-def test_answers_when_too_many_wait_behind_a_parked_one_then_later_requests_wait(
+def test_responses_when_too_many_wait_behind_a_delayed_one_then_later_requests_wait(
     bench: Bench,
 ) -> None:
     is_open = threading.Event()
-    first: list[Parked] = []
+    first: list[DelayedResponse] = []
 
     def attempt(is_last: bool) -> list[Part] | None:
         return [b"y"] if is_open.is_set() else None
 
     def respond(frame: bytes) -> Outcome:
         if frame == b"park":
-            first.append(parked(attempt))
+            first.append(delayed(attempt))
             return first[0]
-        return Answer(b"y")
+        return Response(b"y")
 
     bench.start(respond)
     client = bench.connect()
@@ -361,7 +365,7 @@ def test_reader_when_fast_and_greedy_then_others_are_served_in_between(bench: Be
 
     def respond(frame: bytes) -> Outcome:
         turns.append(frame.decode())
-        return Answer(b"y") if frame == b"other" else Answer(*[large] * 64)
+        return Response(b"y") if frame == b"other" else Response(*[large] * 64)
 
     bench.start(respond)
     greedy, other = bench.connect(), bench.connect()
@@ -405,7 +409,7 @@ def test_processor_when_it_ended_by_a_bug_then_new_connections_are_closed(
 
     bench.start(lambda frame: None)
     old = bench.connect("old")
-    monkeypatch.setattr(bench.processor, "_take_arrived", fail)
+    monkeypatch.setattr(bench.processor, "_take_accepted", fail)
     broken = bench.connect("broken")
     assert old.recv(1) == b""
     wait_until(lambda: not bench.processor._thread.is_alive(), "the end of the thread")
@@ -415,19 +419,21 @@ def test_processor_when_it_ended_by_a_bug_then_new_connections_are_closed(
     assert sorted(bench.left) == ["broken", "late", "old"]
 
 
-def deferring(frame: bytes) -> Outcome:
-    """Answer a frame, but leave it to the worker if it says so."""
-    return Deferred([memoryview(frame)]) if frame.startswith(b"slow") else Answer(frame)
+def offloading(frame: bytes) -> Outcome:
+    """Respond with the frame; offload it if it says that it is slow."""
+    return Offload([memoryview(frame)]) if frame.startswith(b"slow") else Response(frame)
 
 
-def test_deferred_when_it_takes_long_then_other_connections_are_served(bench: Bench) -> None:
+def test_offloaded_request_when_it_takes_long_then_others_are_served(
+    bench: Bench,
+) -> None:
     may_go_on = threading.Event()
 
     def work(frame: bytes) -> Outcome:
         may_go_on.wait(20)
-        return Answer(frame)
+        return Response(frame)
 
-    bench.start(deferring, work)
+    bench.start(offloading, work)
     slow, other = bench.connect(), bench.connect()
     slow.sendall(encode_frame(b"slow"))
     other.sendall(encode_frame(b"other"))
@@ -437,16 +443,16 @@ def test_deferred_when_it_takes_long_then_other_connections_are_served(bench: Be
     assert slow.recv(10) == b"slow"
 
 
-def test_deferred_when_others_come_behind_it_then_answered_in_the_order_they_came(
+def test_offloaded_request_when_others_come_behind_it_then_completed_in_the_order_they_came(
     bench: Bench,
 ) -> None:
     worked: list[bytes] = []
 
     def work(frame: bytes) -> Outcome:
         worked.append(frame)
-        return Answer(frame)
+        return Response(frame)
 
-    bench.start(deferring, work)
+    bench.start(offloading, work)
     client = bench.connect()
     frames = [b"one.", b"slow two.", b"three.", b"slow four.", b"five.", b"six."]
     client.sendall(b"".join(map(encode_frame, frames[:5])))
@@ -460,16 +466,16 @@ def test_deferred_when_others_come_behind_it_then_answered_in_the_order_they_cam
     assert bench.handlers.handled == frames
 
 
-def test_deferred_when_what_follows_is_no_request_then_is_answered_before_the_end(
+def test_offloaded_request_when_what_follows_is_no_request_then_is_answered_before_the_end(
     bench: Bench,
 ) -> None:
     may_go_on = threading.Event()
 
     def work(frame: bytes) -> Outcome:
         may_go_on.wait(20)
-        return Answer(frame)
+        return Response(frame)
 
-    bench.start(deferring, work)
+    bench.start(offloading, work)
     client = bench.connect()
     client.sendall(encode_frame(b"slow") + b"\xff" * 4)
     wait_until(lambda: bench.metrics.bad_frames, "the bad frame")
@@ -479,7 +485,7 @@ def test_deferred_when_what_follows_is_no_request_then_is_answered_before_the_en
     assert client.recv(10) == b""
 
 
-def test_deferred_when_the_client_leaves_then_the_work_is_done_and_nothing_else(
+def test_offloaded_request_when_the_client_leaves_then_the_work_is_done_and_nothing_else(
     bench: Bench,
 ) -> None:
     may_go_on, is_done = threading.Event(), threading.Event()
@@ -487,9 +493,9 @@ def test_deferred_when_the_client_leaves_then_the_work_is_done_and_nothing_else(
     def work(frame: bytes) -> Outcome | None:
         may_go_on.wait(20)
         is_done.set()
-        return Answer(frame)
+        return Response(frame)
 
-    bench.start(deferring, work)
+    bench.start(offloading, work)
     client, other = bench.connect("leaver"), bench.connect()
     client.sendall(encode_frame(b"slow"))
     client.close()
@@ -503,18 +509,18 @@ def test_deferred_when_the_client_leaves_then_the_work_is_done_and_nothing_else(
     assert other.recv(10) == b"other"
 
 
-def test_deferred_when_the_client_leaves_then_its_frame_has_room_until_the_work_is_done(
+def test_offloaded_request_when_the_client_leaves_then_its_frame_has_room_until_the_work_is_done(
     bench: Bench,
 ) -> None:
     has_begun, may_go_on = threading.Event(), threading.Event()
 
     def respond(frame: bytes) -> Outcome:
-        return deferring(frame) if frame != b"much" else Answer(bytes(16 << 20))
+        return offloading(frame) if frame != b"much" else Response(bytes(16 << 20))
 
     def work(frame: bytes) -> Outcome:
         has_begun.set()
         may_go_on.wait(20)
-        return Answer(frame)
+        return Response(frame)
 
     bench.start(respond, work)
     client = bench.connect("leaver")
@@ -532,13 +538,13 @@ def test_deferred_when_the_client_leaves_then_its_frame_has_room_until_the_work_
     wait_until(lambda: not bench.queued_bytes.taken, "the room")
 
 
-def test_deferred_when_the_worker_fails_by_a_bug_then_only_its_connection_closes(
+def test_offloaded_request_when_the_worker_fails_by_a_bug_then_only_its_connection_closes(
     bench: Bench, expects_bugs: None
 ) -> None:
     def work(frame: bytes) -> Outcome:
         raise ZeroDivisionError
 
-    bench.start(deferring, work)
+    bench.start(offloading, work)
     broken, fine = bench.connect(), bench.connect()
     broken.sendall(encode_frame(b"slow"))
 
@@ -553,9 +559,9 @@ def test_processor_when_stopped_while_a_worker_is_busy_then_stops(bench: Bench) 
     def work(frame: bytes) -> Outcome:
         is_working.set()
         may_go_on.wait(20)
-        return Answer(frame)
+        return Response(frame)
 
-    bench.start(deferring, work)
+    bench.start(offloading, work)
     client = bench.connect()
     client.sendall(encode_frame(b"slow"))
     assert is_working.wait(20)
@@ -573,7 +579,7 @@ class Flushing:
     """
 
     def __init__(self, bench: Bench) -> None:
-        self.waiting: list[Parked] = []
+        self.waiting: list[DelayedResponse] = []
         self._bench = bench
         self._logs = {b"flush": QuietLog(), b"other": QuietLog()}
         self._is_over = False
@@ -581,8 +587,8 @@ class Flushing:
 
     def respond(self, frame: bytes) -> Outcome:
         if frame not in self._logs:
-            return Answer(frame)
-        self.waiting.append(parked(self._attempt, flushed_log=self._logs[frame]))
+            return Response(frame)
+        self.waiting.append(delayed(self._attempt, flushed_log=self._logs[frame]))
         return self.waiting[-1]
 
     def _attempt(self, is_last: bool) -> list[Part] | None:
@@ -653,7 +659,7 @@ def test_requests_when_the_client_writes_to_several_logs_then_are_handled_during
 def test_requests_when_they_come_behind_one_that_waits_for_data_then_are_handled(
     bench: Bench,
 ) -> None:
-    bench.start(lambda frame: parked(lambda is_last: None) if frame == b"wait" else None)
+    bench.start(lambda frame: delayed(lambda is_last: None) if frame == b"wait" else None)
     client = bench.connect()
     client.sendall(encode_frame(b"wait"))
     wait_until(lambda: bench.handlers.handled, "the request")

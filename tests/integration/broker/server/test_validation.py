@@ -1,25 +1,25 @@
-"""What a processor has no time to check is checked by a worker, to the same effect."""
+"""What exceeds the validation budget of a processor is offloaded, to the same effect."""
 
 from __future__ import annotations
 
-import pytest
-
 from broker.errors import InvalidMessageError
-from broker.protocol.codec import encode, scan
+from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set, wrap
 from broker.protocol.requests import MultiProduceRequest, ProduceRequest, encode_request
 from broker.protocol.responses import decode_publish_response
 from broker.server.broker import Broker
-from broker.server.checking import TURN_BYTES, SetChecker, TooMuchToCheckError
+from broker.server.validation import (
+    TURN_BYTES,
+)
 from tests.integration.broker.factories import PeerFactory
 from tests.integration.broker.server.peer import Peer, partition
 from tests.support.waiting import wait_until
 
 SMALL = encode([b"hello"])
 LARGE = build_set([b"x" * 1000] * (TURN_BYTES // 1000 + 1), Codec.GZIP)
-"""A few kilobytes that unfold to more than a processor looks at in a turn."""
+"""A few kilobytes that unfold to more than the validation budget of a turn."""
 LARGE_COUNT = TURN_BYTES // 1000 + 1
 BOMB = wrap(bytes(65 << 20), Codec.ZSTD)
 
@@ -95,44 +95,3 @@ def test_produce_when_many_unfold_to_much_together_then_others_are_served_in_bet
 
     assert peer.fetch("others", 0) == (0, SMALL)
     assert messages_in(running_broker, "events") < 500 * (TURN_BYTES // 20)
-
-
-def test_checker_when_a_request_is_used_up_then_refuses_until_the_next() -> None:
-    checker = SetChecker(1000, turn_bytes=2 * len(SMALL))
-    for _ in range(2):
-        checker.begin_request()
-        checker.scan(SMALL)
-        checker.scan(SMALL)
-        with pytest.raises(TooMuchToCheckError):
-            checker.scan(SMALL)
-
-
-def test_checker_when_requests_take_a_turn_together_then_it_is_over_until_the_next() -> None:
-    checker = SetChecker(1000, turn_bytes=2 * len(SMALL))
-    for _ in range(2):
-        checker.begin_turn()
-        seen = []
-        for _ in range(2):
-            checker.begin_request()
-            checker.scan(SMALL)
-            seen.append(checker.is_turn_over)
-        assert seen == [False, True]
-
-
-def test_checker_when_sets_unfold_together_to_more_than_a_turn_then_refuses() -> None:
-    wrapper = build_set([bytes(400)], Codec.GZIP)
-    checker = SetChecker(1000, turn_bytes=900)
-    found = scan(wrapper)
-
-    assert checker.count_messages(wrapper, found) == 1
-    assert checker.count_messages(wrapper, found) == 1
-    with pytest.raises(TooMuchToCheckError):
-        checker.count_messages(wrapper, found)
-
-
-def test_checker_when_it_has_no_limit_then_only_that_of_compression_counts() -> None:
-    checker = SetChecker(1000, turn_bytes=None)
-
-    assert checker.count_messages(LARGE, scan(LARGE)) == LARGE_COUNT
-    with pytest.raises(InvalidMessageError, match="unfolds to more than"):
-        checker.count_messages(BOMB, scan(BOMB))

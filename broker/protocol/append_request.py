@@ -1,0 +1,152 @@
+"""Every request that appends message sets, in one form.
+
+Produce and multiproduce of 0.7 and our publish differ in layout, in acknowledgement and in what a
+bad one costs; the broker appends the sets of all three in the same way. `append_request` converts
+a decoded request. `decode_single_appends` reads requests of one set, which most are, straight
+from their frames: the requests of one client for one partition differ in correlation id and set
+only, so everything else is decoded once and recognised by its bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from broker.errors import ProtocolError
+from broker.protocol.extension_requests import Acks, PublishRequest
+from broker.protocol.primitives import INT16, INT32, Buffer, Reader
+from broker.protocol.requests import (
+    MultiProduceRequest,
+    ProduceRequest,
+    RequestType,
+    decode_partition,
+)
+from broker.topic import TopicPartition
+
+PRODUCE_TYPE = INT16.pack(RequestType.PRODUCE)
+PUBLISH_TYPE = INT16.pack(RequestType.PUBLISH)
+_PUBLISH_START = PUBLISH_TYPE + INT16.pack(PublishRequest.VERSION)
+_START_AND_ID_BYTES = 8
+_ACKS_TIMEOUT_COUNT_BYTES = 10
+_HOME_AND_INDEX_BYTES = 8
+_MAX_HEAD_BYTES = 4096
+"""Longer heads are not decoded here: a cache full of them would take too much memory."""
+_ASKED_BROKER = -1
+
+
+_Head = tuple[Acks, int, TopicPartition]
+"""Acks, timeout in milliseconds and partition: what requests of one client share."""
+
+
+class AppendRequest(NamedTuple):
+    """Message sets to append, in order.
+
+    `correlation_id` is None for 0.7's requests: they are never answered, and an error closes the
+    connection. `timeout_ms` limits the wait for `Acks.COMMITTED`.
+    """
+
+    correlation_id: int | None
+    acks: Acks
+    timeout_ms: int
+    sets: Sequence[tuple[TopicPartition, Buffer]]
+
+
+def append_request(
+    request: ProduceRequest | MultiProduceRequest | PublishRequest, correlation_id: int | None
+) -> AppendRequest:
+    """Return the general form of a decoded request."""
+    if isinstance(request, PublishRequest):
+        return AppendRequest(correlation_id, request.acks, request.timeout_ms, request.sets)
+    produces = (request,) if isinstance(request, ProduceRequest) else request.produces
+    sets = [
+        (TopicPartition(one.topic, _ASKED_BROKER, one.index), one.message_set) for one in produces
+    ]
+    return AppendRequest(None, Acks.NONE, 0, sets)
+
+
+def decode_single_appends(frames: Sequence[memoryview]) -> list[AppendRequest] | None:
+    """Decode requests of one message set each that have the same acks and timeout.
+
+    Args:
+        frames: of one type, `PRODUCE_TYPE` or `PUBLISH_TYPE`, without size fields.
+
+    Returns:
+        None if any of them is something else, or malformed: the general decoder must read each.
+    """
+    is_publish = frames[0][: INT16.size] == PUBLISH_TYPE
+    expected_start = _PUBLISH_START if is_publish else PRODUCE_TYPE
+    requests: list[AppendRequest] = []
+    layout = _layout(is_publish, 0)
+    unpack, set_start = layout.unpack_from, layout.size
+    head: bytes | None = None
+    decoded: _Head | None = None
+    acks, timeout_ms, partition = Acks.NONE, 0, TopicPartition("", _ASKED_BROKER, 0)
+    for frame in frames:
+        fields = unpack(frame) if len(frame) >= set_start else None
+        if decoded is None or fields is None or fields[-2] != head:
+            head_bytes = _head_bytes(frame, is_publish)
+            layout = _layout(is_publish, head_bytes)
+            unpack, set_start = layout.unpack_from, layout.size
+            if not 0 < head_bytes <= _MAX_HEAD_BYTES or len(frame) < set_start:
+                return None
+            fields = unpack(frame)
+            head, previous = fields[-2], decoded
+            decoded = _decode_publish_head(head) if is_publish else _decode_produce_head(head)
+            if decoded is None or (previous is not None and previous[:2] != decoded[:2]):
+                return None
+            acks, timeout_ms, partition = decoded
+        if fields[0] != expected_start or fields[-1] != len(frame) - set_start:
+            return None
+        correlation_id = fields[1] if is_publish else None
+        sets = ((partition, frame[set_start:]),)
+        requests.append(AppendRequest(correlation_id, acks, timeout_ms, sets))
+    return requests
+
+
+@lru_cache(maxsize=1024)
+def _layout(is_publish: bool, head_bytes: int) -> struct.Struct:
+    """Return how a request starts: type (and version, correlation id), head, size of the set."""
+    start = "4si" if is_publish else "2s"
+    return struct.Struct(f">{start}{head_bytes}si")
+
+
+def _head_bytes(frame: memoryview, is_publish: bool) -> int:
+    """Return the length of the bytes between start and set size; 0 if they are cut off."""
+    try:
+        if not is_publish:
+            topic_bytes: int = INT16.unpack_from(frame, INT16.size)[0]
+            return max(0, INT16.size + topic_bytes + INT32.size)
+        end: int = _START_AND_ID_BYTES
+        end += INT16.size + INT16.unpack_from(frame, end)[0] + _ACKS_TIMEOUT_COUNT_BYTES
+        end += INT16.size + INT16.unpack_from(frame, end)[0] + _HOME_AND_INDEX_BYTES
+    except struct.error:
+        return 0
+    return max(0, end - _START_AND_ID_BYTES)
+
+
+@lru_cache(maxsize=1024)
+def _decode_produce_head(head: bytes) -> _Head | None:
+    """Return acks, timeout and partition; None if the head is malformed."""
+    reader = Reader(head)
+    try:
+        partition = TopicPartition(reader.short_string(), _ASKED_BROKER, reader.int32())
+    except ProtocolError:
+        return None
+    return Acks.NONE, 0, partition
+
+
+@lru_cache(maxsize=1024)
+def _decode_publish_head(head: bytes) -> _Head | None:
+    """Return acks, timeout and partition; None if the head is malformed, or not of one set."""
+    reader = Reader(head)
+    try:
+        reader.short_string()
+        acks, timeout_ms, count = reader.int16(), reader.int32(), reader.int32()
+        partition = decode_partition(reader)
+    except ProtocolError:
+        return None
+    if acks not in tuple(Acks) or count != 1:
+        return None
+    return Acks(acks), timeout_ms, partition

@@ -1,0 +1,113 @@
+"""The states of a connection and the events that change them; knows no socket.
+
+A connection receives requests in one state only, READING. Every other state names what it waits
+for before it receives more:
+
+    ==================  ==================  ==================================================
+    state               event               next state
+    ==================  ==================  ==================================================
+    READING             MUTE                MUTED
+    READING             OFFLOAD             OFFLOADED
+    READING             YIELD               YIELDED
+    READING             BLOCK               BLOCKED
+    READING             AWAIT_BUFFER        WAITING_FOR_BUFFER
+    READING             END                 CLOSING
+    READING             CLOSE               CLOSED
+    MUTED               UNMUTE              READING
+    MUTED               CLOSE               CLOSED
+    OFFLOADED           WORK_DONE           READING
+    OFFLOADED           CLOSE               CLOSED
+    YIELDED             NEXT_TURN           READING
+    YIELDED             CLOSE               CLOSED
+    BLOCKED             UNBLOCK             READING
+    BLOCKED             CLOSE               CLOSED
+    WAITING_FOR_BUFFER  BUFFER_GRANTED      READING
+    WAITING_FOR_BUFFER  CLOSE               CLOSED
+    CLOSING             CLOSE               CLOSED
+    CLOSED              WORK_DONE           CLOSED
+    ==================  ==================  ==================================================
+
+Whatever a connection waited for, it returns to READING, and from there at once to the next state
+if it must wait for something else too: a large frame may be short of buffer behind a request that
+is offloaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+
+
+class State(Enum):
+    """What a connection waits for."""
+
+    READING = auto()
+    """Requests of the client."""
+    MUTED = auto()
+    """A flush; requests gather in the socket meanwhile, to be appended together after it."""
+    OFFLOADED = auto()
+    """A worker that handles a request too large for the processor."""
+    YIELDED = auto()
+    """Its next turn; the validation budget of this one is used up."""
+    BLOCKED = auto()
+    """The client, which must take responses before more requests are handled."""
+    WAITING_FOR_BUFFER = auto()
+    """Room for a large frame in the budget that all connections share."""
+    CLOSING = auto()
+    """The client, which takes its last responses; no more requests are received."""
+    CLOSED = auto()
+    """Nothing: the socket is closed."""
+
+
+class Event(Enum):
+    """What changes the state of a connection."""
+
+    MUTE = auto()
+    UNMUTE = auto()
+    OFFLOAD = auto()
+    WORK_DONE = auto()
+    YIELD = auto()
+    NEXT_TURN = auto()
+    BLOCK = auto()
+    UNBLOCK = auto()
+    AWAIT_BUFFER = auto()
+    BUFFER_GRANTED = auto()
+    END = auto()
+    """The client closed its half, the socket failed, or a request was refused."""
+    CLOSE = auto()
+
+
+TRANSITIONS: Mapping[State, Mapping[Event, State]] = {
+    State.READING: {
+        Event.MUTE: State.MUTED,
+        Event.OFFLOAD: State.OFFLOADED,
+        Event.YIELD: State.YIELDED,
+        Event.BLOCK: State.BLOCKED,
+        Event.AWAIT_BUFFER: State.WAITING_FOR_BUFFER,
+        Event.END: State.CLOSING,
+        Event.CLOSE: State.CLOSED,
+    },
+    State.MUTED: {Event.UNMUTE: State.READING, Event.CLOSE: State.CLOSED},
+    State.OFFLOADED: {Event.WORK_DONE: State.READING, Event.CLOSE: State.CLOSED},
+    State.YIELDED: {Event.NEXT_TURN: State.READING, Event.CLOSE: State.CLOSED},
+    State.BLOCKED: {Event.UNBLOCK: State.READING, Event.CLOSE: State.CLOSED},
+    State.WAITING_FOR_BUFFER: {Event.BUFFER_GRANTED: State.READING, Event.CLOSE: State.CLOSED},
+    State.CLOSING: {Event.CLOSE: State.CLOSED},
+    State.CLOSED: {Event.WORK_DONE: State.CLOSED},
+}
+
+
+class IllegalTransitionError(Exception):
+    """An event came in a state that does not allow it: a bug of the broker."""
+
+
+def next_state(state: State, event: Event) -> State:
+    """Return the state that an event leads to.
+
+    Raises:
+        IllegalTransitionError: the table has no such transition.
+    """
+    found = TRANSITIONS[state].get(event)
+    if found is None:
+        raise IllegalTransitionError(f"{event.name} is not allowed in state {state.name}")
+    return found

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.log.segment import FileSlice, SegmentFile
+from broker.server.purgatory import DelayedResponse, Part, Purgatory, Response, join_bytes
+
+
+class Notified:
+    """Stands in for a log and for a processor: keeps the listeners, and what was woken."""
+
+    def __init__(self) -> None:
+        self.callbacks: list[Callable[[], None]] = []
+        self.woken: list[DelayedResponse] = []
+
+    def add_listener(self, callback: Callable[[], None]) -> None:
+        self.callbacks.append(callback)
+
+    def remove_listener(self, callback: Callable[[], None]) -> None:
+        self.callbacks.remove(callback)
+
+    def wake(self, delayed: DelayedResponse) -> None:
+        self.woken.append(delayed)
+
+
+@pytest.fixture
+def file_slice(tmp_path: Path) -> FileSlice:
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(100))
+    return FileSlice(SegmentFile(path), 10, 50)
+
+
+def test_response_when_complete_then_counts_bytes_in_memory_only(file_slice: FileSlice) -> None:
+    assert Response(b"abc", file_slice, memoryview(b"de")).bytes_in_memory == 5
+    assert Response().bytes_in_memory == 0
+    assert Response().parts is None
+
+
+def test_join_bytes_when_neighbours_are_bytes_then_one_part(file_slice: FileSlice) -> None:
+    parts: list[Part] = [b"a", b"b", file_slice, file_slice, b"", memoryview(b"c"), bytearray(b"d")]
+    assert join_bytes(parts) == [b"ab", file_slice, file_slice, b"cd"]
+    assert join_bytes([]) == []
+    assert join_bytes([file_slice]) == [file_slice]
+
+
+def delayed_by(log: Notified, attempts: list[list[Part] | None]) -> DelayedResponse:
+    return DelayedResponse(lambda is_last: attempts.pop(0), 0.0, [log, log])  # type: ignore[list-item]  # a stand-in
+
+
+def test_delayed_response_when_a_log_advances_then_wakes_its_processor() -> None:
+    log = Notified()
+    delayed = delayed_by(log, [None])
+    delayed.watch(log.wake)
+    for callback in log.callbacks:
+        callback()
+    assert log.woken == [delayed, delayed]
+
+
+def test_delayed_response_when_complete_then_watches_no_longer() -> None:
+    log = Notified()
+    delayed = delayed_by(log, [None, [b"x"]])
+    delayed.watch(log.wake)
+    assert not delayed.attempt(is_last=False)
+    assert len(log.callbacks) == 2
+    assert delayed.attempt(is_last=False)
+    assert log.callbacks == []
+    assert delayed.parts == [b"x"]
+
+
+def test_delayed_response_when_attempted_after_completion_then_keeps_its_parts() -> None:
+    delayed = delayed_by(Notified(), [[b"first"]])
+    assert delayed.attempt(is_last=False)
+    assert delayed.attempt(is_last=True)
+    assert delayed.parts == [b"first"]
+
+
+def test_delayed_response_when_forgotten_twice_then_no_harm() -> None:
+    log = Notified()
+    delayed = delayed_by(log, [])
+    delayed.watch(log.wake)
+    delayed.forget()
+    delayed.forget()
+    assert log.callbacks == []
+
+
+def never(is_last: bool) -> list[Part] | None:
+    return None
+
+
+def test_purgatory_when_a_response_is_complete_at_once_then_does_not_keep_it() -> None:
+    log = Notified()
+    purgatory: Purgatory[str] = Purgatory()
+    assert not purgatory.add(delayed_by(log, [[b"x"]]), "owner", log.wake)
+    assert not purgatory.add(delayed_by(log, [None, [b"x"]]), "owner", log.wake)
+    assert purgatory.all() == []
+    assert log.callbacks == []
+
+
+def test_purgatory_when_the_second_attempt_fails_then_watches_no_longer() -> None:
+    log = Notified()
+    purgatory: Purgatory[str] = Purgatory()
+    with pytest.raises(IndexError):
+        purgatory.add(delayed_by(log, [None]), "owner", log.wake)
+    assert log.callbacks == []
+
+
+def test_purgatory_when_deadlines_pass_then_returns_those_due_in_their_order() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    for deadline_s in (3.0, 1.0, 2.0):
+        assert purgatory.add(DelayedResponse(never, deadline_s, []), "owner", lambda _: None)
+    assert purgatory.next_deadline_s == 1.0
+    assert [one.deadline_s for one in purgatory.take_due(2.5)] == [1.0, 2.0]
+    assert purgatory.next_deadline_s == 3.0
+
+
+def test_purgatory_when_removed_then_has_no_owner() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    delayed = DelayedResponse(never, 1.0, [])
+    assert purgatory.add(delayed, "owner", lambda _: None)
+    assert purgatory.owner_of(delayed) == "owner"
+    purgatory.remove(delayed)
+    purgatory.remove(delayed)
+    assert purgatory.owner_of(delayed) is None
+
+
+def test_purgatory_when_woken_twice_then_taken_once() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    delayed = DelayedResponse(never, 1.0, [])
+    purgatory.note_woken(delayed)
+    purgatory.note_woken(delayed)
+    assert purgatory.take_woken() == {delayed}
+    assert not purgatory.has_woken
