@@ -190,7 +190,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l batch-messages -d 'M
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l batch-bytes -d 'Size of a request at most, unless one message is larger' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l linger -d 'How long a message waits for more' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l sync -d 'One request per message, one after another'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s n -l max-messages -d 'Stop after exactly so many' -r
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l max-size -d 'Largest message; brokers have their own limit' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l no-barrier -d 'End without waiting until all can be read: faster, but a crash of the machine can lose it and a consumer may not see it yet'
@@ -217,8 +217,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l debug -d 'Show the t
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l include -d 'Read every topic whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exclude -d 'But none of those that match this (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s p -l partition -d 'Only these: 0, 2-0, *-0, 0,1 or 0..3' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s o -l offset -d 'Where to start, and to end: START[:END]; see pylogctl-offsets(7)' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l from-beginning -d 'Same as -o start'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s g -l group -d 'Share the topics with the other members of this group; all topics if none is named' -r -a '(__pylogctl_lookup group)'
@@ -227,7 +227,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit -d 'When the 
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit-interval -d 'For --commit auto' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-offset -d 'An offset out of range is an error, not moved into it, or to the start if a group had stored it'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l wait-for-topic -d 'Wait for a topic that does not exist yet' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s n -l max-messages -d 'Stop after exactly so many' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s e -l exit-at-end -l no-follow -l follow -s f -d 'Stop where each partition ended at the start'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l idle-timeout -d 'Stop when nothing came for so long; status 7 if -n is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s D -l delimiter -d 'Write this after each message, escapes allowed' -r
@@ -238,7 +238,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l base64 -d 'A base64 
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l jsonl -d 'A JSON object each, with all that is known'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l payload-encoding -d 'How --jsonl writes payloads' -r -a 'auto utf8 base64 hex'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l raw -d 'Nothing between messages'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s F -l format -d 'Format string; see pylogctl-formats(7)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l pretty -d 'A header line and the payload'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l to-dir -d 'A file for each message' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l no-final-delimiter -d 'Delimiter between messages, not after each'

@@ -414,11 +414,6 @@ def offset_option(text: str) -> Any:
     return typer.Option("-o", "--offset", metavar="SPEC", rich_help_panel="Selection", help=text)
 
 
-def include_option(text: str) -> Any:
-    """Return the annotation of an `--include` that means other than that of `TOPIC_PATTERNS`."""
-    return typer.Option("--include", metavar="RE", rich_help_panel="Selection", help=text)
-
-
 def confirm_option(text: str) -> Any:
     """Return the annotation of `--confirm`; see `confirmation.confirm_name`."""
     return typer.Option("--confirm", metavar="NAME", rich_help_panel="Safety", help=text)
@@ -445,29 +440,30 @@ def _make_topic_patterns(
     )
 
 
-TOPIC_PATTERNS = OptionGroup(
-    (
-        shared_option(
-            "include",
-            list[str] | None,
-            None,
-            "--include",
-            metavar="RE",
-            panel="Selection",
-            help="Only topics whose whole name matches (repeatable). Default: all.",
+def topic_patterns(include_help: str) -> OptionGroup:
+    """Return `--include` and `--exclude`, whose value is a `TopicPatterns`."""
+    texts = {
+        "include": include_help,
+        "exclude": "Leave out topics whose whole name matches (repeatable).",
+    }
+    return OptionGroup(
+        tuple(
+            shared_option(
+                name,
+                list[str] | None,
+                None,
+                f"--{name}",
+                metavar="RE",
+                panel="Selection",
+                help=text,
+            )
+            for name, text in texts.items()
         ),
-        shared_option(
-            "exclude",
-            list[str] | None,
-            None,
-            "--exclude",
-            metavar="RE",
-            panel="Selection",
-            help="Leave out topics whose whole name matches (repeatable).",
-        ),
-    ),
-    _make_topic_patterns,
-)
+        _make_topic_patterns,
+    )
+
+
+TOPIC_PATTERNS = topic_patterns("Only topics whose whole name matches (repeatable). Default: all.")
 TOPIC_PATTERNS_07 = OptionGroup(
     (
         *TOPIC_PATTERNS.options,

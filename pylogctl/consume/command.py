@@ -10,7 +10,22 @@ import typer
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.options import BROKERS, PROPERTIES, REGISTRY, TIMEOUT, OptionalValue, accepts
+from pylogctl.cli.options import (
+    ALL_TOPICS,
+    BROKERS,
+    PROPERTIES,
+    REGISTRY,
+    TIMEOUT,
+    FetchSizeOption,
+    MaxMessagesOption,
+    MessageFormatOption,
+    OptionalValue,
+    PartitionsOption,
+    TopicPatterns,
+    accepts,
+    offset_option,
+    topic_patterns,
+)
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import parse_duration_ms, parse_duration_s, parse_size
 from pylogctl.consume.exec_options import EXECUTION, NO_COMMAND, ExecChoice
@@ -22,6 +37,7 @@ if TYPE_CHECKING:
 app = new_app()
 
 FOR_EVER = "forever"
+_PATTERNS = topic_patterns("Read every topic whose whole name matches (repeatable).")
 _WAIT = OptionalValue(r"\d[\d.a-z]*", FOR_EVER)
 
 
@@ -59,42 +75,12 @@ def consume(  # the signature is the option table
     topics: Annotated[
         list[str] | None, typer.Argument(metavar="[TOPIC]...", help="Topics to read.")
     ] = None,
-    include: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--include",
-            metavar="RE",
-            help="Read every topic whose whole name matches (repeatable).",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--exclude",
-            metavar="RE",
-            help="But none of those that match this (repeatable).",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
-    partition: Annotated[
-        str | None,
-        typer.Option(
-            "-p",
-            "--partition",
-            metavar="LIST",
-            help="Only these: 0, 2-0, *-0, 0,1 or 0..3.",
-            rich_help_panel="Selection",
-        ),
-    ] = None,
+    patterns: Annotated[TopicPatterns, _PATTERNS] = ALL_TOPICS,
+    partition: PartitionsOption = None,
     offset: Annotated[
         list[str] | None,
-        typer.Option(
-            "-o",
-            "--offset",
-            metavar="SPEC",
-            help="Where to start, and to end: START[:END]; see pylogctl-offsets(7). Default: end.",
-            rich_help_panel="Selection",
+        offset_option(
+            "Where to start, and to end: START[:END]; see pylogctl-offsets(7). Default: end."
         ),
     ] = None,
     from_beginning: Annotated[
@@ -153,17 +139,7 @@ def consume(  # the signature is the option table
             rich_help_panel="Limits",
         ),
     ] = None,
-    max_messages: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            "--max-messages",
-            metavar="N",
-            min=0,
-            help="Stop after exactly so many.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
+    max_messages: MaxMessagesOption = None,
     exit_at_end: Annotated[
         bool,
         typer.Option(
@@ -202,16 +178,7 @@ def consume(  # the signature is the option table
         bool,
         typer.Option("--raw", help="Nothing between messages.", rich_help_panel="Output"),
     ] = False,
-    message_format: Annotated[
-        str | None,
-        typer.Option(
-            "-F",
-            "--format",
-            metavar="STR",
-            help="Format string; see pylogctl-formats(7).",
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    message_format: MessageFormatOption = None,
     pretty: Annotated[
         bool,
         typer.Option("--pretty", help="A header line and the payload.", rich_help_panel="Output"),
@@ -317,15 +284,7 @@ def consume(  # the signature is the option table
             rich_help_panel="Limits",
         ),
     ] = "stop",
-    fetch_size: Annotated[
-        str | None,
-        typer.Option(
-            "--fetch-size",
-            metavar="SIZE",
-            help="Bytes per partition and request. Default: 1MiB.",
-            rich_help_panel="Connection",
-        ),
-    ] = None,
+    fetch_size: FetchSizeOption = None,
     max_wait: Annotated[
         str | None,
         typer.Option(
@@ -367,13 +326,11 @@ def consume(  # the signature is the option table
     span = make_span(env, offset or (), from_beginning=from_beginning, exit_at_end=exit_at_end)
     member = None
     if group is not None:
-        from pylogctl.cli.selection import validate_group_name
-
-        validate_group_name(group)
+        selection.validate_group_name(group)
         interval_ms = parse_duration_ms(commit_interval)
-        pattern = consume_plan.group_pattern(include or (), exclude or ())
+        pattern = consume_plan.group_pattern(patterns.include, patterns.exclude)
         member = consume_plan.GroupOptions(group, commit, interval_ms, default_offset, pattern)
-    consume_plan.check_selection(env, topics or (), include or (), partition, member, span)
+    consume_plan.check_selection(env, topics or (), patterns.include, partition, member, span)
     validate_order(order, span)
     shown = consume_plan.Shown(
         framing=framing,
@@ -422,8 +379,8 @@ def consume(  # the signature is the option table
         env,
         consume_plan.Request(
             topics=topics or (),
-            include=include or (),
-            exclude=exclude or (),
+            include=patterns.include,
+            exclude=patterns.exclude,
             partitions=None if partition is None else selection.parse_partition_list(partition),
             span=span,
             plan=plan,

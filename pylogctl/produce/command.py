@@ -17,6 +17,10 @@ from pylogctl.cli.options import (
     REGISTRY,
     SUMMARY,
     TIMEOUT,
+    CodecOption,
+    MaxMessagesOption,
+    RateOption,
+    VerifyOption,
     accepts,
 )
 from pylogctl.cli.tree import Command, new_app
@@ -164,15 +168,7 @@ def produce(  # the signature is the option table
             rich_help_panel="Selection",
         ),
     ] = False,
-    codec: Annotated[
-        Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
-        typer.Option(
-            "-z",
-            "--codec",
-            help="Compression; 0.7 knows only gzip and snappy. Default: none.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    codec: CodecOption = None,
     batch_messages: Annotated[
         int | None,
         typer.Option(
@@ -207,26 +203,8 @@ def produce(  # the signature is the option table
             "--sync", help="One request per message, one after another.", rich_help_panel="Limits"
         ),
     ] = False,
-    max_messages: Annotated[
-        int | None,
-        typer.Option(
-            "-n",
-            "--max-messages",
-            metavar="N",
-            min=0,
-            help="Stop after exactly so many.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
-    rate: Annotated[
-        str | None,
-        typer.Option(
-            "--rate",
-            metavar="R",
-            help="No faster than this: 1000/s, 5MiB/s.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
+    max_messages: MaxMessagesOption = None,
+    rate: RateOption = None,
     max_size: Annotated[
         str | None,
         typer.Option(
@@ -245,14 +223,7 @@ def produce(  # the signature is the option table
             rich_help_panel="Output",
         ),
     ] = False,
-    verify: Annotated[
-        bool,
-        typer.Option(
-            "--verify",
-            help="Read everything back and compare CRCs; status 8 on a difference.",
-            rich_help_panel="Output",
-        ),
-    ] = False,
+    verify: VerifyOption = False,
     tee: Annotated[
         bool,
         typer.Option("--tee", help="Copy accepted input to stdout.", rich_help_panel="Output"),
