@@ -1,7 +1,7 @@
 """Benchmarks of the broker and its tools: `python -m bench [NAME ...]`.
 
-Each prints medians over repetitions; nothing is asserted. Figures of a shared machine are worth
-what its load lets them be worth, so compare runs made side by side.
+Each prints medians over repetitions; nothing is asserted. Figures of a shared machine depend on
+its load, so compare runs made side by side.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def _chosen(names: Sequence[str], plan: Plan) -> Iterator[Benchmark]:
-    """Give what is to be run; what does not repeat its points itself is run again and again."""
+    """Yield the runs; benchmarks that do not repeat their points themselves are repeated."""
     for name in names or BENCHMARKS:
         if name in BENCHMARKS:
             yield BENCHMARKS[name]

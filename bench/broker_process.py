@@ -1,4 +1,4 @@
-"""A broker as a child process: started, watched from outside, stopped and removed."""
+"""A broker as a child process: start, observe, stop and remove it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class BrokerProcess:
-    """A running broker without a registry, broker id 0 unless the properties say another.
+    """A running broker without ZooKeeper, with broker id 0 unless the properties set another.
 
     Args:
         directory: where its data, settings and log output are.
@@ -52,7 +52,7 @@ class BrokerProcess:
 
     @property
     def address(self) -> BrokerAddress:
-        """Return where it listens."""
+        """Return the address it listens on."""
         return BrokerAddress(-1, "127.0.0.1", self.port)
 
     def connect(self) -> Connection:
@@ -63,7 +63,7 @@ class BrokerProcess:
         """Return a memory figure in MB.
 
         Args:
-            field: as in /proc/PID/status: `VmRSS` now, `VmHWM` at most so far.
+            field: as in /proc/PID/status: `VmRSS` for the present, `VmHWM` for the peak.
         """
         for line in Path(f"/proc/{self._process.pid}/status").read_text().splitlines():
             if line.startswith(f"{field}:"):
@@ -85,7 +85,7 @@ class BrokerProcess:
             self.kill()
 
     def kill(self) -> None:
-        """End it at once, as kill -9 does; nothing happens if it is gone already."""
+        """Kill it with SIGKILL; no effect if it has ended."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
@@ -95,7 +95,7 @@ class BrokerProcess:
 
 @contextmanager
 def temporary_directory(parent: Path) -> Iterator[Path]:
-    """Give a directory of its own to a benchmark, and remove it afterwards."""
+    """Yield a new directory, and remove it afterwards."""
     directory = Path(tempfile.mkdtemp(prefix="pylogctl-bench-", dir=parent))
     try:
         yield directory
@@ -105,7 +105,7 @@ def temporary_directory(parent: Path) -> Iterator[Path]:
 
 @contextmanager
 def running_broker(parent: Path, **properties: str) -> Iterator[BrokerProcess]:
-    """Give a broker with a fresh data directory; both are gone afterwards."""
+    """Yield a broker with a new data directory; stop and remove both afterwards."""
     with temporary_directory(parent) as directory:
         broker = BrokerProcess(directory, **properties)
         try:

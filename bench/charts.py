@@ -1,6 +1,6 @@
 """Figures that belong together: as an SVG chart, and as a table for a page of text.
 
-Works on figures as they stand in a file of results, so that pages can be made of saved runs.
+Takes figures as a file of results has them, so that pages can be made of saved runs.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ class Chart:
 
     @property
     def slug(self) -> str:
-        """Return a name for files."""
+        """Return a file name."""
         return re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")
 
     @property
     def xs(self) -> list[float | str]:
-        """Return all x, in the order in which they came, numbers by size."""
+        """Return all x: numbers by size, names in the order they were added."""
         found = list(dict.fromkeys(x for points in self.series.values() for x in points))
         return sorted(found, key=lambda x: x if isinstance(x, int | float) else 0)
 
     @property
     def is_of_names(self) -> bool:
-        """Say whether x are names and not numbers."""
+        """Return whether x are names and not numbers."""
         return any(isinstance(x, str) for x in self.xs)
 
     @property
     def is_drawable(self) -> bool:
-        """Say whether a chart tells more than a table: names by names are a table."""
+        """Return whether the figures can be drawn; series of names over names are a table only."""
         return len(self.series) == 1 or not self.is_of_names
 
     def svg(self) -> str:
@@ -66,19 +66,19 @@ class Chart:
 
 
 def charts_of(figures: Sequence[Mapping[str, Any]]) -> list[Chart]:
-    """Return the charts that figures belong to, in their order."""
+    """Return the charts of figures, in their order."""
     found: dict[str, Chart] = {}
     for one in figures:
-        place = one["place"]
-        if place is None:
+        position = one["place"]
+        if position is None:
             continue
-        chart = found.setdefault(place["chart"], Chart(place["chart"], one["unit"]))
-        chart.series.setdefault(place["series"], {})[place["x"]] = one["median"]
+        chart = found.setdefault(position["chart"], Chart(position["chart"], one["unit"]))
+        chart.series.setdefault(position["series"], {})[position["x"]] = one["median"]
     return list(found.values())
 
 
 def write_charts(directory: Path, charts: Sequence[Chart]) -> None:
-    """Write each chart that can be drawn to a file of its own."""
+    """Write each chart that can be drawn to its own file."""
     directory.mkdir(parents=True, exist_ok=True)
     for chart in charts:
         if chart.is_drawable:

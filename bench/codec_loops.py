@@ -1,6 +1,6 @@
-"""The codec's loops over buffers, alone: the share of every other figure that is theirs.
+"""The codec's loops over buffers alone, which are part of all other figures.
 
-Both twins take turns, so that their ratio is one of the same minutes.
+Both engines take turns, so that a change of the machine's load affects both.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _loops(twin: ModuleType, messages: list[bytes]) -> dict[str, Callable[[], ob
 def _interleaved(
     plan: Plan, loops: dict[str, Callable[[], object]], messages: list[bytes]
 ) -> dict[str, list[float]]:
-    """Return the rates of each twin, measured in turns."""
+    """Return the rates of each engine, measured in turns."""
     rates: dict[str, list[float]] = {twin: [] for twin in loops}
 
     def measure_each() -> float:

@@ -1,7 +1,7 @@
-"""How long commands take to begin, as multiples of what the bare interpreter takes.
+"""Start-up time of commands, as multiples of that of the bare interpreter.
 
-Bare is the interpreter of an empty environment: what is installed here slows every start down, and
-would make the commands look good.
+The bare interpreter is that of an empty environment: packages installed here slow every start down,
+and would improve the ratios.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _GOALS = (1, 4, 8, 9, 9)
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure bare Python and each command in turn, so that load falls on all of them alike."""
+    """Measure bare Python and each command in turn, so that load affects all of them."""
     with temporary_directory(plan.directory) as directory:
         venv.create(directory, symlinks=True)
         bare = [str(directory / "bin" / "python"), "-c", "pass"]
@@ -55,7 +55,7 @@ def _until_exit(command: list[str]) -> float:
 
 
 def _until_connect(command: str) -> float:
-    """Return the seconds until a command connects to its broker; it is ended then."""
+    """Return the seconds until a command connects to its broker, and end it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(_TIMEOUT_S)
         address = f"127.0.0.1:{listener.getsockname()[1]}"
@@ -76,5 +76,5 @@ def _until_connect(command: str) -> float:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment without what keeps Python from caching compiled modules."""
+    """Return the environment without variables that keep Python from caching compiled modules."""
     return {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}

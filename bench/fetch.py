@@ -1,4 +1,4 @@
-"""Consuming through 0.7's fetch request: one at a time, every message decoded and checked."""
+"""Consuming with 0.7's fetch requests, one at a time; every message is decoded and validated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(plan: Plan) -> Iterator[Measurement]:
 
 
 def _consume(broker: BrokerProcess, end: int, fetch_bytes: int) -> float:
-    """Return the seconds it takes to read and decode the whole log."""
+    """Return the seconds to read and decode the whole log."""
     message_count = offset = 0
     started_s = time.perf_counter()
     with SimpleConsumer("127.0.0.1", broker.port) as consumer:

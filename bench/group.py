@@ -1,6 +1,6 @@
-"""A consumer group against the simple consumer, in one run, and what a rebalance takes.
+"""A consumer group compared with the simple consumer in one run, and the time of a rebalance.
 
-Run it alone: `python -m bench.group [MESSAGES]`. It needs Java, for a registry of its own.
+Run it alone: `python -m bench.group [MESSAGES]`. It needs Java for its own ZooKeeper.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _PARTITIONS = 1000
 
 def main() -> None:
     """Print the figures."""
-    logging.disable(logging.WARNING)  # the brokers of the rebalance are away on purpose
+    logging.disable(logging.WARNING)  # the brokers of the rebalance are down on purpose
     message_count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def compare(directory: Path, zookeeper: str, message_count: int) -> None:
-    """Read one log with the simple consumer and with a group, by turns."""
+    """Read one log with the simple consumer and with a group, in turns."""
     with running_broker(directory, **{"zk.connect": zookeeper}) as broker:
         connection = broker.connect()
         fill(connection, _PARTITION, message_count)
@@ -59,7 +59,7 @@ def compare(directory: Path, zookeeper: str, message_count: int) -> None:
 
 
 def read_simply(port: int, message_count: int) -> float:
-    """Return the seconds it takes to give every message to the application."""
+    """Return the seconds until the application has every message, with the simple consumer."""
     count = offset = 0
     started_s = time.perf_counter()
     with SimpleConsumer("127.0.0.1", port) as consumer:
@@ -72,7 +72,7 @@ def read_simply(port: int, message_count: int) -> float:
 
 
 def read_as_group(zookeeper: str, group: str, message_count: int, read: Read) -> float:
-    """Return the same for a group of one, from the first message on."""
+    """Return the same for a group with one member, from the first message on."""
     with ConsumerConnector(
         ConsumerConfig(zookeeper=zookeeper, group=group, fetch_bytes=1 << 20)
     ) as connector:
@@ -84,14 +84,14 @@ def read_as_group(zookeeper: str, group: str, message_count: int, read: Read) ->
 
 
 def read_one_by_one(stream: ConsumerStream, message_count: int) -> None:
-    """Take messages: each is finished, and the lease looked at, before the next is given."""
+    """Take messages one by one: each is finished, and the lease validated, before the next."""
     for count, (_topic, _partition, _offset, _next_offset, _payload) in enumerate(stream, 1):
         if count == message_count:
             break
 
 
 def read_in_chunks(stream: ConsumerStream, message_count: int) -> None:
-    """Take whole buffers, as `pylogctl consume --group` does, and their messages out of them."""
+    """Take whole chunks, as `pylogctl consume --group` does, and their messages out of them."""
     count = 0
     for chunk in stream.chunks():
         decoded = decode(chunk.data, chunk.offset)
@@ -104,7 +104,7 @@ def read_in_chunks(stream: ConsumerStream, message_count: int) -> None:
 
 
 def rebalance(zookeeper: str) -> None:
-    """Let members join one after another, then one leave, on partitions of a broker that is away.
+    """Let members join one after another, then one leave; the partitions' broker is down.
 
     All members live in this process, so its one interpreter does the work of all of them.
     """
@@ -130,7 +130,7 @@ def rebalance(zookeeper: str) -> None:
 
 
 def await_shares(connectors: list[ConsumerConnector]) -> None:
-    """Wait until every partition is owned by one of them, evenly."""
+    """Wait until the partitions are assigned to all members evenly."""
     least = _PARTITIONS // len(connectors)
     while True:
         shares = [len(connector.positions) for connector in connectors]

@@ -1,6 +1,6 @@
 """From producer to consumer at fixed rates, as `pylogctl perf e2e` measures it.
 
-What no broker can be better than is measured before: a relay that does nothing but pass on.
+The lower limit is measured before: a relay that only passes messages on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bench.broker_process import PYLOGCTL, BrokerProcess, running_broker, temporary_directory
-from bench.measure import Goal, Measurement, Place, Plan
+from bench.measure import ChartPosition, Goal, Measurement, Plan
 from bench.relay import relayed_ms
 
 _TIMEOUT_S = 120.0
@@ -23,7 +23,7 @@ _LIMITS = "latency of a bare relay, 10,000 messages a second"
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure messages of 200 bytes: flushed before they are visible, and visible before that."""
+    """Measure messages of 200 bytes: flushed before they are readable, and readable before that."""
     yield from _limits(plan)
     strict, relaxed = Goal(5, is_most=True), Goal(2, is_most=True)
     yield from _measure(plan, "flushed before it is visible", {}, "-1", strict)
@@ -38,10 +38,10 @@ def _limits(plan: Plan) -> Iterator[Measurement]:
                 relayed_ms(_GOAL_RATE, plan.size(10, 2), path) for _ in range(plan.repetitions)
             ]
         for percent in (50, 90, 99, 99.9):
-            place = Place(_LIMITS, what, f"p{percent:g}")
+            position = ChartPosition(_LIMITS, what, f"p{percent:g}")
             values = [one[int(len(one) * percent / 100)] for one in found_ms]
             title = f"limit at {_GOAL_RATE:,}/s: {what}, p{percent:g}"
-            yield Measurement(title, "ms", values, place=place)
+            yield Measurement(title, "ms", values, position=position)
 
 
 def _measure(
@@ -55,11 +55,11 @@ def _measure(
                 found.append(end_to_end([broker], rate, seconds, size=200, acks=acks))
         for name in _PERCENTILES:
             percentile = name.removesuffix("_ms").replace("_", ".")
-            place = Place(f"latency, {what} over messages a second", percentile, rate)
+            position = ChartPosition(f"latency, {what} over messages a second", percentile, rate)
             values = [one[name] for one in found]
             its_goal = goal if (rate, name) == (_GOAL_RATE, "p99_ms") else None
             title = f"latency at {rate:,}/s, {what}, {percentile}"
-            yield Measurement(title, "ms", values, its_goal, place)
+            yield Measurement(title, "ms", values, its_goal, position)
 
 
 def end_to_end(
@@ -68,11 +68,11 @@ def end_to_end(
     """Return the record of one run on topic `latency`.
 
     Args:
-        brokers: which have the topic's partitions, or one that will.
+        brokers: those with partitions of the topic, or the one that will create it.
         rate: messages a second.
         seconds: how long to measure.
         size: of payloads, in bytes.
-        acks: acknowledgement asked for, as a property's value.
+        acks: value of `request.required.acks`.
     """
     command = [str(PYLOGCTL), "perf", "e2e", "latency", "--rate", f"{rate:g}/s"]
     for broker in brokers:

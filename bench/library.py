@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.broker_process import BrokerProcess, running_broker, temporary_directory
-from bench.measure import Goal, Measurement, Place, Plan, repeat_rate
+from bench.measure import ChartPosition, Goal, Measurement, Plan, repeat_rate
 from bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
@@ -34,20 +34,20 @@ RATES = "lines of 200 bytes through one broker"
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure a file of lines into a broker, for each kind of acknowledgement, and out of it."""
+    """Measure producing a file of lines with each kind of acknowledgement, and consuming it."""
     with temporary_directory(plan.directory) as directory:
         source = directory / "lines"
         total = write_lines(source, plan.size(1 << 30, 128 << 20))
         for acks in (Acks.NONE, Acks.WRITTEN, Acks.COMMITTED):
             rates = repeat_rate(plan, total / _MB, partial(_produce_fresh, plan, source, acks))
             name = f"library produce, acks {acks.name.lower()}"
-            yield Measurement(name, "MB/s", rates, Goal(IN_MB_S), Place(RATES, "", name))
+            yield Measurement(name, "MB/s", rates, Goal(IN_MB_S), ChartPosition(RATES, "", name))
         with running_broker(plan.directory) as broker:
             _produce(broker, source, Acks.WRITTEN)
             end = total // LINE_BYTES * ENTRY_BYTES
             rates = repeat_rate(plan, total / _MB, partial(_consume, broker, end))
             name = "library consume"
-            yield Measurement(name, "MB/s", rates, Goal(OUT_MB_S), Place(RATES, "", name))
+            yield Measurement(name, "MB/s", rates, Goal(OUT_MB_S), ChartPosition(RATES, "", name))
 
 
 def _produce_fresh(plan: Plan, source: Path, acks: Acks) -> float:
@@ -56,7 +56,7 @@ def _produce_fresh(plan: Plan, source: Path, acks: Acks) -> float:
 
 
 def _produce(broker: BrokerProcess, source: Path, acks: Acks) -> float:
-    """Return the seconds from the first line read until all can be consumed."""
+    """Return the seconds from the first line read until all are readable."""
     started_s = time.perf_counter()
     cluster = StaticCluster([broker.address], Connection)
     with Producer(cluster, Connection, acks=acks) as producer, source.open("rb") as file:
@@ -81,7 +81,7 @@ def _produce(broker: BrokerProcess, source: Path, acks: Acks) -> float:
 
 
 def _consume(broker: BrokerProcess, end: int) -> float:
-    """Return the seconds to read all and write it to /dev/null as lines."""
+    """Return the seconds to consume all lines and write them to /dev/null."""
     started_s = time.perf_counter()
     fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0})
     stream = MessageStream(0)

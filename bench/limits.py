@@ -1,6 +1,6 @@
-"""How near we are to what the machine can do: loopback TCP, the page cache, CRC-32.
+"""Throughput as a share of the machine's limits: loopback TCP, the page cache, CRC-32.
 
-The limits are measured by ../shared/bench/limits.py, where that is, with the Python packages of
+The limits are measured by ../shared/bench/limits.py, if it exists, with the Python packages of
 `make bench-setup`, which have the fastest CRC libraries.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import ours, verify
-from bench.measure import Measurement, Place, Plan
+from bench.measure import ChartPosition, Measurement, Plan
 from bench.peers import HARNESS, PYTHON
 from bench.workload import ENTRY_BYTES
 
@@ -44,7 +44,7 @@ _SHARES = (
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure the limits, ourselves, and the shares."""
+    """Measure the limits, our rates, and the shares."""
     if not (HARNESS / "limits.py").exists():
         print("limits: left out: the harness, ../shared/bench, is not here", file=sys.stderr)
         return
@@ -55,7 +55,7 @@ def run(plan: Plan) -> Iterator[Measurement]:
     for what, mode, key in _SHARES:
         shares = [rate / limits[key] for rate in rates[mode]]
         name = f"{what}, of {names[key]}"
-        yield Measurement(name, "x", shares, place=Place(_CHART, "", name))
+        yield Measurement(name, "x", shares, position=ChartPosition(_CHART, "", name))
 
 
 def _measured(plan: Plan) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def _measured(plan: Plan) -> dict[str, Any]:
 
 
 def _limits(found: Mapping[str, Any]) -> tuple[dict[str, float], dict[str, str]]:
-    """Return limits in GB/s, and what they are."""
+    """Return limits in GB/s by name."""
     values = {key: found[key]["median"] for key in _WHAT}
     names = dict(_WHAT)
     ieee = {name: rates for name, rates in found["crc"].items() if "IEEE" in name}

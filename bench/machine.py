@@ -1,4 +1,4 @@
-"""Facts of the machine that figures only mean something with."""
+"""Facts about the machine, without which figures cannot be judged."""
 
 from __future__ import annotations
 

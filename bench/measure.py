@@ -1,7 +1,4 @@
-"""What a benchmark gives back: values of repeated runs, and what was hoped for.
-
-Owns repetition and its bound in time. Knows neither brokers nor tables.
-"""
+"""Measurements: the values of repeated runs, and goals."""
 
 from __future__ import annotations
 
@@ -18,13 +15,13 @@ BUDGET_S = 150.0
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How benchmarks are run.
+    """How to run benchmarks.
 
     Args:
-        is_quick: small inputs, for a look rather than a figure.
-        repetitions: how often each run is repeated, time permitting; at least 1.
-        directory: where data goes; each benchmark removes what it put there.
-        log_gib: how large a single log may become.
+        is_quick: small inputs, to try a benchmark rather than to measure.
+        repetitions: number of runs, at least 1; fewer if one takes long.
+        directory: for data; each benchmark removes its own.
+        log_gib: largest size of a single log.
     """
 
     is_quick: bool
@@ -39,7 +36,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The value to reach: at least it, or at most it where less is better."""
+    """A value to reach at least, or at most where less is better."""
 
     value: float
     is_most: bool = False
@@ -52,8 +49,8 @@ class Goal:
         return f"{'<=' if self.is_most else '>='} {self.value:,g}"
 
 
-class Place(NamedTuple):
-    """Where a figure stands in a chart: bars if `x` is a name, a line if it is a number."""
+class ChartPosition(NamedTuple):
+    """The position of a figure in a chart: a bar if `x` is a name, on a line if it is a number."""
 
     chart: str
     series: str
@@ -68,16 +65,16 @@ class Measurement:
     unit: str
     values: Sequence[float]
     goal: Goal | None = None
-    place: Place | None = None
+    position: ChartPosition | None = None
 
     @property
     def median(self) -> float:
-        """Return the middle value, which one disturbed repetition does not move."""
+        """Return the median, which one disturbed repetition does not change."""
         return median(self.values)
 
 
 def repeat(plan: Plan, run: Callable[[], float]) -> list[float]:
-    """Return what `run` returns in each repetition; one that takes long ends the row early."""
+    """Return the results of all repetitions; fewer if one takes long."""
     started_s = time.monotonic()
     values: list[float] = []
     while len(values) < plan.repetitions and time.monotonic() - started_s < BUDGET_S:
@@ -86,12 +83,12 @@ def repeat(plan: Plan, run: Callable[[], float]) -> list[float]:
 
 
 def repeat_rate(plan: Plan, amount: float, run: Callable[[], float]) -> list[float]:
-    """Return what is done a second: `amount` over the seconds that `run` returns."""
+    """Return rates: `amount` divided by the seconds that `run` returns."""
     return [amount / elapsed_s for elapsed_s in repeat(plan, run)]
 
 
 def merge(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Return one measurement for each name, with the values of all of that name."""
+    """Return one measurement for each name, with the values of all measurements of that name."""
     found: dict[str, Measurement] = {}
     for one in measurements:
         known = found.get(one.name)

@@ -25,7 +25,7 @@ _STEP_BATCH = 200
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure the memory after each eighth, written and then read, of 4 GiB."""
+    """Measure the memory after each eighth of 4 GiB is written, and then read."""
     total = plan.size(4 << 30, 512 << 20)
     step_count = total // _STEPS // ENTRY_BYTES // _STEP_BATCH * _STEP_BATCH
     with running_broker(plan.directory) as broker:

@@ -1,7 +1,7 @@
-"""What is measured of us in the way that peers are measured: the same modes, the same clock.
+"""Our broker measured as the peers are: the same modes, the same clock.
 
-One producer sends N messages of 200 bytes, one or several a send unit; the clock stops when the
-broker itself says that it has them all. Then one consumer reads them 200 KB at a time.
+One producer sends N messages of 200 bytes, one or several per request; the clock stops when the
+broker reports that it has them all. Then one consumer reads them 200 KB at a time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Load = Callable[[BrokerProcess, int], None]
 
 
 class Row(NamedTuple):
-    """What one mode gave; `disk_bytes` are those of a message, payload and all."""
+    """The result of one mode; `disk_bytes` are those of a whole message."""
 
     mode: str
     messages_per_s: float
@@ -55,10 +55,10 @@ class Row(NamedTuple):
 
 
 def measure(directory: Path, message_count: int) -> list[Row]:
-    """Run every mode once, each with a broker of its own.
+    """Run every mode once, each with a new broker.
 
     Args:
-        directory: where data goes.
+        directory: for data.
         message_count: in batches; single messages are a fifth of it.
     """
     single = message_count // 5
@@ -87,7 +87,7 @@ def measure(directory: Path, message_count: int) -> list[Row]:
 
 
 def _replayed(directory: Path, replay: Replay, count: int, batch: int, acks: Acks) -> Row:
-    """Measure requests that a program in C sends, a write each."""
+    """Measure requests that a C program sends, one per write."""
     if acks is Acks.NONE:
         replay.prepare(produce_frames(_PARTITION, len(payloads()), batch))
         window = 0
@@ -118,7 +118,7 @@ def _timed(broker: BrokerProcess, mode: str, count: int, work: Load) -> Row:
 
 
 def _pipe(broker: BrokerProcess, count: int) -> None:
-    """Send a 0.7 request for each message, many requests a write."""
+    """Send a 0.7 request for each message, many requests per write."""
     connection = broker.connect()
     for data in gather(produce_frames(_PARTITION, count, 1), GATHER_BYTES):
         connection.send(data)
@@ -149,7 +149,7 @@ def _publish(broker: BrokerProcess, count: int, *, batch: int) -> None:
 
 
 def _publish_queued(broker: BrokerProcess, count: int) -> None:
-    """Give the producer one message at a time; it makes the batches."""
+    """Pass the producer one message at a time; it builds the batches."""
     config = ProducerConfig.from_properties(
         {
             "broker.list": f"0:{broker.address.host}:{broker.address.port}",
@@ -175,7 +175,7 @@ def _consume(broker: BrokerProcess, count: int) -> None:
 
 
 def _fetch(broker: BrokerProcess, count: int) -> None:
-    """Take the bytes and look at none of them."""
+    """Receive the bytes without decoding them."""
     fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0}, fetch_bytes=FETCH_BYTES)
     missing_bytes = count * ENTRY_BYTES
     while missing_bytes:

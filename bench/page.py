@@ -1,8 +1,8 @@
 """Puts figures of saved runs into docs/performance.md: `python -m bench.page FILE...`.
 
-Between `<!-- chart: TITLE -->` and `<!-- end -->` comes the table of that chart with a link to its
-SVG, between `<!-- machine -->` and `<!-- end -->` what the runs were made on. What no file has
-stays as it is; a later file goes before an earlier one.
+Replaces the lines from `<!-- chart: TITLE -->` to `<!-- end -->` with the table of that chart and
+a link to its SVG, and those from `<!-- machine -->` to `<!-- end -->` with the machine of the runs.
+Charts that no file has are not changed; a later file overrides an earlier one.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def main() -> None:
 
 
 def fill(text: str, charts: Mapping[str, Chart], machine: Mapping[str, Any], folder: str) -> str:
-    """Return a page with the blocks replaced that there are figures for.
+    """Return the page with the blocks replaced that have figures.
 
     Args:
         text: the page.
         charts: by title.
-        machine: facts of the machine.
-        folder: where charts are, seen from the page.
+        machine: facts about the machine.
+        folder: of the charts, relative to the page.
     """
 
     def block(match: re.Match[str]) -> str:

@@ -1,15 +1,14 @@
-"""Other brokers on the same machine in the same run, and how many times as fast we are.
+"""Other brokers on the same machine in the same run, and our throughput as multiples of theirs.
 
-The peers are run by the harness in ../shared/bench, where that is; its README says which Debian
-packages they come from. `make bench-setup` gets the rest: the Python packages of the harness and
-the jars of Apache Kafka. What is not there is left out, and the reason is told.
+The peers are run by the harness in ../shared/bench, if it exists; its README lists their Debian
+packages. `make bench-setup` installs the rest: the Python packages of the harness and the jars of
+Apache Kafka. A missing peer is left out, and the reason is printed.
 
-The harness's clients are in C. So is ours where a broker is compared with a broker: it sends
-requests that were made beforehand, a write each. Beside that stand our library's figures, client
-and all.
+The harness's clients are in C. So is ours where brokers are compared: it sends requests that were
+encoded beforehand, one per write. The figures of our library, with its client, are listed too.
 
-We are measured before each peer and after the last, so that a machine that gets slower meanwhile
-does so for all.
+Our broker is measured before each peer and after the last one, so that a machine that becomes
+slower during the run affects all alike.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from typing import Any, NamedTuple
 
 from bench import ours
 from bench.broker_process import REPOSITORY
-from bench.measure import Goal, Measurement, Place, Plan
+from bench.measure import ChartPosition, Goal, Measurement, Plan
 
 HARNESS = REPOSITORY.parent / "shared" / "bench"
 SETUP = Path(os.environ.get("BENCH_PEERS", REPOSITORY / "build" / "peers")).absolute()
@@ -62,7 +61,7 @@ PEERS = {
 
 
 class Figure(NamedTuple):
-    """What is compared: a mode of ours, and the harness's; the fastest of those counts."""
+    """A mode of ours and the harness's modes it is compared with, of which the fastest counts."""
 
     name: str
     mode: str
@@ -90,7 +89,7 @@ EXTRAS = {
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure ourselves and every peer that is here, and give figures and ratios."""
+    """Measure our broker and every installed peer; yield figures and ratios."""
     message_count = plan.size(1_000_000, 50_000)
     found: dict[str, list[dict[str, Any]]] = {}
     mine = [ours.measure(plan.directory, message_count)]
@@ -132,7 +131,7 @@ def run(plan: Plan) -> Iterator[Measurement]:
 
 
 def _why_absent(peer: Peer) -> str:
-    """Return why a peer cannot be run, nothing if it can."""
+    """Return why a peer cannot be run; None if it can."""
     if not (HARNESS / "bench_peers.py").exists():
         return "the harness, ../shared/bench, is not here"
     if not PYTHON.exists():
@@ -179,11 +178,13 @@ def _compared(
     *,
     is_less_better: bool,
 ) -> Iterator[Measurement]:
-    """Give our values, theirs, and the ratios of ours to theirs: median, and at worst and best."""
-    yield Measurement(what, unit, mine, place=Place(what, "", "pylogctl"))
+    """Yield our values, theirs, and the ratios: median, worst and best."""
+    yield Measurement(what, unit, mine, position=ChartPosition(what, "", "pylogctl"))
     for name, values in theirs.items():
         if values:
-            yield Measurement(f"{what}: {name}", unit, values, place=Place(what, "", name))
+            yield Measurement(
+                f"{what}: {name}", unit, values, position=ChartPosition(what, "", name)
+            )
     for name, values in theirs.items():
         if values:
             ratios = [
@@ -193,12 +194,12 @@ def _compared(
             ]
             goal = Goal(1, is_most=is_less_better)
             matrix = LESS_IS_BETTER if is_less_better else MORE_IS_BETTER
-            place = Place(matrix, f"/ {name}", what)
-            yield Measurement(f"{what}: pylogctl / {name}", "x", ratios, goal, place)
+            position = ChartPosition(matrix, f"/ {name}", what)
+            yield Measurement(f"{what}: pylogctl / {name}", "x", ratios, goal, position)
 
 
 def _best(rows: Sequence[Mapping[str, Any]], figure: Figure) -> list[float]:
-    """Return the rates of the mode that is the fastest of those that count."""
+    """Return the rates of the fastest mode."""
     by_mode: dict[str, list[float]] = {}
     for row in rows:
         is_consume = row["test"] == "consume"

@@ -1,4 +1,4 @@
-"""The command line as it is used: a file into `pylogctl produce`, `pylogctl consume` to nowhere."""
+"""The command line: a file into `pylogctl produce`, `pylogctl consume` to /dev/null."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench.broker_process import PYLOGCTL, BrokerProcess, running_broker, temporary_directory
 from bench.library import IN_MB_S, OUT_MB_S, RATES
-from bench.measure import Goal, Measurement, Place, Plan, repeat_rate
+from bench.measure import ChartPosition, Goal, Measurement, Plan, repeat_rate
 from bench.workload import write_lines
 
 _TOPIC = "piped"
@@ -19,18 +19,18 @@ _MB = 1e6
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure 1 GiB of lines of 200 bytes into a broker and out of it, with processes' starts."""
+    """Measure producing and consuming 1 GiB of lines of 200 bytes, with process starts."""
     with temporary_directory(plan.directory) as directory:
         source = directory / "lines"
         total = write_lines(source, plan.size(1 << 30, 128 << 20))
         rates = repeat_rate(plan, total / _MB, partial(_produce_fresh, plan, source))
         name = "pylogctl produce"
-        yield Measurement(name, "MB/s", rates, Goal(IN_MB_S), Place(RATES, "", name))
+        yield Measurement(name, "MB/s", rates, Goal(IN_MB_S), ChartPosition(RATES, "", name))
         with running_broker(plan.directory) as broker:
             _produce(broker, source)
             rates = repeat_rate(plan, total / _MB, partial(_consume, broker))
             name = "pylogctl consume"
-            yield Measurement(name, "MB/s", rates, Goal(OUT_MB_S), Place(RATES, "", name))
+            yield Measurement(name, "MB/s", rates, Goal(OUT_MB_S), ChartPosition(RATES, "", name))
 
 
 def _produce_fresh(plan: Plan, source: Path) -> float:

@@ -1,6 +1,6 @@
-"""Producing through 0.7's produce request, which nobody answers.
+"""Producing with 0.7's produce requests, which have no response.
 
-The clock runs from the first byte sent until the broker itself says that it has every message.
+The clock runs from the first byte sent until the broker reports that it has every message.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator
 
 from bench.broker_process import BrokerProcess, running_broker
-from bench.measure import Goal, Measurement, Place, Plan, repeat
+from bench.measure import ChartPosition, Goal, Measurement, Plan, repeat
 from bench.workload import (
     ENTRY_BYTES,
     GATHER_BYTES,
@@ -26,7 +26,7 @@ _PARTITION = TopicPartition("produced", 0, 0)
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure batches of 50 and of 1, requests gathered into writes, and a write for each."""
+    """Measure batches of 50 and of 1, with many requests per write, and with one."""
     count_50, count_1 = plan.size(2_000_000, 400_000), plan.size(500_000, 100_000)
     yield from _measure(plan, "batch 50", count_50, 50, GATHER_BYTES, Goal(400_000))
     yield from _measure(plan, "batch 1", count_1, 1, GATHER_BYTES, Goal(250_000))
@@ -50,8 +50,8 @@ def _measure(
             return count / written_s
 
     written = repeat(plan, produce)
-    place = Place("produce requests of 0.7", "", what)
-    yield Measurement(f"produce {what}, written", "messages/s", written, goal, place)
+    position = ChartPosition("produce requests of 0.7", "", what)
+    yield Measurement(f"produce {what}, written", "messages/s", written, goal, position)
     yield Measurement(f"produce {what}, readable", "messages/s", visible)
     yield Measurement(f"produce {what}, broker time", "us/message", broker_us)
     if batch > 1:
@@ -62,7 +62,7 @@ def _measure(
 def _produce(
     broker: BrokerProcess, count: int, batch: int, gather_bytes: int
 ) -> tuple[float, float]:
-    """Return the seconds until all is written, and until all is readable."""
+    """Return the seconds until all messages are written, and until all are readable."""
     connection = broker.connect()
     offset_of(connection, _PARTITION, Lookup.LOG_END)
     started_s = time.perf_counter()

@@ -1,7 +1,7 @@
-"""A program that passes messages on and does nothing else: no broker can have a lower latency.
+"""A program that only passes messages on: no broker can have a lower latency.
 
-Sender, relay and reader are processes of their own that share the cores, as with `pylogctl perf
-e2e`. With a file, the relay writes what came there and syncs it before it passes it on.
+Sender, relay and reader are separate processes that share the cores, as with `pylogctl perf e2e`.
+With a file, the relay writes messages to it and syncs it before it passes them on.
 
     python -m bench.relay relay [FILE]
     python -m bench.relay read PORT
@@ -27,12 +27,12 @@ _TIMEOUT_S = 120.0
 
 
 def relayed_ms(rate: int, seconds: float, path: Path | None) -> list[float]:
-    """Return the latencies of messages that a relay passed on, sorted, in milliseconds.
+    """Return the latencies in milliseconds of messages that a relay passed on, sorted.
 
     Args:
         rate: messages a second.
-        seconds: how long they are sent.
-        path: a file they are written to and synced before, if any.
+        seconds: duration of sending.
+        path: file to write messages to and sync before they are passed on, if any.
     """
     relay = _start("relay", *([str(path)] if path else []))
     assert relay.stdout is not None
@@ -109,7 +109,7 @@ def _send(port: str, rate: int, seconds: float) -> None:
 
 
 def main(role: str, *arguments: str) -> None:
-    """Play one of the three roles."""
+    """Run one of the three programs."""
     match role, arguments:
         case "relay", ():
             _relay(None)

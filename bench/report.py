@@ -22,12 +22,12 @@ def table(measurements: Sequence[Measurement]) -> str:
 
 
 def line(one: Measurement) -> str:
-    """Return a measurement in one line, for a look while others still run."""
+    """Return a measurement in one line, printed while others run."""
     return f"{one.name}: {_number(one.median)} {one.unit}"
 
 
 def figures(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
-    """Return measurements as a file of results has them."""
+    """Return measurements in the form of a file of results."""
     return [
         {
             "name": one.name,
@@ -38,7 +38,7 @@ def figures(measurements: Sequence[Measurement]) -> list[dict[str, Any]]:
             "values": list(one.values),
             "goal": str(one.goal) if one.goal else None,
             "met": one.goal.is_met_by(one.median) if one.goal else None,
-            "place": one.place._asdict() if one.place else None,
+            "place": one.position._asdict() if one.position else None,
         }
         for one in measurements
     ]

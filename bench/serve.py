@@ -1,7 +1,7 @@
 """A broker as `pylogctl broker start` runs it, for benchmarks: `python -m bench.serve FILE`.
 
-FILE is a `.properties` file. It stops when its stdin ends, which it also does when whoever started
-it is gone.
+FILE is a `.properties` file. It stops when its stdin ends, also because its parent process has
+ended.
 """
 
 from __future__ import annotations

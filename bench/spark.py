@@ -1,8 +1,8 @@
-"""Spark reading topics, next to Spark reading the same rows from text files with its own reader.
+"""Spark reading topics, compared with Spark reading the same rows from text files.
 
-Everything of a round runs in one session, in turn, after rounds that only warm up. Counting reads
-one narrow column here: Spark's own reader leaves out what a count does not need, and Spark does not
-tell other readers of it.
+All runs of a round take turns in one session, after rounds that only warm up. Counting reads one
+narrow column here: Spark's own reader leaves out columns that a count does not need, but Spark does
+not pass that information to other readers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bench.broker_process import temporary_directory
-from bench.measure import Goal, Measurement, Place, Plan
+from bench.measure import ChartPosition, Goal, Measurement, Plan
 from bench.workload import payloads
 from broker.log.segment import segment_name
 from broker.protocol import codec
@@ -35,7 +35,7 @@ Seconds = dict[str, list[float]]
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure counting and writing parquet, on one core and on two, and the workers' memory."""
+    """Measure counting and writing Parquet, on one core and on two, and the workers' memory."""
     cores = min(2, len(os.sched_getaffinity(0)))
     with temporary_directory(plan.directory) as directory:
         count = _write_inputs(directory, plan.size(2_000_000, 400_000))
@@ -45,22 +45,24 @@ def run(plan: Plan) -> Iterator[Measurement]:
     yield from _compared("spark to parquet", wide["text parquet"], wide["parquet"])
     for name in ("count", "count of all columns", "parquet"):
         rates = [count / _M / elapsed_s for elapsed_s in wide[name]]
-        place = Place("Spark reading topics", "", name)
-        yield Measurement(f"spark, {name}, {cores} cores", "M msg/s", rates, place=place)
+        position = ChartPosition("Spark reading topics", "", name)
+        yield Measurement(f"spark, {name}, {cores} cores", "M msg/s", rates, position=position)
         growth = median(narrow[name]) / median(wide[name])
-        place = Place("Spark on all cores over one", "", name)
-        yield Measurement(f"spark, {name}, {cores} cores over one", "x", [growth], place=place)
+        position = ChartPosition("Spark on all cores over one", "", name)
+        yield Measurement(
+            f"spark, {name}, {cores} cores over one", "x", [growth], position=position
+        )
     yield Measurement("spark worker's memory, at most", "MB", memory_mb, Goal(300, is_most=True))
 
 
 def _compared(name: str, text_s: list[float], ours_s: list[float]) -> Iterator[Measurement]:
     ratios = [text / ours for text, ours in zip(text_s, ours_s, strict=True)]
-    place = Place("Spark, over its own reader of text files", "", name)
-    yield Measurement(f"{name}, over text files", "x", ratios, Goal(0.5), place)
+    position = ChartPosition("Spark, over its own reader of text files", "", name)
+    yield Measurement(f"{name}, over text files", "x", ratios, Goal(0.5), position)
 
 
 def _write_inputs(directory: Path, message_count: int) -> int:
-    """Write the same messages as segments and as text; return how many there are."""
+    """Write the same messages as segments and as text; return their number."""
     messages = payloads()
     message_set = codec.encode(messages)
     text = b"".join(payload + b"\n" for payload in messages)
@@ -78,24 +80,24 @@ def _write_inputs(directory: Path, message_count: int) -> int:
 
 
 def _measure(plan: Plan, directory: Path, cores: int) -> tuple[Seconds, list[float]]:
-    """Return seconds of each run by name, and the most memory each worker had."""
+    """Return seconds of each run by name, and the peak memory of each worker."""
     conf = {"spark.sql.shuffle.partitions": str(cores)}
     settings = SessionSettings(master=f"local[{cores}]", conf=conf)
     with _only(cores), open_session(settings) as spark:
         runs = _runs(spark, directory)
         found: Seconds = {name: [] for name in runs}
-        for place in range(-_WARM_UPS, plan.repetitions):
+        for round_number in range(-_WARM_UPS, plan.repetitions):
             for name, action in runs.items():
                 started_s = time.perf_counter()
                 action()
-                if place >= 0:
+                if round_number >= 0:
                     found[name].append(time.perf_counter() - started_s)
         return found, list(_worker_memory_mb())
 
 
 @contextmanager
 def _only(cores: int) -> Iterator[None]:
-    """Keep this process, and what it starts, to some of the cores it may run on."""
+    """Restrict this process and its children to some of their cores."""
     all_cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, sorted(all_cores)[:cores])
     try:
@@ -120,7 +122,7 @@ def _runs(spark: SparkSession, directory: Path) -> Mapping[str, Callable[[], obj
 
 
 def _worker_memory_mb() -> Iterator[float]:
-    """Give the most memory each Python worker of this process's JVM has had."""
+    """Yield the peak memory of each Python worker of this process's JVM."""
     children: dict[int, list[int]] = {}
     for pid in [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]:
         with suppress(OSError):  # it has ended meanwhile

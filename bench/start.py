@@ -1,4 +1,4 @@
-"""How long a broker with many logs takes from its command to serving."""
+"""Start-up time of a broker with many logs, from its command until it serves."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run(plan: Plan) -> Iterator[Measurement]:
     killed: list[float] = []
     with temporary_directory(plan.directory) as directory:
         _write_logs(directory / "data", partition_count)
-        # nothing is known of these logs yet, so that all of them are scanned and synced
+        # these logs have no checkpoint, so that all of them are scanned and synced
         first, broker = _start(directory)
         broker.stop()
         for _ in range(plan.repetitions):
@@ -56,8 +56,8 @@ def _write_logs(data: Path, partition_count: int) -> None:
     for partition in _partitions(partition_count):
         directory = data / log_directory_name(partition.topic, partition.index)
         directory.mkdir(parents=True)
-        for place in range(_SEGMENT_COUNT):
-            (directory / segment_name(place * len(segment))).write_bytes(segment)
+        for index in range(_SEGMENT_COUNT):
+            (directory / segment_name(index * len(segment))).write_bytes(segment)
 
 
 def _start(directory: Path) -> tuple[float, BrokerProcess]:
@@ -68,7 +68,7 @@ def _start(directory: Path) -> tuple[float, BrokerProcess]:
 
 
 def _append_everywhere(broker: BrokerProcess, partition_count: int) -> None:
-    """Give every log a tail that the last checkpoint may not know of."""
+    """Append messages to every log that the last checkpoint may not cover."""
     connection = broker.connect()
     for partition in _partitions(partition_count):
         for data in produce_frames(partition, _MESSAGES_PER_SEGMENT, _MESSAGES_PER_SEGMENT):

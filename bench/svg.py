@@ -20,9 +20,9 @@ def bars(title: str, unit: str, values: Mapping[str, float]) -> str:
     """Return a chart with one horizontal bar for each value, from zero.
 
     Args:
-        title: said above.
+        title: above the chart.
         unit: of the values.
-        values: by name, from top to bottom; none below 0.
+        values: by name, from top to bottom, not negative.
     """
     longest = max(values.values(), default=0.0) or 1.0
     left = 20 + _LETTER_WIDTH * max(map(len, values), default=0)
@@ -44,10 +44,10 @@ def lines(title: str, unit: str, x_label: str, series: Series) -> str:
     """Return a chart of lines over a logarithmic x axis, from zero up.
 
     Args:
-        title: said above.
+        title: above the chart.
         unit: of y.
-        x_label: said below.
-        series: points (x, y) by name; x above 0, y not below.
+        x_label: below the chart.
+        series: points (x, y) by name; x above 0, y not negative.
     """
     xs = sorted({x for points in series.values() for x, _ in points})
     top = _round_up(max((y for points in series.values() for _, y in points), default=1.0))
@@ -55,17 +55,17 @@ def lines(title: str, unit: str, x_label: str, series: Series) -> str:
     span = (high - low) or 1.0
     bottom = _TOP + _PLOT_HEIGHT
 
-    def place(x: float, y: float) -> tuple[float, float]:
+    def position(x: float, y: float) -> tuple[float, float]:
         across = (math.log(x) - low) / span * (_WIDTH - _LEFT - _RIGHT)
         return _LEFT + across, bottom - y / top * _PLOT_HEIGHT
 
     parts = _grid(top, bottom)
     for x in xs:
-        parts.append(_text(place(x, 0)[0], bottom + 18, short(x), anchor="middle"))
+        parts.append(_text(position(x, 0)[0], bottom + 18, short(x), anchor="middle"))
     parts.append(_text((_WIDTH + _LEFT) / 2, bottom + 36, x_label, anchor="middle"))
     for number, (name, points) in enumerate(series.items()):
         color = _COLORS[number % len(_COLORS)]
-        spots = [place(x, y) for x, y in sorted(points)]
+        spots = [position(x, y) for x, y in sorted(points)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
         parts.append(f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>')
         parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{color}"/>' for x, y in spots]

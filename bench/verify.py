@@ -1,4 +1,4 @@
-"""Checking a segment file on one core, without a broker."""
+"""Verifying a segment file on one core, without a broker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _write_segment(path: Path, total_bytes: int) -> int:
 
 
 def _verify(path: Path, total: int) -> float:
-    """Return the processor seconds, which are also wall time where nothing else runs."""
+    """Return the processor seconds, which equal elapsed time on an idle machine."""
     started_s = time.process_time()
     report = verify_segment(path)
     elapsed_s = time.process_time() - started_s

@@ -1,6 +1,6 @@
-"""A producer that costs next to nothing: requests made beforehand, sent by a program in C.
+"""A producer with almost no cost of its own: a C program sends requests encoded beforehand.
 
-What is left is the broker's work, and the network's.
+The figures are those of the broker and the network.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SOURCE = Path(__file__).with_name("replay.c")
 def publish_frames(
     partition: TopicPartition, payloads: Sequence[bytes], batch: int, acks: Acks = Acks.WRITTEN
 ) -> list[bytes]:
-    """Return requests that publish all payloads once, all with one correlation id."""
+    """Return requests that publish all payloads once, all with the same correlation id."""
     sets = [codec.encode(payloads[at : at + batch]) for at in range(0, len(payloads), batch)]
     return [
         b"".join(
@@ -42,10 +42,10 @@ def publish_frames(
 
 
 class Replay:
-    """The program in C, built where the files of a run are.
+    """The C program, built in the directory of a run.
 
     Args:
-        directory: for the program, and what it sends.
+        directory: for the program and its requests.
 
     Raises:
         FileNotFoundError: there is no C compiler.
@@ -60,18 +60,18 @@ class Replay:
         subprocess.run([compiler, "-O2", "-Wall", "-o", self._program, _SOURCE], check=True)
 
     def prepare(self, frames: Iterable[bytes]) -> None:
-        """Set what is sent from now on."""
+        """Set the requests to send."""
         self._frames.write_bytes(b"".join(frames))
 
     def run(self, port: int, count: int, window: int = 0) -> None:
-        """Send requests over and over, so many in all, and wait until the broker has read them.
+        """Send the requests repeatedly, `count` in all, and wait until the broker has read them.
 
-        That none was refused is for the caller to find out, by the end of the log.
+        The caller validates by the end of the log that none was rejected.
 
         Args:
             port: of a broker on this machine.
-            count: how many to send.
-            window: how many may be unanswered, at least 2; 0 if they get no answers.
+            count: number of requests to send.
+            window: maximum number in flight, at least 2; 0 if requests have no response.
         """
         command: list[str | Path] = [self._program, str(port), self._frames]
         command += [str(count), str(window)]

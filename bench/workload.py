@@ -1,4 +1,4 @@
-"""What is sent: messages of 200 bytes, as payloads, as lines of text, as a filled log."""
+"""The messages of benchmarks: 200 bytes each, as payloads, lines of text, or a filled log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIZE_AND_TYPE = struct.Struct(">ih")
 
 
 def payloads() -> list[bytes]:
-    """Return a thousand different printable payloads, always the same ones."""
+    """Return a thousand different printable payloads, the same in each run."""
     source = random.Random(7)
     return [source.randbytes(PAYLOAD_BYTES // 2).hex().encode() for _ in range(_DISTINCT)]
 
@@ -43,7 +43,7 @@ def write_lines(path: Path, total_bytes: int) -> int:
 
 
 def produce_frames(partition: TopicPartition, message_count: int, batch: int) -> Iterator[bytes]:
-    """Encode produce requests of 0.7, one for each batch, as a client would while it sends."""
+    """Encode 0.7's produce requests, one for each batch, as a client does while it sends."""
     head = encode_short_string(partition.topic) + INT32.pack(partition.index)
     head_bytes = len(head) + 6  # request type and set size
     messages = payloads()
@@ -57,7 +57,7 @@ def produce_frames(partition: TopicPartition, message_count: int, batch: int) ->
 
 
 def gather(frames: Iterator[bytes], at_least_bytes: int) -> Iterator[bytes]:
-    """Join frames into writes of at least so many bytes."""
+    """Join frames into writes of at least `size` bytes."""
     parts: list[bytes] = []
     size = 0
     for frame in frames:
@@ -71,14 +71,14 @@ def gather(frames: Iterator[bytes], at_least_bytes: int) -> Iterator[bytes]:
 
 
 def offset_of(connection: Connection, partition: TopicPartition, kind: Lookup) -> int:
-    """Return what the broker says of a partition, after all it was sent on this connection."""
+    """Return an offset of a partition, listed after all requests sent on this connection."""
     body = connection.call(LookupRequest((PartitionLookup(partition, kind, 0),)))
     (found,) = decode_lookup_response(body)
     return found.offset
 
 
 def wait_until_visible(connection: Connection, partition: TopicPartition, end: int) -> None:
-    """Wait until consumers can read up to an offset."""
+    """Wait until consumers can read to an offset."""
     give_up_s = time.monotonic() + _FLUSH_TIMEOUT_S
     while offset_of(connection, partition, Lookup.LATEST) < end:
         if time.monotonic() > give_up_s:

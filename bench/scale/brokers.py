@@ -18,7 +18,7 @@ _RATE = 1000
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure in, out and latency with a topic of one partition on each of 1 to 4 brokers."""
+    """Measure producing, consuming and latency with a partition on each of 1 to 4 brokers."""
     axis = Axis("brokers")
     for count in _COUNTS:
         with ExitStack() as stack:

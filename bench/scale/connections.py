@@ -1,4 +1,4 @@
-"""Many connections that each wait for an acknowledgement before they send again."""
+"""Many connections, each of which waits for an acknowledgement before it sends again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROOM = {"max.connections": "2000", "max.connections.per.ip": "2000"}
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure 1 to 1,000 connections, requests of 50 messages, one under way on each."""
+    """Measure 1 to 1,000 connections, requests of 50 messages, one in flight on each."""
     axis = Axis("connections")
     for count in _COUNTS:
         with running_broker(plan.directory, **_ROOM) as broker:
@@ -37,7 +37,7 @@ def run(plan: Plan) -> Iterator[Measurement]:
 
 
 def _swarm(broker: BrokerProcess, count: int, seconds: float) -> Latencies:
-    """Have each connection send, wait for the answer, and send again, for a time."""
+    """Send on each connection, wait for the response, and send again, for some seconds."""
     (partition,) = load.create(broker, "swarmed", 1)
     (frame,) = publish_frames(partition, payloads()[: load.BATCH], load.BATCH)
     latencies = Latencies()
@@ -54,7 +54,7 @@ def _swarm(broker: BrokerProcess, count: int, seconds: float) -> Latencies:
         while sent_s:
             for key, _ in selector.select():
                 sock: socket.socket = key.data
-                _take_answer(sock)
+                _take_response(sock)
                 now_s = time.perf_counter()
                 latencies.add(now_s - sent_s.pop(sock))
                 is_over = is_over or now_s >= end_s
@@ -67,7 +67,7 @@ def _swarm(broker: BrokerProcess, count: int, seconds: float) -> Latencies:
     return latencies
 
 
-def _take_answer(sock: socket.socket) -> None:
-    """Read an answer that has begun to come."""
+def _take_response(sock: socket.socket) -> None:
+    """Read a response that has begun to arrive."""
     (size,) = INT32.unpack(sock.recv(SIZE_BYTES, socket.MSG_WAITALL))
     sock.recv(size, socket.MSG_WAITALL)

@@ -1,4 +1,4 @@
-"""Many consumers of one topic, all of which read all of it."""
+"""Many consumers, each of which reads all of one topic."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LATENCY = TopicPartition("latency", 0, 0)
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure what 1 to 50 consumers get together, and the latency one of them sees."""
+    """Measure the throughput of 1 to 50 consumers together, and the latency of one of them."""
     axis = Axis("consumers")
     partition = TopicPartition("shared", 0, 0)
     with running_broker(plan.directory) as broker:
@@ -44,7 +44,7 @@ def run(plan: Plan) -> Iterator[Measurement]:
 
 @contextmanager
 def _listening(broker: BrokerProcess, count: int) -> Iterator[None]:
-    """Have so many consumers read in long polls what comes meanwhile."""
+    """Run consumers that read new messages with long polls during the block."""
     connection = broker.connect()
     (end,) = load.log_ends(connection, [_LATENCY])
     connection.close()

@@ -1,4 +1,4 @@
-"""What puts load on brokers for a time: requests made beforehand, answers not looked into."""
+"""Load on brokers for some seconds: requests encoded beforehand, responses not decoded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _LOOKUPS = 1000
 
 
 def create(broker: BrokerProcess, topic: str, partition_count: int) -> list[TopicPartition]:
-    """Create a topic and return its partitions, as the broker asked knows them."""
+    """Create a topic and return its partitions on one broker."""
     connection = broker.connect()
     connection.call(CreateTopicRequest(topic, partition_count))
     connection.close()
@@ -46,9 +46,9 @@ def requests(
 
 
 def send_for(connections: Sequence[Connection], frames: Sequence[bytes], seconds: float) -> int:
-    """Send requests in turn, on each connection in turn, for a time; return how many.
+    """Send requests and use connections in turn, for some seconds; return the number sent.
 
-    Who called this then waits until the brokers have them all: see `log_ends`.
+    The caller then waits until the brokers have them all: see `log_ends`.
     """
     writes = _joined(frames)
     connection_at = cycle(connections)
@@ -62,7 +62,7 @@ def send_for(connections: Sequence[Connection], frames: Sequence[bytes], seconds
 
 
 def _joined(frames: Sequence[bytes]) -> list[tuple[bytes, int]]:
-    """Join requests to writes of 64 KB or so; return them with the number of requests in each."""
+    """Join requests into writes of about 64 KB; return each with its number of requests."""
     per_write = max(1, _WRITE_BYTES // len(frames[0]))
     if len(frames) < per_write:
         frames = [*frames] * per_write
@@ -71,12 +71,12 @@ def _joined(frames: Sequence[bytes]) -> list[tuple[bytes, int]]:
 
 
 def log_ends(connection: Connection, partitions: Sequence[TopicPartition]) -> list[int]:
-    """Return the ends of logs, after all that was sent on this connection."""
+    """Return the ends of logs, listed after all requests sent on this connection."""
     return _lookup(connection, partitions, Lookup.LOG_END)
 
 
 def wait_until_readable(connection: Connection, partitions: Sequence[TopicPartition]) -> list[int]:
-    """Wait until all that was sent on this connection can be read; return the ends."""
+    """Wait until all messages sent on this connection are readable; return the ends."""
     ends = log_ends(connection, partitions)
     while _lookup(connection, partitions, Lookup.LATEST) != ends:
         time.sleep(0.01)
@@ -90,14 +90,14 @@ def _lookup(
     for at in range(0, len(partitions), _LOOKUPS):
         asked = tuple(PartitionLookup(one, kind, 0) for one in partitions[at : at + _LOOKUPS])
         body = connection.call(LookupRequest(asked))
-        found += [answer.offset for answer in decode_lookup_response(body)]
+        found += [found.offset for found in decode_lookup_response(body)]
     return found
 
 
 def fetch_all(
     broker: BrokerProcess, partitions: Sequence[TopicPartition], ends: Sequence[int]
 ) -> int:
-    """Read partitions from 0 to their ends, the bytes only; return how many came."""
+    """Fetch partitions from 0 to their ends without decoding; return the number of bytes."""
     total = sum(ends)
     fetcher = Fetcher(
         broker.connect(),
@@ -113,10 +113,10 @@ def fetch_all(
 
 @contextmanager
 def threads(work: Sequence[Callable[[], object]]) -> Iterator[None]:
-    """Run functions on a thread each; they are done at the end of the block.
+    """Run each function in a thread; they have returned at the end of the block.
 
     Raises:
-        Exception: what one of them raised.
+        Exception: raised by one of them.
     """
     with ThreadPoolExecutor(max(1, len(work))) as pool:
         running = [pool.submit(one) for one in work]

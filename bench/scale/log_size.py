@@ -1,4 +1,4 @@
-"""A log that grows: appending at its end, reading at its start and anywhere, cached and not."""
+"""A growing log: appending, reading from its start and at random, cached and not."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FILL_BYTES = 1 << 20
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure logs of up to so many GiB as the plan allows."""
+    """Measure logs up to the plan's size."""
     axis = Axis("GiB of log")
     with running_broker(plan.directory) as broker:
         (partition,) = load.create(broker, "long", 1)
@@ -50,7 +50,7 @@ def _reads(
     end: int,
     series: str,
 ) -> Iterator[Measurement]:
-    """Measure reading from the start, then anywhere."""
+    """Measure reading from the start, then at random."""
     if series == "not cached":
         _drop_cache(broker)
     with watch([broker]) as watched:
@@ -73,7 +73,7 @@ def _sizes(plan: Plan) -> list[float]:
 def _grow(
     plan: Plan, axis: Axis, broker: BrokerProcess, partition: TopicPartition, size_gib: float
 ) -> Iterator[Measurement]:
-    """Append until the log has a size, and measure the last of it."""
+    """Append until the log has a size, and measure the last part."""
     connection = broker.connect()
     frames = load.requests([partition])
     wanted = int(size_gib * _GIB)
@@ -98,7 +98,7 @@ def _end(broker: BrokerProcess, partition: TopicPartition) -> int:
 def _read(
     broker: BrokerProcess, partition: TopicPartition, start: int, end: int, seconds: float
 ) -> int:
-    """Read on from an offset for a time, or to the end; return how many bytes came."""
+    """Read from an offset for some seconds or to the end; return the number of bytes."""
     fetcher = Fetcher(broker.connect(), {partition: start}, fetch_bytes=load.FETCH_BYTES)
     received = 0
     end_s = time.perf_counter() + seconds
@@ -111,7 +111,7 @@ def _read(
 def _read_anywhere(
     broker: BrokerProcess, partition: TopicPartition, end: int, seconds: float
 ) -> Latencies:
-    """Fetch 200 KB at message boundaries chosen by chance, for a time."""
+    """Fetch 200 KB at random message boundaries, for some seconds."""
     source = random.Random(7)
     latencies = Latencies()
     connection = broker.connect()
@@ -130,7 +130,7 @@ def _memory_bytes() -> int:
 
 
 def _fill_cache(broker: BrokerProcess) -> None:
-    """Have all of the log in memory."""
+    """Read all of the log into the page cache."""
     for path in broker.data.glob("*/*.pylog"):
         with path.open("rb", buffering=0) as file:
             while file.read(_FILL_BYTES):
@@ -138,7 +138,7 @@ def _fill_cache(broker: BrokerProcess) -> None:
 
 
 def _drop_cache(broker: BrokerProcess) -> None:
-    """Have the system forget the log's pages, all of which are on disk."""
+    """Drop the log's pages, all of which are on disk, from the page cache."""
     for path in broker.data.glob("*/*.pylog"):
         with path.open("rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -17,7 +17,7 @@ _STAMP_BYTES = 16
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
-    """Measure in and out, in batches of 100 KB or one message, and latency at 100 a second."""
+    """Measure producing and consuming in batches of 100 KB or one message, and latency at 100/s."""
     axis = Axis("bytes a message")
     for size in _SIZES:
         batch = max(1, _BATCH_BYTES // size)

@@ -17,7 +17,7 @@ _RATE = 1000
 
 
 def run_partitions(plan: Plan) -> Iterator[Measurement]:
-    """Measure in, out and latency with 1 to 1,000 partitions of a topic."""
+    """Measure producing, consuming and latency with 1 to 1,000 partitions of a topic."""
     axis = Axis("partitions")
     for count in _COUNTS:
         with running_broker(plan.directory) as broker:
@@ -28,7 +28,7 @@ def run_partitions(plan: Plan) -> Iterator[Measurement]:
 
 
 def run_topics(plan: Plan) -> Iterator[Measurement]:
-    """Measure in and out with 1 to 1,000 topics."""
+    """Measure producing and consuming with 1 to 1,000 topics."""
     axis = Axis("topics")
     for count in _COUNTS:
         with running_broker(plan.directory) as broker:
@@ -42,7 +42,7 @@ def _in_and_out(
     connection = broker.connect()
     frames = load.requests(partitions)
     for frame in frames:
-        connection.send(frame)  # logs come into being with what is first written to them
+        connection.send(frame)  # a log is created by its first message
     load.wait_until_readable(connection, partitions)
     with watch([broker]) as watched:
         sent = load.send_for([connection], frames, seconds(plan))

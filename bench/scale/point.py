@@ -1,4 +1,4 @@
-"""One point of a scale run: what was done in a few seconds, and how busy both sides were."""
+"""One point of a scale run: the throughput of a few seconds, and how busy both sides were."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from bench.broker_process import BrokerProcess
-from bench.measure import Measurement, Place, Plan
+from bench.measure import ChartPosition, Measurement, Plan
 
 MB = 1e6
 
 
 @dataclass
 class Watch:
-    """Time and processor time of a block: set when it has ended."""
+    """Time and processor time of a block, set when it has ended."""
 
     seconds: float = 0.0
     broker_cores: float = 0.0
@@ -24,7 +24,7 @@ class Watch:
 
 @contextmanager
 def watch(brokers: Sequence[BrokerProcess]) -> Iterator[Watch]:
-    """Measure a block: how long it takes, how many cores brokers and this process keep busy."""
+    """Measure the time of a block, and the cores that brokers and this process keep busy."""
     found = Watch()
     broker_s, client_s = sum(one.cpu_s() for one in brokers), time.process_time()
     started_s = time.perf_counter()
@@ -36,7 +36,7 @@ def watch(brokers: Sequence[BrokerProcess]) -> Iterator[Watch]:
 
 @dataclass(frozen=True)
 class Axis:
-    """What grows along x; makes measurements of points on it."""
+    """The x axis of a chart; makes measurements of points on it."""
 
     name: str
 
@@ -45,35 +45,35 @@ class Axis:
 
         Args:
             what: title of the chart it belongs to.
-            series: which line.
-            x: where.
-            value: how much.
-            unit: of what.
+            series: of the line.
+            x: position on the axis.
+            value: of the figure.
+            unit: of the value.
         """
-        place = Place(f"{what} over {self.name}", series, x)
+        position = ChartPosition(f"{what} over {self.name}", series, x)
         label = f"{what}, {series}" if series else what
-        return Measurement(f"{label}: {x:,.10g} {self.name}", unit, [value], place=place)
+        return Measurement(f"{label}: {x:,.10g} {self.name}", unit, [value], position=position)
 
     def throughput(
         self, series: str, x: float, watched: Watch, *, message_count: float
     ) -> Iterator[Measurement]:
-        """Give the rate of a point, and how busy both sides were."""
+        """Yield the rate of a point, and how busy both sides were."""
         rate = message_count / watched.seconds
         yield self.figure("throughput", series, x, rate, "messages/s")
         yield from self.cores(series, x, watched)
 
     def cores(self, series: str, x: float, watched: Watch) -> Iterator[Measurement]:
-        """Give how busy both sides were."""
+        """Yield how busy both sides were."""
         yield self.figure("cores busy", f"{series}: broker", x, watched.broker_cores, "cores")
         yield self.figure("cores busy", f"{series}: client", x, watched.client_cores, "cores")
 
     def latency(self, series: str, x: float, record: dict[str, float]) -> Iterator[Measurement]:
-        """Give median and p99 of an end-to-end run."""
+        """Yield median and p99 of an end-to-end run."""
         for name in ("p50", "p99"):
             label = f"{series} {name}".strip()
             yield self.figure("latency", label, x, record[f"{name}_ms"], "ms")
 
 
 def seconds(plan: Plan) -> float:
-    """Return how long a point lasts."""
+    """Return the duration of a point in seconds."""
     return plan.size(20, 5) / 10
