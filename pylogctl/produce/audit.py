@@ -150,10 +150,15 @@ class AuditedSink:
         except BrokerError as error:
             self._warn(f"counts are kept, as they could not be published: {error}")
 
-    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
+    def send_set(
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        on_complete: Callable[[Delivery], None] | None = None,
+    ) -> Delivery:
         """Send a set, waiting for room in the window only; see `Producer.send_set`."""
         self.on_idle()
-        return self._producer.send_set(partition, message_set)
+        return self._producer.send_set(partition, message_set, on_complete)
 
     def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
         """Send counts, which no limit of the messages' size is for."""

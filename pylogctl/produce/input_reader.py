@@ -63,7 +63,7 @@ class Idle(Protocol):
 
 
 class Input(Protocol):
-    """An input as a lane sees it."""
+    """An input, as `TextBatches` and `MessageBatches` read it."""
 
     @property
     def name(self) -> str:

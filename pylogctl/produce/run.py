@@ -1,7 +1,6 @@
-"""One run of `pylogctl produce`: inputs through a lane to the brokers, and what came of it.
+"""One run of `pylogctl produce`: connect, read, send, wait until all can be read, verify.
 
-Straight-line code: connect, read, send, wait until it can be read, verify. What happens to a single
-message is decided in the lanes.
+`text_batches` or `message_batches` make batches of the input.
 """
 
 from __future__ import annotations
@@ -9,9 +8,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
+from broker.clock import Clock
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
 from broker.producer.partitioner import PARTITIONERS
@@ -33,9 +34,16 @@ from pylogctl.produce.input_reader import (
     check_files,
     signal_wakeup,
 )
-from pylogctl.produce.lanes import Lane, fixed_partition, make_lane
+from pylogctl.produce.message_batches import (
+    MessageBatches,
+    interpreter,
+    partition_chooser,
+    partition_for,
+    read_records,
+)
 from pylogctl.produce.plan import DEFAULT_LINGER_S, Limits, Plan, Quota, Refusals
 from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender, numbers_text
+from pylogctl.produce.text_batches import TextBatches
 
 if TYPE_CHECKING:
     from pylogctl.produce.audit import AuditedSink
@@ -118,10 +126,10 @@ class _Run:
         pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
         self._sender = self._make_sender(pacer, receipts)
         self._receipt = receipt
-        fixed = fixed_partition(plan, peers.producer)
+        fixed = _fixed_partition(plan, peers.producer)
         where = f"partitions of {plan.topic}" if fixed is None else str(fixed)
         env.trace(1, f"sending to {where}, acks {plan.acks.name.lower()}")
-        self._lane: Lane = make_lane(
+        self._batches = _make_batches(
             plan,
             fixed,
             peers.producer,
@@ -148,8 +156,6 @@ class _Run:
         way_out = self._audit or self._peers.producer
         return Sender(
             Nowhere() if self._env.settings.dry_run else way_out,
-            codec=plan.codec,
-            max_message_bytes=plan.max_message_bytes,
             sync=plan.sync,
             pacer=pacer,
             observers=observers,
@@ -241,10 +247,10 @@ class _Run:
             if name == STDIN and self._sources.uses_terminal:
                 self._env.note(_terminal_note(self._plan.framing))
             try:
-                self._lane.read(reader)
+                self._batches.read(reader)
             except InputStopped:
-                if self._lane.position < reader.read_bytes:
-                    left = reader.read_bytes - self._lane.position
+                if self._batches.position < reader.read_bytes:
+                    left = reader.read_bytes - self._batches.position
                     self._env.note(f"{left} bytes of an unfinished message were not sent")
                 raise
             return reader.read_bytes
@@ -267,6 +273,59 @@ class _Run:
         if self._stop.is_set:
             return self._stop.status
         return ExitStatus.PARTIAL if self._refusals.count else ExitStatus.OK
+
+
+def _make_batches(
+    plan: Plan,
+    fixed: TopicPartition | None,
+    producer: Producer,
+    sender: Sender,
+    clock: Clock,
+    *,
+    limits: Limits,
+    quota: Quota,
+    refusals: Refusals,
+    accepted: Callable[[bytes], None] | None,
+    receipt: Receipt | None,
+) -> TextBatches | MessageBatches:
+    """Return the fastest way from input to batches that the plan allows."""
+    if fixed is not None and plan.is_plain:
+        return TextBatches(
+            sender,
+            fixed,
+            plan.framing.delimiter,
+            limits=limits,
+            quota=quota,
+            refusals=refusals,
+            accepted=accepted,
+        )
+    return MessageBatches(
+        sender,
+        partial(read_records, plan),
+        interpreter(plan, clock),
+        partition_chooser(plan, producer, fixed),
+        limits=limits,
+        quota=quota,
+        refusals=refusals,
+        accepted=accepted,
+        skip_empty=plan.input.skip_empty,
+        is_confirmed=None if receipt is None else receipt.is_confirmed,
+    )
+
+
+def _fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
+    """Return the partition that everything goes to; None if each message has its own.
+
+    Raises:
+        CliError: there is no such partition.
+        BrokerError: no broker can be reached.
+    """
+    if plan.partition is not None:
+        return partition_for(producer, plan.topic, plan.partition_text, plan.partition)
+    if plan.has_fixed_partition:
+        return producer.choose_partition(plan.topic, plan.key)
+    producer.partitions(plan.topic)
+    return None
 
 
 def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
@@ -321,6 +380,8 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
             connect,
             partitioner=PARTITIONERS[plan.partitioner](),
             acks=plan.acks,
+            codec=plan.codec,
+            compressed_topics=(plan.topic,),  # counts of --audit go uncompressed
             max_in_flight=config.max_in_flight,
             max_message_bytes=plan.max_message_bytes,
             retries=config.num_retries,

@@ -1,20 +1,19 @@
-"""Message sets on their way to brokers: sent in a window, counted when they are acknowledged.
+"""Batches on their way to brokers: counted when they are acknowledged.
 
-Owns what is in flight, and what is known of it when a broker fails. Knows no input.
+The window of unacknowledged sets is the producer's. Here stands which messages a set holds, so
+that a failure can say what is confirmed and what is not.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from broker.errors import BrokerError, InvalidMessageError, MessageSizeTooLargeError
 from broker.producer.producer import Delivery
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
-from broker.protocol.compression import Codec
-from broker.protocol.message_set import wrap
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError
@@ -58,9 +57,14 @@ class Confirmed(NamedTuple):
 
 
 class SetSink(Protocol):
-    """Where sets go: a `Producer`, or nowhere."""
+    """Takes sets: a `Producer`, or nothing at all."""
 
-    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
+    def send_set(
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        on_complete: Callable[[Delivery], None] | None = None,
+    ) -> Delivery:
         """Send a set, waiting for room in the window only."""
 
     def flush(self) -> None:
@@ -73,10 +77,15 @@ class SetSink(Protocol):
 class Nowhere:
     """A sink for dry runs."""
 
-    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
-        """Take a set and forget it."""
-        delivery = Delivery(partition, b"")
-        delivery.is_done = True
+    def send_set(
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        on_complete: Callable[[Delivery], None] | None = None,
+    ) -> Delivery:
+        """Drop a set, as if it were acknowledged."""
+        delivery = Delivery(partition, message_set, None, on_complete)
+        delivery.complete(-1, None)
         return delivery
 
     def flush(self) -> None:
@@ -87,44 +96,40 @@ class Nowhere:
 
 
 class Sender:
-    """Sends batches and keeps count.
+    """Sends batches and counts what is acknowledged.
 
     Args:
-        sink: where they go.
-        codec: how sets are compressed.
-        max_message_bytes: what a wrapper may hold; a set that does not compress goes as it is.
+        sink: takes them.
         sync: wait for each acknowledgement before the next batch.
         pacer: limits the rate; None for no limit.
-        observers: told of each acknowledged batch.
-        refused: told of batches the broker does not take because of what is in them; raises to
-            end the run.
+        observers: called with each acknowledged batch.
+        refused: called with batches that the broker refuses for their content; raises to end the
+            run.
     """
 
     def __init__(
         self,
         sink: SetSink,
         *,
-        codec: Codec = Codec.NONE,
-        max_message_bytes: int,
         sync: bool = False,
         pacer: Pacer | None = None,
         observers: Sequence[Callable[[Confirmed], None]] = (),
         refused: Callable[[Batch, BrokerError], None],
     ) -> None:
         self._sink = sink
-        self._codec = codec
-        self._max_message_bytes = max_message_bytes
         self._sync = sync
         self._pacer = pacer
         self._observers = observers
         self._refused = refused
-        self._in_flight: dict[int, deque[tuple[Delivery, Batch]]] = {}
+        self._unconfirmed: dict[int, Batch] = {}  # by first message number
+        self._refused_batches: list[tuple[Batch, BrokerError]] = []
+        self._error: BrokerError | None = None
         self.partitions: dict[TopicPartition, int] = {}
         """How many messages were acknowledged in each partition."""
         self.payload_bytes = 0
         """Bytes of payload acknowledged."""
         self.has_failed = False
-        """Whether a broker is gone, or has refused what it must not."""
+        """Whether a broker is gone, or has refused a batch for another reason than its content."""
 
     @property
     def message_count(self) -> int:
@@ -139,22 +144,14 @@ class Sender:
         """
         if self._pacer is not None:
             self._pacer.wait_for(len(batch.numbers), batch.payload_bytes)
-        message_set = self._compressed(batch.message_set)
-        window = self._in_flight.setdefault(batch.partition.home, deque())
+        self._unconfirmed[batch.numbers[0]] = batch
         try:
-            window.append((self._sink.send_set(batch.partition, message_set), batch))
+            self._sink.send_set(batch.partition, batch.message_set, partial(self._complete, batch))
             if self._sync:
                 self._sink.flush()
         except BrokerError as error:
-            raise self._failure(error, batch) from error
-        self._settle()
-
-    def _compressed(self, message_set: Buffer) -> Buffer:
-        if not self._codec:
-            return message_set
-        wrapped = wrap(message_set, self._codec)
-        is_too_large = len(wrapped) - ENTRY_OVERHEAD_BYTES > self._max_message_bytes
-        return message_set if is_too_large else wrapped
+            raise self._failure(error) from error
+        self._raise_failures()
 
     def flush(self) -> None:
         """Wait until all is acknowledged.
@@ -162,13 +159,13 @@ class Sender:
         Raises:
             CliError: a broker is gone, or refuses; the text says what was confirmed.
         """
-        if not any(self._in_flight.values()):
+        if not self._unconfirmed:
             return
         try:
             self._sink.flush()
         except BrokerError as error:
             raise self._failure(error) from error
-        self._settle()
+        self._raise_failures()
 
     def barrier(self) -> None:
         """Wait until consumers can read all that was sent.
@@ -191,18 +188,18 @@ class Sender:
                 details={"confirmed": self.message_count},
             ) from error
 
-    def _settle(self) -> None:
-        for window in self._in_flight.values():
-            while window and window[0][0].is_done:
-                delivery, batch = window.popleft()
-                if delivery.error is None:
-                    self._confirm(delivery, batch)
-                elif isinstance(delivery.error, InvalidMessageError | MessageSizeTooLargeError):
-                    self._refused(batch, delivery.error)
-                else:
-                    raise self._failure(delivery.error, batch) from delivery.error
+    def _complete(self, batch: Batch, delivery: Delivery) -> None:
+        """Take note of the end of a batch; the producer calls this, and must not be interrupted."""
+        error = delivery.error
+        if error is None:
+            del self._unconfirmed[batch.numbers[0]]
+            self._confirm(batch, delivery)
+        elif isinstance(error, InvalidMessageError | MessageSizeTooLargeError):
+            self._refused_batches.append((batch, error))
+        else:
+            self._error = self._error or error
 
-    def _confirm(self, delivery: Delivery, batch: Batch) -> None:
+    def _confirm(self, batch: Batch, delivery: Delivery) -> None:
         count = len(batch.numbers)
         self.partitions[batch.partition] = self.partitions.get(batch.partition, 0) + count
         self.payload_bytes += batch.payload_bytes
@@ -210,20 +207,21 @@ class Sender:
         for observe in self._observers:
             observe(confirmed)
 
-    def _failure(self, error: BrokerError, batch: Batch | None = None) -> BrokerError | CliError:
-        """Return an error with what is known of all that was sent, `batch` being lost."""
+    def _raise_failures(self) -> None:
+        """Raise an error of a batch that was completed meanwhile, or have it refused."""
+        refused, self._refused_batches = self._refused_batches, []
+        for batch, reason in refused:
+            del self._unconfirmed[batch.numbers[0]]
+            self._refused(batch, reason)
+        if self._error is not None:
+            raise self._failure(self._error) from self._error
+
+    def _failure(self, error: BrokerError) -> BrokerError | CliError:
+        """Return an error with what is known of all that was sent."""
         self.has_failed = True
-        lost = [batch] if batch is not None else []
-        # what other brokers have in flight may well have arrived
-        with suppress(BrokerError):
+        with suppress(BrokerError):  # other brokers may well have acknowledged their sets
             self._sink.flush()
-        for window in self._in_flight.values():
-            for delivery, sent in window:
-                if delivery.is_done and delivery.error is None:
-                    self._confirm(delivery, sent)
-                elif sent is not batch:
-                    lost.append(sent)
-            window.clear()
+        lost, self._unconfirmed = list(self._unconfirmed.values()), {}
         failure = failure_of(error)
         if failure is None or not lost:
             return error

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from broker.errors import BrokerError, BrokerUnreachableError, InvalidMessageError, StorageError
 from broker.producer.producer import Delivery
 from broker.protocol.codec import encode
-from broker.protocol.compression import Codec
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -28,15 +29,17 @@ class Window:
         self.flush_count = 0
         self.barrier_error: BrokerError | None = None
 
-    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
-        self.deliveries.append(Delivery(partition, message_set))
+    def send_set(
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        on_complete: Callable[[Delivery], None] | None = None,
+    ) -> Delivery:
+        self.deliveries.append(Delivery(partition, message_set, None, on_complete))
         return self.deliveries[-1]
 
-    def settle(self, place: int, error: BrokerError | None = None) -> None:
-        self.deliveries[place].is_done = True
-        if error is not None:
-            self.deliveries[place].fail(error)
-        self.deliveries[place].base_offset = 10 * place
+    def complete(self, place: int, error: BrokerError | None = None) -> None:
+        self.deliveries[place].complete(10 * place, error)
 
     def flush(self) -> None:
         self.flush_count += 1
@@ -45,7 +48,7 @@ class Window:
             raise error
         for place, delivery in enumerate(self.deliveries):
             if not delivery.is_done:
-                self.settle(place)
+                self.complete(place)
 
     def barrier(self) -> None:
         assert self.barrier_error is not None, "not asked for"
@@ -57,7 +60,7 @@ def batch(first: int, *payloads: bytes, partition: TopicPartition = HERE) -> Bat
 
 
 def make_sender(sink: Window, **settings: object) -> Sender:
-    defaults: dict[str, object] = {"max_message_bytes": 1000, "refused": _refuse}
+    defaults: dict[str, object] = {"refused": _refuse}
     return Sender(sink, **(defaults | settings))  # type: ignore[arg-type]  # settings by name
 
 
@@ -85,10 +88,10 @@ def test_sender_when_the_broker_is_lost_says_what_is_known() -> None:
     sender = make_sender(sink)
     for number in range(1, 5):
         sender.send(batch(number, b"x"))
-    sink.settle(0)
-    sink.settle(1)
+    sink.complete(0)
+    sink.complete(1)
     for place in (2, 3):
-        sink.settle(place, LOST)
+        sink.complete(place, LOST)
     sink.flush_error = LOST
     with pytest.raises(CliError) as caught:
         sender.flush()
@@ -105,7 +108,7 @@ def test_sender_when_the_barrier_fails_then_says_what_is_confirmed() -> None:
     sink.barrier_error = LOST
     sender = make_sender(sink)
     sender.send(batch(1, b"x", b"y"))
-    sink.settle(0)
+    sink.complete(0)
     sender.flush()
     with pytest.raises(CliError) as caught:
         sender.barrier()
@@ -120,7 +123,7 @@ def test_sender_when_one_broker_is_lost_still_hears_the_other() -> None:
     sender = make_sender(sink)
     sender.send(batch(1, b"x"))
     sender.send(batch(2, b"y", partition=THERE))
-    sink.settle(0, LOST)
+    sink.complete(0, LOST)
     sink.flush_error = LOST
     with pytest.raises(CliError, match="1 message confirmed, 1 sent and not"):
         sender.flush()
@@ -131,7 +134,7 @@ def test_sender_when_the_disk_is_full_ends_with_a_remote_error() -> None:
     sink = Window()
     sender = make_sender(sink)
     sender.send(batch(1, b"x"))
-    sink.settle(0, StorageError("disk full"))
+    sink.complete(0, StorageError("disk full"))
     with pytest.raises(
         CliError, match="disk full; 1 message confirmed, 1 sent and not confirmed, from message 1"
     ) as caught:
@@ -145,7 +148,7 @@ def test_sender_when_a_set_is_refused_tells_and_goes_on() -> None:
     sender = make_sender(sink, refused=lambda one, error: refused.append(one))
     sender.send(batch(1, b"x"))
     sender.send(batch(2, b"y"))
-    sink.settle(0, InvalidMessageError("bad"))
+    sink.complete(0, InvalidMessageError("bad"))
     sender.flush()
     assert [list(one.numbers) for one in refused] == [[1]]
     assert sender.message_count == 1
@@ -165,15 +168,8 @@ def test_sender_when_nothing_is_in_flight_does_not_wait() -> None:
     assert sink.flush_count == 0
 
 
-@pytest.mark.parametrize(("limit", "codec"), [(1000, Codec.GZIP), (10, Codec.NONE)])
-def test_sender_when_a_wrapper_is_above_the_limit_sends_it_plain(limit: int, codec: Codec) -> None:
-    sink = Window()
-    make_sender(sink, codec=Codec.GZIP, max_message_bytes=limit).send(batch(1, b"aaaa"))
-    assert bytes(sink.deliveries[0].message_set)[5] == codec
-
-
 def test_sender_when_run_dry_counts_all_the_same() -> None:
-    sender = Sender(Nowhere(), max_message_bytes=10, refused=_refuse)
+    sender = Sender(Nowhere(), refused=_refuse)
     sender.send(batch(1, b"x", b"y"))
     sender.flush()
     assert sender.partitions == {HERE: 2}

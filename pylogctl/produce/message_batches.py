@@ -1,58 +1,50 @@
-"""The thorough way: messages one by one, for everything that needs a look at each.
+"""The thorough way from input to batches: message by message.
 
-Framings beside plain delimiters, keys, templates, several partitions, receipts.
-
-Which partition a message goes to.
-
-Asks the producer for a topic's partitions; knows the ways to name one of them.
+For framings beside plain delimiters, keys, templates, several partitions, receipts.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from functools import cache
+from typing import NamedTuple
 
+from broker.clock import Clock
 from broker.producer.producer import Producer
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.selection import PartitionPattern
+from pylogctl.format.framing import Shape, escape
 from pylogctl.format.framing_reader import (
     ChunkReader,
     Framed,
     Refuse,
+    read_messages,
     too_large,
 )
 from pylogctl.produce.input_reader import Input, InputError, InputStopped
-from pylogctl.produce.plan import Limits, Quota, Refusals, RefusedError
+from pylogctl.produce.plan import Limits, Plan, Quota, Refusals, RefusedError
 from pylogctl.produce.sender import Batch, Sender
 
 
 class Outgoing(NamedTuple):
-    """What is to be sent for one message of the input, and what decides where to."""
+    """A message to send, and what its partition is chosen by."""
 
     payload: bytes
     key: bytes | None = None
     partition: PartitionPattern | None = None
 
 
-class ReadRecords(Protocol):
-    """Reads the messages of one input."""
-
-    def __call__(self, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
-        """Yield the messages as soon as they are complete."""
-
-
-class Interpret(Protocol):
-    """Makes of a framed message what is to be sent."""
-
-    def __call__(self, framed: Framed, number: int) -> Outgoing:
-        """Return it; `number` counts through the whole run. Raises UsageError."""
-
-
-Route = Callable[[Outgoing, Framed], TopicPartition]
-"""Says where a message goes. Raises CliError."""
+ReadRecords = Callable[[ChunkReader, Refuse], Iterator[Framed]]
+"""Yields the messages of an input as soon as they are complete."""
+Interpret = Callable[[Framed, int], Outgoing]
+"""Returns the message to send for a framed one and its number in the run. Raises UsageError."""
+ChoosePartition = Callable[[Outgoing, Framed], TopicPartition]
+"""Returns the partition of a message. Raises CliError."""
+Step = Callable[[Outgoing, int, int], Outgoing]
+"""Changes a message to send, given its number in the input and in the run."""
 
 
 class _OpenBatch:
@@ -66,20 +58,20 @@ class _OpenBatch:
         self.payload_bytes = 0
 
 
-class MessageLane:
-    """Sends messages one by one, collected into batches by partition.
+class MessageBatches:
+    """Reads messages one by one, and sends them in batches by partition.
 
     Args:
-        sender: where batches go.
+        sender: takes batches.
         read_records: tells messages apart.
-        interpret: says what each means.
-        route: says where it goes.
+        interpret: makes of a framed message the one to send.
+        choose_partition: returns its partition.
         limits: of messages and batches.
         quota: how many messages to send.
-        refusals: told of messages that cannot be sent.
-        accepted: given the input bytes of each message that is sent.
+        refusals: counts messages that cannot be sent.
+        accepted: called with the input bytes of each message that is sent.
         skip_empty: leave out messages without a byte.
-        is_confirmed: says by number and payload whether an earlier run has sent a message.
+        is_confirmed: returns by number and payload whether an earlier run has sent a message.
     """
 
     def __init__(
@@ -87,7 +79,7 @@ class MessageLane:
         sender: Sender,
         read_records: ReadRecords,
         interpret: Interpret,
-        route: Route,
+        choose_partition: ChoosePartition,
         *,
         limits: Limits,
         quota: Quota,
@@ -99,7 +91,7 @@ class MessageLane:
         self._sender = sender
         self._read_records = read_records
         self._interpret = interpret
-        self._route = route
+        self._choose_partition = choose_partition
         self._limits = limits
         self._quota = quota
         self._refusals = refusals
@@ -179,7 +171,7 @@ class MessageLane:
                 raise too_large(
                     framed.number, framed.position, len(payload), self._limits.message_bytes
                 )
-            partition = self._route(outgoing, framed)
+            partition = self._choose_partition(outgoing, framed)
         except CliError as error:
             self._refuse(error, reader)
             return
@@ -252,3 +244,95 @@ def partition_for(
         hints=[f"partitions: {names}"],
         code="PARTITION_NOT_FOUND",
     )
+
+
+def read_records(plan: Plan, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
+    """Yield the messages of an input, framed as the plan says."""
+    limit = plan.max_message_bytes
+    if plan.input.csv_column is not None:
+        from pylogctl.produce.csv_records import read_column
+
+        return read_column(stream, plan.input.csv_column, max_message_bytes=limit, refuse=refuse)
+    # What is cut off a message or put into it makes it shorter or longer than it came.
+    if plan.key_delimiter is not None:
+        limit += limit
+    return read_messages(stream, plan.framing, max_message_bytes=limit, refuse=refuse)
+
+
+def interpreter(plan: Plan, clock: Clock) -> Interpret:
+    """Return the steps between a framed message and the one to send, as one function."""
+    steps: list[Step] = []
+    if plan.framing.shape is Shape.JSONL:
+        steps.append(_open_envelope(plan))
+    if plan.key_delimiter is not None:
+        by_line = (Shape.DELIMITED, Shape.HEX, Shape.BASE64, Shape.JSONL)
+        is_by_line = plan.framing.shape in by_line and plan.framing.delimiter == b"\n"
+        steps.append(_split_key(plan.key_delimiter, "line" if is_by_line else "message"))
+    if plan.input.template:
+        steps.append(_expand_template(clock))
+
+    def interpret(framed: Framed, number: int) -> Outgoing:
+        outgoing = Outgoing(framed.payload)
+        for step in steps:
+            outgoing = step(outgoing, framed.number, number)
+        return outgoing
+
+    return interpret
+
+
+def _open_envelope(plan: Plan) -> Step:
+    from pylogctl.format.envelope import read_envelope
+
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        payload, partition = read_envelope(outgoing.payload, line_number, strict=plan.input.strict)
+        if plan.keep_partition and partition is None:
+            raise UsageError(f"line {line_number}: no partition, which --keep-partition needs")
+        return Outgoing(payload, None, partition)
+
+    return step
+
+
+def _split_key(delimiter: bytes, what: str) -> Step:
+    shown = escape(delimiter)
+
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        key, found, payload = outgoing.payload.partition(delimiter)
+        if not found:
+            raise UsageError(f"{what} {line_number}: no key delimiter '{shown}' in it")
+        return outgoing._replace(payload=payload, key=key)
+
+    return step
+
+
+def _expand_template(clock: Clock) -> Step:
+    from pylogctl.produce.templates import expand
+
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        return outgoing._replace(payload=expand(outgoing.payload, number, clock))
+
+    return step
+
+
+def partition_chooser(
+    plan: Plan, producer: Producer, fixed: TopicPartition | None
+) -> ChoosePartition:
+    """Return the function that chooses partitions; `fixed` is the one of all messages."""
+    if fixed is not None:
+        return lambda outgoing, framed: fixed
+    if not plan.keep_partition:
+        return lambda outgoing, framed: producer.choose_partition(plan.topic, outgoing.key)
+
+    @cache
+    def partition_of(pattern: PartitionPattern) -> TopicPartition:
+        home = "" if pattern.home is None else f"{pattern.home}-"
+        return partition_for(producer, plan.topic, f"{home}{pattern.first}", pattern)
+
+    def keep(outgoing: Outgoing, framed: Framed) -> TopicPartition:
+        assert outgoing.partition is not None  # refused before
+        try:
+            return partition_of(outgoing.partition)
+        except CliError as error:
+            message = f"line {framed.number}: {error.message}"
+            raise CliError(error.status, message, hints=error.hints, code=error.code) from error
+
+    return keep

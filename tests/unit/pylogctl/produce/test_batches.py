@@ -1,4 +1,4 @@
-"""Both lanes from chunks of input to sets, without a broker."""
+"""Both ways from chunks of input to sets, without a broker."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from broker.topic import TopicPartition
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.format.framing_reader import read_messages
 from pylogctl.produce.input_reader import Idle, InputStopped
-from pylogctl.produce.message_lane import MessageLane, Outgoing
+from pylogctl.produce.message_batches import MessageBatches, Outgoing
 from pylogctl.produce.plan import Limits, Quota, Refusals
 from pylogctl.produce.sender import Batch, Sender
-from pylogctl.produce.text_lane import TextLane
+from pylogctl.produce.text_batches import TextBatches
 
 T = TopicPartition("t", 0, 0)
 LIMITS = Limits(message_bytes=1 << 20, batch_messages=3, batch_bytes=1 << 20, linger_s=60)
@@ -36,17 +36,22 @@ class Collector:
     def messages(self) -> list[bytes]:
         return [payload for one in self.sets for payload in one]
 
-    def send_set(self, partition: TopicPartition, message_set: Buffer) -> Delivery:
+    def send_set(
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        on_complete: Callable[[Delivery], None] | None = None,
+    ) -> Delivery:
         self.sets.append([payload for _, _, payload in decode(message_set, 0).messages])
-        delivery = Delivery(partition, message_set)
-        delivery.is_done = True
+        delivery = Delivery(partition, message_set, None, on_complete)
+        delivery.complete(-1, None)
         return delivery
 
     def flush(self) -> None:
         self.flush_count += 1
 
     def barrier(self) -> None:
-        raise AssertionError("no lane waits for a barrier")
+        raise AssertionError("reading waits for no barrier")
 
 
 class Chunks:
@@ -83,10 +88,10 @@ def refused(batch: Batch, error: BrokerError) -> None:
 
 
 def make_sender(sink: Collector) -> Sender:
-    return Sender(sink, max_message_bytes=1 << 20, refused=refused)
+    return Sender(sink, refused=refused)
 
 
-def text_lane(
+def text_batches(
     sink: Collector,
     delimiter: bytes = b"\n",
     *,
@@ -94,8 +99,8 @@ def text_lane(
     quota: int | None = None,
     refusals: Refusals | None = None,
     accepted: Callable[[bytes], None] | None = None,
-) -> TextLane:
-    return TextLane(
+) -> TextBatches:
+    return TextBatches(
         make_sender(sink),
         T,
         delimiter,
@@ -106,10 +111,10 @@ def text_lane(
     )
 
 
-def message_lane(
+def message_batches(
     sink: Collector, framing: Framing, *, limits: Limits = LIMITS, quota: int | None = None
-) -> MessageLane:
-    return MessageLane(
+) -> MessageBatches:
+    return MessageBatches(
         make_sender(sink),
         lambda stream, refuse: read_messages(
             stream, framing, max_message_bytes=limits.message_bytes, refuse=refuse
@@ -145,7 +150,7 @@ delimited = st.tuples(
 
 
 @given(delimited, st.integers(1, 4), st.integers(0, 30), st.none() | st.integers(0, 8))
-def test_text_lane_given_any_chunks_sends_the_pieces_in_order(
+def test_text_batches_given_any_chunks_sends_the_pieces_in_order(
     given_input: tuple[bytes, bytes, list[int], bool],
     batch_messages: int,
     batch_bytes: int,
@@ -154,27 +159,27 @@ def test_text_lane_given_any_chunks_sends_the_pieces_in_order(
     delimiter, data, sizes, is_idle = given_input
     limits = Limits(1 << 20, batch_messages, batch_bytes, 0.0)
     sink = Collector()
-    lane = text_lane(sink, delimiter, limits=limits, quota=quota)
-    lane.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    batches = text_batches(sink, delimiter, limits=limits, quota=quota)
+    batches.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
     assert sink.messages == split(data, delimiter)[:quota]
     assert all(len(one) <= batch_messages for one in sink.sets)
 
 
 @given(delimited, st.integers(0, 6), st.none() | st.integers(0, 8))
-def test_text_lane_given_lines_above_the_limit_leaves_just_those_out(
+def test_text_batches_given_lines_above_the_limit_leaves_just_those_out(
     given_input: tuple[bytes, bytes, list[int], bool], limit: int, quota: int | None
 ) -> None:
     delimiter, data, sizes, is_idle = given_input
     told: list[str] = []
     sink = Collector()
-    lane = text_lane(
+    batches = text_batches(
         sink,
         delimiter,
         limits=Limits(limit, 3, 1000, 0.0),
         quota=quota,
         refusals=Refusals(skips=True, tell=told.append),
     )
-    lane.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    batches.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
     pieces = split(data, delimiter)
     assert sink.messages == [piece for piece in pieces if len(piece) <= limit][:quota]
     for text in told:
@@ -189,52 +194,53 @@ def _numbers(text: str) -> tuple[int, int, int]:
 
 
 @given(delimited)
-def test_text_lane_gives_back_the_bytes_it_accepted(
+def test_text_batches_gives_back_the_bytes_it_accepted(
     given_input: tuple[bytes, bytes, list[int], bool],
 ) -> None:
     delimiter, data, sizes, is_idle = given_input
     accepted: list[bytes] = []
-    lane = text_lane(Collector(), delimiter, accepted=accepted.append)
-    lane.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    batches = text_batches(Collector(), delimiter, accepted=accepted.append)
+    batches.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
     assert b"".join(accepted) == data
-    assert lane.position == len(data)
+    assert batches.position == len(data)
 
 
-def test_text_lane_when_more_is_there_collects_before_it_sends() -> None:
+def test_text_batches_when_more_is_there_collects_before_it_sends() -> None:
     sink = Collector()
-    text_lane(sink).read(Chunks([b"1\n2\n3\n", b"4\n5\n"]))
+    text_batches(sink).read(Chunks([b"1\n2\n3\n", b"4\n5\n"]))
     assert sink.sets == [[b"1", b"2", b"3"], [b"4", b"5"]]
 
 
-def test_text_lane_when_idle_sends_and_waits_for_the_acknowledgement() -> None:
+def test_text_batches_when_idle_sends_and_waits_for_the_acknowledgement() -> None:
     sink = Collector()
     chunks = Chunks([b"1\n", b"2"], is_idle=True)
-    text_lane(sink).read(chunks)
+    text_batches(sink).read(chunks)
     assert sink.messages == [b"1", b"2"]
     assert [due is None for due in chunks.due_s] == [True, False, True]
 
 
 @pytest.mark.parametrize("framing", [Framing(Shape.DELIMITED), Framing(Shape.HEX)])
-def test_lane_when_stopped_sends_whole_messages_only(framing: Framing) -> None:
+def test_batches_when_stopped_sends_whole_messages_only(framing: Framing) -> None:
     sink = Collector()
     chunks = Chunks([b"61\n62\n6"], stops=True)
-    lane = text_lane(sink) if framing.shape is Shape.DELIMITED else message_lane(sink, framing)
+    batches = (
+        text_batches(sink) if framing.shape is Shape.DELIMITED else message_batches(sink, framing)
+    )
     with pytest.raises(InputStopped):
-        lane.read(chunks)
+        batches.read(chunks)
     expected = [b"61", b"62"] if framing.shape is Shape.DELIMITED else [b"a", b"b"]
-    assert (sink.messages, lane.position) == (expected, 6)
+    assert (sink.messages, batches.position) == (expected, 6)
 
 
-def test_text_lane_numbers_messages_through_all_inputs() -> None:
+def test_text_batches_numbers_messages_through_all_inputs() -> None:
     numbers: list[int] = []
     sink = Collector()
     sender = Sender(
         sink,
-        max_message_bytes=1 << 20,
         refused=refused,
         observers=[lambda confirmed: numbers.extend(confirmed.batch.numbers)],
     )
-    lane = TextLane(
+    batches = TextBatches(
         sender,
         T,
         b"\n",
@@ -243,12 +249,12 @@ def test_text_lane_numbers_messages_through_all_inputs() -> None:
         refusals=Refusals(skips=False, tell=print),
     )
     for text in (b"1\n2", b"3\n", b"", b"4\n5\n6\n7\n"):
-        lane.read(Chunks([text]))
+        batches.read(Chunks([text]))
     assert numbers == [1, 2, 3, 4, 5, 6, 7]
 
 
 @given(delimited, st.integers(1, 4), st.integers(0, 30), st.none() | st.integers(0, 8))
-def test_message_lane_given_any_chunks_sends_the_pieces_in_order(
+def test_message_batches_given_any_chunks_sends_the_pieces_in_order(
     given_input: tuple[bytes, bytes, list[int], bool],
     batch_messages: int,
     batch_bytes: int,
@@ -257,15 +263,15 @@ def test_message_lane_given_any_chunks_sends_the_pieces_in_order(
     delimiter, data, sizes, is_idle = given_input
     limits = Limits(1 << 20, batch_messages, batch_bytes, 0.0)
     sink = Collector()
-    lane = message_lane(sink, Framing(Shape.DELIMITED, delimiter), limits=limits, quota=quota)
-    lane.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
+    batches = message_batches(sink, Framing(Shape.DELIMITED, delimiter), limits=limits, quota=quota)
+    batches.read(Chunks(list(cut(data, sizes)), is_idle=is_idle))
     assert sink.messages == split(data, delimiter)[:quota]
     assert all(len(one) <= batch_messages for one in sink.sets)
 
 
-def test_text_lane_when_a_line_comes_in_many_chunks_looks_at_each_byte_once() -> None:
+def test_text_batches_when_a_line_comes_in_many_chunks_looks_at_each_byte_once() -> None:
     # 64 MiB in one line of 4 KiB chunks takes minutes if every chunk copies what came before.
     sink = Collector()
     limits = LIMITS._replace(message_bytes=128 << 20)
-    text_lane(sink, limits=limits).read(Chunks([b"x" * 4096] * (64 << 8)))
+    text_batches(sink, limits=limits).read(Chunks([b"x" * 4096] * (64 << 8)))
     assert [len(message) for message in sink.messages] == [64 << 20]

@@ -1,7 +1,7 @@
-"""The fast way: blocks of delimited text become message sets in one step of the codec.
+"""The fast way from input to batches: blocks of delimited text through the codec.
 
-For everything that needs no look at single messages and sends to one partition. No object is made
-for a line outside the codec.
+For runs that need no look at single messages and send to one partition. No Python object is made
+for a line.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from pylogctl.produce.plan import ANY_COUNT, Limits, Quota, Refusals
 from pylogctl.produce.sender import Batch, Sender
 
 
-class TextLane:
-    """Sends delimited text to one partition.
+class TextBatches:
+    """Reads delimited text, and sends it in batches to one partition.
 
     Args:
-        sender: where sets go.
+        sender: takes batches.
         partition: the target.
-        delimiter: what ends a message, at least one byte.
+        delimiter: ends a message; at least one byte.
         limits: of messages and batches.
         quota: how many messages to send.
-        refusals: told of messages that are too large.
-        accepted: given the input bytes of the messages that were sent.
+        refusals: counts messages that are too large.
+        accepted: called with the input bytes of the messages that were sent.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class TextLane:
         self._send_rest()
 
     def due_s(self) -> float | None:
-        """Return when whole lines that are held back must go out."""
+        """Return when whole lines in the buffer must be sent, if there are any."""
         return None if self._since_s is None else self._since_s + self._limits.linger_s
 
     def on_idle(self) -> None:
-        """Send the lines held back and wait for their acknowledgement."""
+        """Send the lines in the buffer and wait for their acknowledgement."""
         self._send_lines()
         self._sender.flush()
 
