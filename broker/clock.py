@@ -1,4 +1,4 @@
-"""Time as an argument, so that tests can move it."""
+"""The clock, an argument everywhere so that tests can control the time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where a component reads the time."""
+    """A source of the time."""
 
     def time_ms(self) -> int:
         """Return milliseconds since 1970, UTC: comparable with file times and wire timestamps."""

@@ -1,12 +1,8 @@
 """Every setting of broker, producer and consumer, under the property names of Kafka 0.7.
 
 A `Property` is one line: name, field, kind, range, meaning. Settings are read once into a frozen
-object: defaults, then file, then environment, then options. Unknown names are errors, with the
-nearest known name (0.7 ignored them in silence: KAFKA-181).
-
-Settings in files: TOML, or Java properties as Kafka 0.7 reads them.
-
-Gives names and texts; what they mean is the subject of `broker.config`.
+object: defaults, then file (TOML, or Java properties as 0.7 reads them), then environment, then
+options. Unknown names are errors, with the nearest known name (0.7 ignored them: KAFKA-181).
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class Kind(Enum):
-    """How a property's text is read."""
+    """The type of a property's value."""
 
     INTEGER = "integer"
     BOOLEAN = "boolean"
@@ -42,11 +38,11 @@ class Kind(Enum):
 
 
 class Property(NamedTuple):
-    """One property: where its value goes and what it may be.
+    """One property: the field it sets, and its valid values.
 
-    `minimum` and `maximum` are in the unit of the text, and `scale` multiplies its number into the
-    field's unit; `choices` are the only texts allowed, where there are any. As in 0.7 a number is
-    an int32 where nothing else is said: it may go over the wire, to the system or into a wait.
+    `minimum` and `maximum` are in the unit of the text; its number times `scale` is in the unit of
+    the field. `choices`, if not empty, are the only texts allowed. As in 0.7, numbers are int32 by
+    default: they may be sent in requests, passed to the system or used as timeouts.
     """
 
     name: str
@@ -74,20 +70,20 @@ class LogConfig:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Base of the three settings objects: reading and checking of property texts."""
+    """Base of the three settings classes: parsing and validation of property texts."""
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = ()
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {}
-    """Properties of 0.7 that its files may hold and we have no use for, and why."""
+    """Properties of 0.7 that are accepted and ignored, and why."""
 
     @classmethod
     def from_properties(cls, *layers: Mapping[str, str]) -> Self:
         """Return settings from property texts, defaults for the rest.
 
         Args:
-            layers: name to text, as `.properties` files and `-X name=value` give them; a later
-                layer goes over an earlier one, also where it sets the same thing under another
-                name, as hours and minutes of one time do.
+            layers: texts by name, as from `.properties` files and `-X name=value`; a later layer
+                overrides an earlier one, also where it sets the same field by another name, such as
+                hours and minutes of one time.
 
         Raises:
             ConfigError: a name is unknown, or a text is malformed or out of range.
@@ -113,7 +109,7 @@ class Settings:
         if prop.kind is Kind.INTEGER and value % prop.scale == 0:
             return str(value // prop.scale)
         if prop.kind is Kind.INTEGER:
-            return str(value / prop.scale)  # a time set in minutes, shown in hours
+            return str(value / prop.scale)  # a time set in minutes and shown in hours
         return "" if value is None else str(value)
 
 
@@ -146,7 +142,7 @@ def _parse_path(prop: Property, text: str) -> Path | None:
         raise ConfigError(f"{prop.name} is empty; it must be a path")
     try:
         return Path(text).expanduser()
-    except RuntimeError as error:  # the home directory of nobody
+    except RuntimeError as error:  # the home directory of an unknown user
         raise ConfigError(f"{prop.name} is '{text}'; {error}") from error
 
 
@@ -173,10 +169,11 @@ def _parse_topic_map(prop: Property, text: str) -> dict[str, int]:
 
 
 def _processor_count() -> int:
-    """Return how many processors suit this machine.
+    """Return the default number of processor threads for this machine.
 
-    0.7 has one for each core. Ours share the interpreter's lock, and cores with those who flush,
-    check and compress outside of it: on two cores a second one adds latency and no throughput.
+    0.7 has one for each core. Ours share the interpreter's lock, and the cores with the work done
+    outside of it (flushes, CRCs, compression): on two cores, a second processor thread adds latency
+    and no throughput.
     """
     return max(1, (os.cpu_count() or 1) // 2)
 
@@ -196,18 +193,18 @@ _INT, _BOOL, _TEXT, _PATH, _MAP = (
 )
 
 ZOOKEEPER_PROPERTIES = (
-    _P("zk.connect", "zookeeper", _TEXT, "HOST:PORT[,..][/CHROOT]; empty for no registry"),
-    _P("zk.sessiontimeout.ms", "zk_session_timeout_ms", _INT, "registry session timeout", 1),
+    _P("zk.connect", "zookeeper", _TEXT, "HOST:PORT[,..][/CHROOT]; empty: none"),
+    _P("zk.sessiontimeout.ms", "zk_session_timeout_ms", _INT, "ZooKeeper session timeout", 1),
     _P("zk.connectiontimeout.ms", "zk_connection_timeout_ms", _INT, "wait at start", 1),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerConfig(Settings):
-    """What a broker is started with.
+    """The settings of a broker.
 
-    Defaults are 0.7's, but for: the port (0.7 6667, its sample 9092), the bind address (0.7 all
-    interfaces), the flush interval (0.7: 500 messages or 3 s) and the limits that 0.7 lacked.
+    Defaults are 0.7's, except the port (0.7: 6667, its sample: 9092), the bind address (0.7: all
+    interfaces), the flush interval (0.7: 500 messages or 3 s) and the limits that 0.7 lacks.
     """
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = (
@@ -279,7 +276,7 @@ class BrokerConfig(Settings):
         _P("log.flush.interval", "flush_interval_messages", _INT, "flush after n messages", 1),
         _P("log.default.flush.interval.ms", "flush_interval_ms", _INT, "or after this time", 1),
         _P("topic.flush.intervals.ms", "topic_flush_interval_ms", _MAP, "the same by topic", 1),
-        _P("log.flush.before.read", "flush_before_read", _BOOL, "consumers see what is flushed"),
+        _P("log.flush.before.read", "flush_before_read", _BOOL, "consumers see flushed messages"),
         _P("log.flusher.threads", "flusher_threads", _INT, "threads that fsync", 1),
         _P("log.checkpoint.interval.ms", "checkpoint_interval_ms", _INT, "recovery point", 1),
         _P("socket.send.buffer", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
@@ -296,7 +293,7 @@ class BrokerConfig(Settings):
             maximum=_INT64_MAX,
         ),
         _P("monitoring.period.secs", "monitoring_period_ms", _INT, "window of rates", 1, 1000),
-        _P("enable.zookeeper", "enable_zookeeper", _BOOL, "whether to heed zk.connect"),
+        _P("enable.zookeeper", "enable_zookeeper", _BOOL, "whether to use zk.connect"),
         *ZOOKEEPER_PROPERTIES,
     )
 
@@ -349,12 +346,12 @@ class BrokerConfig(Settings):
             raise ConfigError("log.cleanup.policy=archive needs log.archive.dir")
 
     @property
-    def registry(self) -> str:
-        """Return the registry's connect string; empty for a broker without one."""
+    def zookeeper_connect(self) -> str:
+        """Return ZooKeeper's connect string; empty for a broker without ZooKeeper."""
         return self.zookeeper if self.enable_zookeeper else ""
 
     def for_topic(self, topic: str) -> LogConfig:
-        """Return the log settings of one topic: its own where it has any, else the defaults."""
+        """Return the log settings of one topic: its own, else the defaults."""
         return LogConfig(
             segment_bytes=self.topic_segment_bytes.get(topic, self.segment_bytes),
             roll_ms=self.topic_roll_ms.get(topic, self.roll_ms),
@@ -368,10 +365,10 @@ class BrokerConfig(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig(Settings):
-    """What a producer is made with.
+    """The settings of a producer.
 
-    Defaults are 0.7's, but for: acknowledgements (0.7 had none), the number of retries (0.7: 0)
-    and the wait for room in a queue, which is without end (0.7 dropped at once: KAFKA-709).
+    Defaults are 0.7's, except acknowledgements (0.7 has none), the number of retries (0.7: 0) and
+    the unlimited wait for space in a queue (0.7 drops messages at once: KAFKA-709).
     """
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = (
@@ -379,15 +376,15 @@ class ProducerConfig(Settings):
             "producer.type",
             "producer_type",
             _TEXT,
-            "who sends: the caller, or threads of the producer",
+            "send in the caller's thread, or in threads of its own",
             choices=("sync", "async"),
         ),
-        _P("broker.list", "broker_list", _TEXT, "[ID:]HOST:PORT,..; instead of a registry"),
+        _P("broker.list", "broker_list", _TEXT, "[ID:]HOST:PORT,..; instead of ZooKeeper"),
         _P(
             "compression.codec",
             "codec",
             _TEXT,
-            "compression of what is sent",
+            "compression of messages",
             choices=("0", "1", "2", "none", "gzip", "snappy", "lz4", "zstd"),
         ),
         _P("compressed.topics", "compressed_topics", _TEXT, "only these, TOPIC,..; empty: all"),
@@ -399,7 +396,7 @@ class ProducerConfig(Settings):
             choices=("0", "1", "-1"),
         ),
         _P("connect.timeout.ms", "connect_timeout_ms", _INT, "for all attempts together", 1),
-        _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for an answer", 1),
+        _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for a response", 1),
         _P("buffer.size", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
         _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
         _P("max.in.flight.requests", "max_in_flight", _INT, "unanswered requests", 1),
@@ -454,18 +451,18 @@ class ProducerConfig(Settings):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerConfig(Settings):
-    """What a consumer is made with."""
+    """The settings of a consumer."""
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = (
-        _P("broker.list", "broker_list", _TEXT, "[ID:]HOST:PORT,..; instead of a registry"),
+        _P("broker.list", "broker_list", _TEXT, "[ID:]HOST:PORT,..; instead of ZooKeeper"),
         _P("connect.timeout.ms", "connect_timeout_ms", _INT, "for all attempts together", 1),
-        _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for an answer", 1),
+        _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for a response", 1),
         _P("socket.buffersize", "socket_receive_bytes", _INT, "SO_RCVBUF; 0 the system's", 0),
         _P("fetch.size", "fetch_bytes", _INT, "per partition and request", 1),
         _P("fetch.wait.max.ms", "max_wait_ms", _INT, "how long a read may wait", 0),
         _P("groupid", "group", _TEXT, "the consumer group"),
         _P("consumerid", "consumer_name", _TEXT, "the member's name; empty: one is made"),
-        _P("autocommit.enable", "auto_commit", _BOOL, "commit finished offsets by itself"),
+        _P("autocommit.enable", "auto_commit", _BOOL, "commit finished offsets"),
         _P("autocommit.interval.ms", "auto_commit_interval_ms", _INT, "time between commits", 1),
         _P(
             "autooffset.reset",
@@ -483,13 +480,13 @@ class ConsumerConfig(Settings):
         ),
         _P("queuedchunks.max", "max_queued_chunks", _INT, "chunks a stream reads ahead", 1),
         _P("fetcher.backoff.ms", "fetch_backoff_ms", _INT, "longest wait for a lost broker", 1),
-        _P("rebalance.retries.max", "rebalance_retries", _INT, "failures before all is let go", 1),
+        _P("rebalance.retries.max", "rebalance_retries", _INT, "failures before all is revoked", 1),
         _P("rebalance.backoff.ms", "rebalance_backoff_ms", _INT, "longest wait in between", 1),
         _P(
             "consumer.timeout.ms",
             "consumer_timeout_ms",
             _INT,
-            "raise when nothing came for so long; -1 waits for ever",
+            "raise after no message for so long; -1 waits for ever",
             -1,
         ),
         *ZOOKEEPER_PROPERTIES,
@@ -518,10 +515,11 @@ class ConsumerConfig(Settings):
 
 
 def load_file(path: Path) -> dict[str, str]:
-    """Return the properties a file sets: TOML by its suffix, else Java properties.
+    """Return the property texts in a file.
 
     Args:
-        path: `.toml` (tables and dotted keys both spell property names) or `.properties`.
+        path: `.toml`, where tables and dotted keys both form property names; any other file is
+            read as Java properties.
 
     Raises:
         ConfigError: the file cannot be read or parsed; the text names file and line.
@@ -536,7 +534,7 @@ def load_file(path: Path) -> dict[str, str]:
 
 
 def _parse_toml(path: Path, text: str) -> dict[str, str]:
-    import tomllib
+    import tomllib  # late: most commands read no file
 
     try:
         return dict(_flatten(tomllib.loads(text)))

@@ -32,12 +32,12 @@ class TopicPartition:
         return f"{self.topic}[{self.name}]"
 
 
-def check_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> None:
-    """Check that a topic may have this name.
+def validate_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> None:
+    """Validate the name of a topic.
 
     Args:
-        name: the topic name.
-        max_length: longest name allowed, in UTF-16 units as 0.7 counts them.
+        name: the name.
+        max_length: longest name allowed, in UTF-16 units as in 0.7.
 
     Raises:
         InvalidTopicError: the name is empty, too long, `.` or `..`, or has a forbidden character.

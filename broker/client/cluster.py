@@ -19,7 +19,7 @@ from broker.errors import (
 from broker.protocol.extension_requests import MetadataRequest
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import BrokerAddress, MetadataResponse, decode_fetch_response
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 
 if TYPE_CHECKING:
     from broker.zk.registry import Registry
@@ -238,7 +238,7 @@ class StaticCluster:
             InvalidTopicError: there can be no such topic.
             BrokerUnreachableError: none of them can be reached; the text names each.
         """
-        check_topic_name(topic)
+        validate_topic_name(topic)
         answers = self._ask(lambda one: _partitions_of(one, topic))
         return sorted(partition for partitions in answers for partition in partitions)
 

@@ -21,7 +21,7 @@ from broker.errors import (
     RegistryNodeNotFoundError,
 )
 from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 from broker.zk import paths
 from broker.zk.registry import Registry
 from broker.zk.values import decode_broker, decode_number
@@ -103,7 +103,7 @@ class WatchedCluster:
         """
         counts = self._counts.get(topic)
         if counts is None:
-            check_topic_name(topic)
+            validate_topic_name(topic)
             self._read(topic)
             counts = self._counts[topic]
         live = self._brokers

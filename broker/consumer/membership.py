@@ -29,7 +29,7 @@ from broker.errors import (
     RegistryNodeNotFoundError,
     RegistryUnreachableError,
 )
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 from broker.zk import paths
 from broker.zk.session import Session
 from broker.zk.values import (
@@ -137,7 +137,7 @@ def static_subscription(stream_counts: Mapping[str, int]) -> StaticSubscription:
     if not stream_counts:
         raise ConfigError("no topic to consume")
     for topic, count in stream_counts.items():
-        check_topic_name(topic)
+        validate_topic_name(topic)
         _check_count(count, f"topic '{topic}'")
     return StaticSubscription(dict(stream_counts))
 

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError, StorageError
 from broker.log.atomic_file import TEMPORARY_SUFFIX, sync_directory, write_all, write_atomically
-from broker.topic import check_topic_name
+from broker.topic import validate_topic_name
 
 CHECKPOINT_NAME = "recovery-point-checkpoint"
 _FIRST_LINE = "pylogctl-recovery-points 1"
@@ -127,7 +127,7 @@ def parse_log_directory_name(name: str) -> LogKey | None:
     if found is None:
         return None
     try:
-        check_topic_name(found[1])
+        validate_topic_name(found[1])
     except InvalidTopicError:
         return None
     return found[1], int(found[2])

@@ -36,7 +36,7 @@ from broker.log.retention import apply_retention
 from broker.log.segment import Disk, Segment, SegmentFile, SegmentFiles
 from broker.log.topics import Deletions, PartitionCounts
 from broker.stats import WindowedStats
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 
 _FIRST_RETENTION_DELAY_S = 60.0
 
@@ -194,7 +194,7 @@ class LogManager:
         log = self._logs.get((topic, index))
         if log is not None:
             return log
-        check_topic_name(topic, self._config.max_topic_name_length)
+        validate_topic_name(topic, self._config.max_topic_name_length)
         with self._create_lock:
             log = self._logs.get((topic, index))
             if log is not None:
@@ -232,7 +232,7 @@ class LogManager:
             StorageError: the count cannot be stored.
             UnknownTopicError: a topic of that name is being deleted.
         """
-        check_topic_name(topic, self._config.max_topic_name_length)
+        validate_topic_name(topic, self._config.max_topic_name_length)
         if partition_count < 1:
             raise WrongPartitionError(f"topic '{topic}' needs at least 1 partition")
         log_directory_name(topic, partition_count - 1)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from broker.client.cluster import Cluster
 from broker.errors import BrokerUnreachableError, ConfigError, RequestTimeoutError
 from broker.producer.broker_sender import POLL_S
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 
 Partitioner = Callable[[bytes | None, int], int]
 """Takes the key, if there is one, and the number of partitions; returns an index in 0..n-1."""
@@ -156,7 +156,7 @@ class TopicPartitions:
 
     def _ask(self, topic: str, known: dict[str, _Known]) -> _Known:
         """Ask the cluster, for `known`: `forget_all` may replace that meanwhile."""
-        check_topic_name(topic)
+        validate_topic_name(topic)
         partitions = self._cluster.partitions(topic)
         until_s = math.inf
         if not partitions:

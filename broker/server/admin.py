@@ -42,7 +42,7 @@ from broker.protocol.responses import (
     encode_lookup_response,
 )
 from broker.server.purgatory import DelayedResponse, Part, Response
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ class AdminHandler:
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
         """Return error and offset for a partition that nothing was appended to yet."""
-        check_topic_name(partition.topic)
+        validate_topic_name(partition.topic)
         if partition.topic not in self._logs.topics():
             return UnknownTopicError.code, -1
         if not 0 <= partition.index < self._logs.partition_count(partition.topic):

@@ -149,12 +149,12 @@ class Broker:
         logger.info("broker %d serves %s:%d", self.config.broker_id, self.config.host, self._port)
 
     def _register(self) -> None:
-        if not self.config.registry:
+        if not self.config.zookeeper_connect:
             return
         from broker.zk.registry import Registry  # late: kazoo, which a broker may do without
 
         self._registry = Registry(
-            self.config.registry, session_timeout_ms=self.config.zk_session_timeout_ms
+            self.config.zookeeper_connect, session_timeout_ms=self.config.zk_session_timeout_ms
         )
         self._registry.start(timeout_s=self.config.zk_connection_timeout_ms / 1000)
         address = self.address()
@@ -315,7 +315,7 @@ class Broker:
         """Return who this broker is; its cluster is named by the registry it belongs to."""
         return HelloResponse(
             broker_id=self.config.broker_id,
-            cluster_id=self.config.registry,
+            cluster_id=self.config.zookeeper_connect,
             software=self._software,
             max_message_bytes=self.config.max_message_bytes,
             max_request_bytes=self.config.max_request_bytes,
@@ -351,7 +351,7 @@ class Broker:
             },
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
             "clean_start": not self._logs.was_recovered,
-            "zookeeper": self.config.registry or None,
+            "zookeeper": self.config.zookeeper_connect or None,
             "session": self._session(),
             "metrics": self.metrics(),
         }

@@ -52,7 +52,7 @@ from broker.protocol.responses import (
 from broker.server.metrics import ProcessorMetrics
 from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
 from broker.server.purgatory import DelayedResponse, Part, Response, join_bytes
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 
 SEARCH_DEADLINE_S = 20.0
 """How long a search may take, with the searches queued before it."""
@@ -140,7 +140,7 @@ class FetchHandler:
         return found if found and found.length else None
 
     def _check_partition(self, topic: str, index: int) -> None:
-        check_topic_name(topic, self._max_topic_name_length)
+        validate_topic_name(topic, self._max_topic_name_length)
         count = self._logs.partition_count(topic)
         if not 0 <= index < count:
             raise WrongPartitionError(
@@ -207,7 +207,7 @@ class FetchHandler:
         log = self._logs.get(topic, index)
         if log is not None:
             return log
-        check_topic_name(topic, self._max_topic_name_length)
+        validate_topic_name(topic, self._max_topic_name_length)
         if topic not in self._logs.topics():
             raise UnknownTopicError(f"there is no topic '{topic}' on broker {self._broker_id}")
         return self._logs.get_or_create(topic, index)

@@ -41,7 +41,7 @@ from broker.server.admin import Host
 from broker.server.metrics import ProcessorMetrics
 from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.server.validation import Validator, ValidMessages
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
 
@@ -239,7 +239,7 @@ class ProduceHandler:
             return one
         one.received_bytes = len(message_set)
         try:
-            check_topic_name(partition.topic, self._max_topic_name_length)
+            validate_topic_name(partition.topic, self._max_topic_name_length)
             one.valid = self._validator.validate(partition.topic, message_set)
         except ServerError as error:
             self._fail(one, error)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from broker.errors import ConfigError, ProtocolError
 from broker.protocol.compression import Codec
 from broker.spark.offsets import EARLIEST, LATEST, parse_assignment, parse_offsets
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 
 if TYPE_CHECKING:
     from broker.protocol.responses import BrokerAddress
@@ -268,7 +268,7 @@ def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
         raise ConfigError("topics are written through brokers: set brokers or zk instead of path")
     topic = values.get("topic")
     if topic is not None:
-        check_topic_name(topic)
+        validate_topic_name(topic)
     return WriteOptions(
         where=where,
         topic=topic,
@@ -395,7 +395,7 @@ def _selection(values: _Values, *, is_required: bool) -> Selection:
     if not topics:
         raise ConfigError("subscribe names no topic")
     for topic in topics:
-        check_topic_name(topic)
+        validate_topic_name(topic)
     return Selection(topics)
 
 

@@ -19,7 +19,7 @@ from broker.errors import (
 )
 from broker.protocol.extension_requests import CreateTopicRequest
 from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 
 _POLL_S = 0.05
 
@@ -109,7 +109,7 @@ def create_topic(
         BrokerUnreachableError: a broker is not there.
         RequestTimeoutError: it cannot be found in time.
     """
-    check_topic_name(topic)
+    validate_topic_name(topic)
     live = {one.id: one for one in cluster.brokers()}
     created: set[int] = set()
     for broker_id, count in counts.items():

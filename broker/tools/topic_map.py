@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from broker.errors import ConfigError
-from broker.topic import check_topic_name
+from broker.topic import validate_topic_name
 
 _UNESCAPED_AMPERSAND = re.compile(r"(\\.)|&")
 
@@ -41,7 +41,7 @@ class TopicMap:
         """
         for step in self._steps:
             topic = step.pattern.sub(step.replacement, topic, count=step.limit)
-        check_topic_name(topic)
+        validate_topic_name(topic)
         return topic
 
 

@@ -1,14 +1,9 @@
-"""A real ZooKeeper server as a child of this process, from the jars that come with PySpark.
+"""An embedded ZooKeeper: a real server as a child process, from the jars that come with PySpark.
 
 For development, tests and a single machine; production names its own ensemble. The server listens
-on loopback, keeps its data over restarts, writes to a log file only and dies with this process.
-
-What an embedded ZooKeeper server is started with: jars, settings, command line.
-
-Which ZooKeeper server, if any, runs on a data directory: the lock and the note beside the data.
-
-The lock is held by the process that started the server and by the server itself, so it is free
-only when both are gone.
+on loopback, keeps its data over restarts, writes only to a log file and dies with this process. A
+lock in its data directory is held by this process and by the server, so that it is free only when
+both are gone; a note beside the lock holds the server's address.
 """
 
 from __future__ import annotations
@@ -33,8 +28,8 @@ from broker.zk.session import Session
 
 SNAPSHOT_DIRECTORY = "data"
 
-# Relative paths, as the server runs in its data directory: a properties file could not hold
-# every path as it is.
+# Relative paths, as the server runs in its data directory: not every path can be written in a
+# properties file.
 _CONFIG_FILE = "./zoo.cfg"
 _LOGGING_FILE = "./log4j2.properties"
 
@@ -88,12 +83,12 @@ rootLogger.appenderRef.out.ref = out
 
 
 def find_jars() -> list[Path]:
-    """Return the ZooKeeper server's jars among those that come with PySpark.
+    """Return the ZooKeeper server's jars, which come with PySpark.
 
     Raises:
         ConfigError: PySpark is not installed, or lacks one of them.
     """
-    # Not imported: that takes a second.
+    # Importing it would take a second.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError(
@@ -111,24 +106,17 @@ def _find_jar(directory: Path, name: str) -> Path:
     return found[-1]
 
 
-def server_command(java: Java, jars: list[Path]) -> list[str]:
-    """Return the command line that runs the server in its data directory."""
+def _server_command(java: Java, jars: list[Path]) -> list[str]:
     class_path = os.pathsep.join(str(jar) for jar in jars)
     logging_flag = f"-Dlog4j2.configurationFile={_LOGGING_FILE}"
     flags = [*_JVM_FLAGS, logging_flag, "-cp", class_path]
     return [str(java.executable), *flags, _MAIN_CLASS, _CONFIG_FILE]
 
 
-def write_settings(data_dir: Path, *, host: str, port: int, tick_ms: int, is_durable: bool) -> None:
-    """Write the server's configuration files.
-
-    Args:
-        data_dir: its data directory.
-        host: the address to listen on.
-        port: the port to listen on, not 0.
-        tick_ms: ZooKeeper's unit of time; sessions time out after 2 to 20 of them.
-        is_durable: fsync each write before it is acknowledged.
-    """
+def _write_settings(
+    data_dir: Path, *, host: str, port: int, tick_ms: int, is_durable: bool
+) -> None:
+    """Write the server's configuration files."""
     settings = {
         "dataDir": f"./{SNAPSHOT_DIRECTORY}",
         "clientPort": port,
@@ -150,16 +138,12 @@ def write_settings(data_dir: Path, *, host: str, port: int, tick_ms: int, is_dur
 _LOCK_FILE = "lock"
 _NOTE_FILE = "server.json"
 
-# A server whose parent was killed is told so by the kernel and needs a moment to end.
+# A server whose parent was killed gets a signal from the kernel and takes a moment to end.
 _ORPHAN_GRACE_S = 10.0
 
 
-class DirectoryLock:
-    """The right to run a ZooKeeper server on a data directory, from `acquire` to `release`.
-
-    Args:
-        data_dir: the server's data directory, which exists.
-    """
+class _DirectoryLock:
+    """The lock on the data directory of a ZooKeeper server."""
 
     def __init__(self, data_dir: Path) -> None:
         self._data_dir = data_dir
@@ -167,11 +151,11 @@ class DirectoryLock:
 
     @property
     def fd(self) -> int:
-        """Return the descriptor to hand to the server, so that it holds the lock as well."""
+        """Return the descriptor that the server inherits, so that it holds the lock as well."""
         return self._fd
 
     def acquire(self) -> None:
-        """Take the lock; wait if only an orphaned server, about to end, holds it.
+        """Acquire the lock; wait while only an orphaned server, about to end, holds it.
 
         Raises:
             LogLockedError: another process runs a server on the directory.
@@ -191,7 +175,7 @@ class DirectoryLock:
         self._fd = fd
 
     def release(self) -> None:
-        """Give up this process's share of the lock; a second call does nothing."""
+        """Release the lock in this process; a second call does nothing."""
         if self._fd >= 0:
             os.ftruncate(self._fd, 0)
             os.close(self._fd)
@@ -199,7 +183,7 @@ class DirectoryLock:
 
 
 def is_locked(data_dir: Path) -> bool:
-    """Return whether a server runs, or is being started, on a data directory."""
+    """Return whether a server runs or starts on a data directory."""
     try:
         fd = os.open(data_dir / _LOCK_FILE, os.O_RDWR)
     except FileNotFoundError:
@@ -235,24 +219,17 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def write_note(data_dir: Path, *, host: str, port: int, pid: int) -> None:
-    """Note where the server that was started on a data directory listens."""
+def _write_note(data_dir: Path, *, host: str, port: int, pid: int) -> None:
     temporary = data_dir / f"{_NOTE_FILE}.new"
     temporary.write_text(json.dumps({"host": host, "port": port, "pid": pid}) + "\n")
     temporary.replace(data_dir / _NOTE_FILE)
 
 
-def remove_note(data_dir: Path) -> None:
-    """Remove the note, as no server listens any more or none does yet."""
+def _remove_note(data_dir: Path) -> None:
     (data_dir / _NOTE_FILE).unlink(missing_ok=True)
 
 
-def running_server(data_dir: Path) -> str | None:
-    """Return `host:port` of the server that runs on a data directory and answers, if there is one.
-
-    Args:
-        data_dir: the server's data directory; need not exist.
-    """
+def _running_server(data_dir: Path) -> str | None:
     if not is_locked(data_dir):
         return None
     try:
@@ -260,19 +237,13 @@ def running_server(data_dir: Path) -> str | None:
         host, port = str(note["host"]), int(note["port"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
-    return join_address(host, port) if serves_directory(host, port, data_dir) else None
+    return join_address(host, port) if _serves_directory(host, port, data_dir) else None
 
 
-def serves_directory(host: str, port: int, data_dir: Path, *, timeout_s: float = 5.0) -> bool:
+def _serves_directory(host: str, port: int, data_dir: Path, *, timeout_s: float = 5.0) -> bool:
     """Return whether the server at an address is the one of a data directory.
 
-    Ask only a server that has finished starting: before, it logs the question as an error.
-
-    Args:
-        host: where it listens.
-        port: where it listens.
-        data_dir: the server's data directory.
-        timeout_s: how long to wait for it.
+    A server that is still starting logs the request as an error.
     """
     expected = (data_dir / SNAPSHOT_DIRECTORY / "version-2").resolve()
     with contextlib.suppress(OSError):
@@ -286,8 +257,8 @@ def serves_directory(host: str, port: int, data_dir: Path, *, timeout_s: float =
 def _four_letter_word(host: str, port: int, word: bytes, timeout_s: float) -> str:
     with socket.create_connection((host, port), timeout=timeout_s) as connection:
         connection.sendall(word)
-        with connection.makefile("rb") as answer:
-            return answer.read().decode(errors="replace")
+        with connection.makefile("rb") as response:
+            return response.read().decode(errors="replace")
 
 
 logger = logging.getLogger(__name__)
@@ -298,7 +269,7 @@ _SESSION_CHECK_S = 1.0
 _SHOWN_LOG_LINES = 5
 _STOP_S = 10.0
 
-# Before a server that ended by itself is started again, doubled while that fails.
+# Pause before a server that ended by itself is started again; doubled after each failure.
 _FIRST_PAUSE_S = 0.5
 _MAX_PAUSE_S = 30.0
 _RESTART_LIMIT_S = 30.0
@@ -311,11 +282,11 @@ class EmbeddedZooKeeper:
         data_dir: its data directory, created when missing; a path inside the broker's.
         host: the address to listen on.
         port: the port to listen on; 0 picks a free one at each start.
-        log_file: gets the server's warnings; `zookeeper.log` in the data directory by default.
-        java: the runtime to use; looked for by default.
+        log_file: the server's warnings; `zookeeper.log` in the data directory by default.
+        java: the runtime; `find_java` by default.
         is_durable: fsync each write before it is acknowledged. Off for tests only.
         tick_ms: ZooKeeper's unit of time; session timeouts are clamped to 2 to 20 of them.
-        is_kept_up: start the server again, on the same port, when it ends by itself.
+        is_kept_up: restart the server, on the same port, when it ends by itself.
     """
 
     def __init__(
@@ -339,7 +310,7 @@ class EmbeddedZooKeeper:
         self._is_durable = is_durable
         self._tick_ms = tick_ms
         self._is_kept_up = is_kept_up
-        self._lock = DirectoryLock(self._data_dir)
+        self._lock = _DirectoryLock(self._data_dir)
         self._child: ChildProcess | None = None
         self._command: list[str] = []
         self._is_up = False
@@ -354,65 +325,54 @@ class EmbeddedZooKeeper:
 
     @staticmethod
     def running(data_dir: Path) -> str | None:
-        """Return `host:port` of the server that runs on a data directory, `None` if none does.
-
-        Args:
-            data_dir: as given to the constructor; need not exist.
-        """
-        return running_server(data_dir.absolute())
+        """Return `host:port` of the server that runs on a data directory, None if none responds."""
+        return _running_server(data_dir.absolute())
 
     @property
     def connect(self) -> str:
-        """Return where the server listens, as `host:port`; it has been started."""
+        """Return the address of the started server, as `host:port`."""
         return join_address(self._host, self._port)
 
     @property
     def pid(self) -> int | None:
-        """Return the server's process id, `None` when it does not run."""
+        """Return the server's process id, None when it does not run."""
         child = self._child
         return child.pid if child and child.exit_status is None else None
 
     def start(self, timeout_s: float = 30.0) -> None:
-        """Start the server, and wait until it serves a session.
-
-        Args:
-            timeout_s: how long it may take.
+        """Start the server, and wait until it grants a session.
 
         Raises:
-            ConfigError: there is no Java or no PySpark.
+            ConfigError: Java or PySpark is missing.
             LogLockedError: another process runs a server on the data directory.
             CoordinationError: the port is in use, the server ended (the message has the end of its
                 log), or it did not serve in time.
             OSError: the data directory or the log file cannot be written.
         """
-        self._command = server_command(self._java or find_java(), find_jars())
+        self._command = _server_command(self._java or find_java(), find_jars())
         self._data_dir.mkdir(parents=True, exist_ok=True)
         self._lock.acquire()
         self._stopped.clear()
         try:
-            remove_note(self._data_dir)
-            self._note_up(self._start_on_some_port(time.monotonic() + timeout_s))
+            _remove_note(self._data_dir)
+            self._set_up(self._start_on_some_port(time.monotonic() + timeout_s))
         except BaseException:
             self.stop()
             raise
 
     def stop(self, timeout_s: float = _STOP_S) -> None:
-        """Stop the server and wait for its end; does nothing when it does not run.
-
-        Args:
-            timeout_s: how long it may take before it is killed.
-        """
+        """Stop the server, killed after a timeout; does nothing when it does not run."""
         self._is_up = False
         self._stopped.set()
         while (child := self._child) is not None:
-            child.stop(timeout_s)  # also waits for its thread, which may be starting another one
+            child.stop(timeout_s)  # also joins its thread, which may be starting another one
             if self._child is child:
                 self._child = None
-                remove_note(self._data_dir)
+                _remove_note(self._data_dir)
         self._lock.release()
 
-    def _note_up(self, child: ChildProcess) -> None:
-        write_note(self._data_dir, host=self._host, port=self._port, pid=child.pid)
+    def _set_up(self, child: ChildProcess) -> None:
+        _write_note(self._data_dir, host=self._host, port=self._port, pid=child.pid)
         self._is_up = True
 
     def _start_on_some_port(self, deadline_s: float) -> ChildProcess:
@@ -444,7 +404,7 @@ class EmbeddedZooKeeper:
 
     def _start_on(self, port: int, deadline_s: float) -> ChildProcess:
         self._port = port
-        write_settings(
+        _write_settings(
             self._data_dir,
             host=self._host,
             port=port,
@@ -474,12 +434,12 @@ class EmbeddedZooKeeper:
         return child
 
     def _is_serving(self) -> bool:
-        """Return whether our server, and not another on the same port, gives out sessions."""
+        """Return whether our server, and not another on the same port, grants sessions."""
         try:
             socket.create_connection((self._host, self._port), timeout=1.0).close()
         except OSError:
             return False
-        # The time-out also bounds the wait for a listener that accepts and says nothing.
+        # The timeout also bounds the wait for a listener that accepts and sends nothing.
         session = Session(
             self.connect,
             session_timeout_ms=int(_SESSION_CHECK_S * 1000),
@@ -492,7 +452,7 @@ class EmbeddedZooKeeper:
             return False
         finally:
             session.stop()
-        return serves_directory(self._host, self._port, self._data_dir)
+        return _serves_directory(self._host, self._port, self._data_dir)
 
     def _ended_error(self, status: int | None, log_position: int) -> CoordinationError:
         with self._log_file.open("rb") as log:
@@ -504,7 +464,7 @@ class EmbeddedZooKeeper:
         return kind(f"{message}\n{shown}")
 
     def _on_exit(self, status: int) -> None:
-        """Tell that the server ended, and see to the next one; runs in the thread of the child."""
+        """Log the end of the server and restart it if wanted; runs in the thread of the child."""
         if not self._is_up or self._stopped.is_set():
             return
         self._is_up = False
@@ -515,16 +475,16 @@ class EmbeddedZooKeeper:
             self._log_file,
         )
         if self._is_kept_up:
-            self._start_again()
+            self._restart()
 
-    def _start_again(self) -> None:
+    def _restart(self) -> None:
         pause_s = _FIRST_PAUSE_S
         while not self._stopped.wait(pause_s):
             try:
-                self._note_up(self._start_on(self._port, time.monotonic() + _RESTART_LIMIT_S))
+                self._set_up(self._start_on(self._port, time.monotonic() + _RESTART_LIMIT_S))
             except (CoordinationError, OSError) as error:
                 if not self._stopped.is_set():
-                    logger.error("cannot start the embedded ZooKeeper again: %s", error)
+                    logger.error("cannot restart the embedded ZooKeeper: %s", error)
                 pause_s = min(2 * pause_s, _MAX_PAUSE_S)
             else:
                 logger.warning("embedded ZooKeeper at %s is up again", self.connect)
@@ -532,4 +492,4 @@ class EmbeddedZooKeeper:
 
 
 class _PortTakenError(CoordinationError):
-    """Somebody else listens on the port."""
+    """Another process listens on the port."""

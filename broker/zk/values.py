@@ -1,8 +1,8 @@
-"""What the registry's nodes hold, in both directions: values to bytes, bytes to values.
+"""The values of nodes in ZooKeeper: encoders and decoders.
 
-Pure functions; where the nodes are is the subject of `paths`. All values are UTF-8 text without a
-terminator, exactly as Kafka 0.7 writes them, so that its clients and ours read each other.
-A decoder raises `CoordinationError` for anything else, as only a registry can hold it.
+All values are UTF-8 text without a terminator, exactly as Kafka 0.7 writes them, so that its
+clients and ours read each other. A decoder raises `CoordinationError` for anything else. The paths
+of the nodes are in `paths`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _FILTER = re.compile(r"([*!])(\d+)\1(.*)", re.DOTALL)
 class BrokerInfo(NamedTuple):
     """A registered broker.
 
-    `creator` is the token `<host>-<milliseconds>` that tells one life of a data directory from
-    another broker that claims the same id.
+    `creator` is the token `<host>-<milliseconds>` of its data directory, which distinguishes it
+    from another broker with the same id.
     """
 
     id: int
@@ -45,7 +45,7 @@ class BrokerInfo(NamedTuple):
 def encode_broker(info: BrokerInfo) -> bytes:
     """Return the value of a broker's node: `creator:host:port`.
 
-    An IPv6 address is written in brackets; 0.7's readers cannot parse one in any form.
+    An IPv6 address is written in brackets; 0.7 cannot parse one in any form.
 
     Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`.
     """
@@ -53,14 +53,14 @@ def encode_broker(info: BrokerInfo) -> bytes:
 
 
 def decode_broker(broker_id: int, value: bytes) -> BrokerInfo:
-    """Parse the value of a broker's node from the right, so that IPv6 addresses come through.
+    """Parse the value of a broker's node, from the right because of IPv6 addresses.
 
     Args:
         broker_id: the name of the node.
         value: `creator:host:port`; an IPv6 host with or without brackets.
 
     Raises:
-        CoordinationError: there are not three parts, or the port is no port.
+        CoordinationError: a part is missing, or the port is invalid.
     """
     text = _text(value, f"registration of broker {broker_id}")
     rest, _, port = text.rpartition(":")
@@ -98,11 +98,11 @@ def decode_number(value: bytes, what: str) -> int:
 
     Args:
         value: decimal digits; a sign is allowed, as 0.7's tools can write -1 as an offset.
-        what: what the number is, for the error message.
+        what: the meaning of the number, for the error message.
 
     Raises:
-        CoordinationError: it is not a decimal number, or none of 64 bits, which is all that 0.7
-            reads and requests can carry.
+        CoordinationError: it is not a decimal number, or exceeds 64 bits, the range of 0.7 and of
+            requests.
     """
     text = _text(value, what)
     if not re.fullmatch(r"-?[0-9]+", text):
@@ -113,7 +113,7 @@ def decode_number(value: bytes, what: str) -> int:
 
 
 def encode_owner(thread_id: str) -> bytes:
-    """Return the value of an owner node: the id of the owning consumer thread."""
+    """Return the value of an owner node: the id of a consumer thread."""
     return thread_id.encode()
 
 
@@ -136,13 +136,13 @@ def decode_partition_name(name: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class StaticSubscription:
-    """A consumer that named its topics: stream count of each."""
+    """A subscription to named topics, with the stream count of each."""
 
     stream_counts: Mapping[str, int]
 
 
 class FilterKind(StrEnum):
-    """How a filter's expression chooses topics; the value is its marker in the node."""
+    """Whether a filter selects or excludes topics; the value is its marker in the node."""
 
     WHITELIST = "*"
     BLACKLIST = "!"
@@ -150,7 +150,7 @@ class FilterKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilterSubscription:
-    """A consumer that takes every topic whose whole name matches, or does not match, a regex."""
+    """A subscription to every topic whose whole name matches, or does not match, a regex."""
 
     kind: FilterKind
     stream_count: int
@@ -163,8 +163,8 @@ Subscription = StaticSubscription | FilterSubscription
 def encode_subscription(subscription: Subscription) -> bytes:
     """Return the value of a consumer's node, byte for byte as Kafka 0.7 writes it.
 
-    Unlike 0.7, a quote or backslash in a topic name is escaped, as the group could not read
-    the node otherwise.
+    Unlike in 0.7, a quote or backslash in a topic name is escaped: the group could not read the
+    node otherwise.
 
     Source: Kafka 0.7 `StaticTopicCount.dbString`, `WildcardTopicCount.dbString`.
     """
@@ -203,7 +203,7 @@ def _decode_counts(text: str) -> dict[str, int]:
         counts = json.loads(text)
     except ValueError as error:
         raise CoordinationError(f"consumer subscription is malformed: {text!r}") from error
-    # A JSON true is an int to Python, so the type is compared, not tested with isinstance.
+    # JSON's true is an instance of int, so the type is compared.
     if not isinstance(counts, dict) or any(type(count) is not int for count in counts.values()):
         raise CoordinationError(f"consumer subscription is malformed: {text!r}")
     return counts
@@ -213,7 +213,7 @@ def normalize_filter_regex(text: str) -> str:
     """Return a topic filter as 0.7 stores and applies it.
 
     Args:
-        text: as the user gave it; a comma means "or", blanks and outer quotes do not count.
+        text: as given by the user; a comma means "or", blanks and outer quotes are removed.
 
     Source: Kafka 0.7 `TopicFilter.regex`.
     """

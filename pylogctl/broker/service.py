@@ -140,7 +140,7 @@ def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_read
         if options.ephemeral:
             directory = tempfile.TemporaryDirectory(prefix="pylogctl-")
             config = replace(config, data_dir=Path(closing.enter_context(directory)) / "data")
-        if config.registry == EMBEDDED:
+        if config.zookeeper_connect == EMBEDDED:
             embedded = _embedded_zookeeper(env, config, options.zookeeper_port)
             config = replace(config, zookeeper=closing.enter_context(embedded))
         broker = Broker(config, env.clock)
@@ -167,7 +167,7 @@ def _ready_record(broker: Broker) -> Mapping[str, Any]:
         "broker": address.id,
         "host": address.host,
         "port": address.port,
-        "zookeeper": broker.config.registry or None,
+        "zookeeper": broker.config.zookeeper_connect or None,
         "pid": os.getpid(),
         "data": str(broker.config.data_dir.absolute()),
     }

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import ConfigError
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def select_topics(
         CliError: no topic matches.
     """
     for name in names:
-        check_topic_name(name)
+        validate_topic_name(name)
     chosen = dict.fromkeys(names)
     if include:
         matching = [t for t in cluster.topics() if any(p.fullmatch(t) for p in include)]

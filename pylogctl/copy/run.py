@@ -21,7 +21,7 @@ from broker.tools.placement import (
     place_by_order,
 )
 from broker.tools.relay import Relay
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 from pylogctl.cli.connections import Absence, Side, are_same, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
@@ -150,7 +150,7 @@ def run(
             the text says what.
         BrokerError: a source broker is gone.
     """
-    check_topic_name(plan.target)
+    validate_topic_name(plan.target)
     with ExitStack() as stack:
         stop = stack.enter_context(graceful_stop())
         source = stack.enter_context(open_side(source_env))

@@ -13,7 +13,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.consumer.list_offsets import Positions
 from broker.producer.producer import codec_of
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 from pylogctl.broker.control import request_status
 from pylogctl.cli.connections import Absence, Side, open_cluster, with_addresses
 from pylogctl.cli.context import Environment
@@ -105,7 +105,7 @@ def show_plan(env: Environment, plan: ProducePlan, config: ProducerConfig) -> No
         InvalidTopicError: the topic's name is not valid.
         BrokerError: a broker or ZooKeeper does not respond.
     """
-    check_topic_name(plan.topic)
+    validate_topic_name(plan.topic)
     with open_cluster(
         with_addresses(env, config), connect_with(env, config), config=config
     ) as cluster:
@@ -221,7 +221,7 @@ def measure_e2e(
         CliError: the sending process failed.
         typer.Exit: a signal ended the run, or messages were not received.
     """
-    check_topic_name(plan.topic)
+    validate_topic_name(plan.topic)
     connect = connect_with(env, config)
     with ExitStack() as stack:
         cluster = stack.enter_context(

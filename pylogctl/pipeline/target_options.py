@@ -31,9 +31,9 @@ class TargetChoice:
         if self.into is not None:
             file_format(self.into)
         if self.to_topic is not None:
-            from broker.topic import check_topic_name
+            from broker.topic import validate_topic_name
 
-            check_topic_name(self.to_topic)
+            validate_topic_name(self.to_topic)
 
     def check_new(self) -> None:
         """Check that no file would be replaced.

@@ -16,7 +16,7 @@ from broker.producer.producer import Delivery, Producer
 from broker.protocol.codec import decode, encode
 from broker.protocol.primitives import Buffer
 from broker.tools.audit import DEFAULT_WINDOW_MS, AuditCounter, Auditor, TimeOf, json_time
-from broker.topic import TopicPartition, check_topic_name
+from broker.topic import TopicPartition, validate_topic_name
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import parse_duration_ms
@@ -50,7 +50,7 @@ def make_audit_plan(choice: AuditChoice, topic: str) -> AuditPlan | None:
         if choice != NO_AUDIT:
             raise UsageError("--audit-window and --time-field say how --audit counts")
         return None
-    check_topic_name(choice.audit)
+    validate_topic_name(choice.audit)
     if choice.audit == topic:
         raise UsageError(f"--audit cannot be '{topic}' itself: its counts are messages as well")
     window_ms = DEFAULT_WINDOW_MS

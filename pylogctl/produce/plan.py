@@ -16,7 +16,7 @@ from broker.config import ProducerConfig
 from broker.producer.producer import codec_of, compressed_topics_of
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks
-from broker.topic import check_topic_name
+from broker.topic import validate_topic_name
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.properties import PRODUCE, client_settings
@@ -235,7 +235,7 @@ def make_plan(
         typer.Exit: `-X dump` asked for the settings alone.
     """
     config = _config(env, sending, records)
-    check_topic_name(topic)
+    validate_topic_name(topic)
     _check_target(target, given)
     _check_records(env, given, sending, records)
     framing = _framing(given)

@@ -19,7 +19,7 @@ from broker.errors import (
 )
 from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
 from broker.protocol.responses import BrokerAddress
-from broker.topic import check_topic_name
+from broker.topic import validate_topic_name
 from broker.zk import paths
 from pylogctl.cli.confirmation import confirm_name
 from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
@@ -125,7 +125,7 @@ def plan_creation(
         CliError: a broker does not exist, or knows only 0.7's requests.
         BrokerError: a broker or ZooKeeper does not respond.
     """
-    check_topic_name(topic)
+    validate_topic_name(topic)
     live = {broker.id: broker for broker in cluster.brokers()}
     if not live:
         raise CliError(
@@ -273,7 +273,7 @@ def _plan_deletion(
     cluster: Cluster, connect: Connect, session: Session | None, topic: str, *, with_data: bool
 ) -> list[Deletion]:
     """Return the steps to delete a topic: logs first, the ZooKeeper node last."""
-    check_topic_name(topic)
+    validate_topic_name(topic)
     counts = Counter(partition.home for partition in cluster.partitions(topic))
     brokers = [broker for broker in cluster.brokers() if broker.id in counts]
     if brokers and not with_data:

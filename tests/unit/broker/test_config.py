@@ -303,7 +303,7 @@ def test_property_when_it_has_no_effect_here_then_a_warning_says_why(
 def test_registry_when_zookeeper_is_not_enabled_then_there_is_none() -> None:
     properties = {"enable.zookeeper": "false", "zk.connect": "a:1"}
 
-    assert BrokerConfig.from_properties(properties).registry == ""
+    assert BrokerConfig.from_properties(properties).zookeeper_connect == ""
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import InvalidTopicError
-from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition, check_topic_name
+from broker.topic import MAX_TOPIC_NAME_LENGTH, TopicPartition, validate_topic_name
 
 
 def is_forbidden(character: str) -> bool:
@@ -58,7 +58,7 @@ def test_partitions_when_sorted_then_go_by_topic_home_and_index_as_numbers() -> 
     ],
 )
 def test_topic_name_when_07_takes_it_then_is_taken(name: str) -> None:
-    check_topic_name(name)
+    validate_topic_name(name)
 
 
 @pytest.mark.parametrize(
@@ -81,18 +81,18 @@ def test_topic_name_when_07_takes_it_then_is_taken(name: str) -> None:
 )
 def test_topic_name_when_07_refuses_it_then_error_says_why(name: str, complaint: str) -> None:
     with pytest.raises(InvalidTopicError, match=complaint):
-        check_topic_name(name)
+        validate_topic_name(name)
 
 
 def test_topic_name_when_refused_then_error_names_it() -> None:
     with pytest.raises(InvalidTopicError, match=r"^invalid topic name 'a/b': '/' is not allowed$"):
-        check_topic_name("a/b")
+        validate_topic_name("a/b")
 
 
 @given(st.text(st.characters(), min_size=1, max_size=20).filter(lambda s: s not in (".", "..")))
 def test_topic_name_when_random_then_is_taken_unless_a_character_is_forbidden(name: str) -> None:
     try:
-        check_topic_name(name)
+        validate_topic_name(name)
     except InvalidTopicError:
         assert any(map(is_forbidden, name))
     else:
@@ -100,15 +100,15 @@ def test_topic_name_when_random_then_is_taken_unless_a_character_is_forbidden(na
 
 
 def test_topic_name_when_its_characters_are_astral_then_each_counts_twice() -> None:
-    check_topic_name("\U0001f600" * 2, max_length=4)
+    validate_topic_name("\U0001f600" * 2, max_length=4)
     with pytest.raises(InvalidTopicError, match="6 characters, the limit is 4"):
-        check_topic_name("\U0001f600" * 3, max_length=4)
+        validate_topic_name("\U0001f600" * 3, max_length=4)
 
 
 def test_topic_name_when_the_limit_is_lower_then_holds() -> None:
-    check_topic_name("abc", max_length=3)
+    validate_topic_name("abc", max_length=3)
     with pytest.raises(InvalidTopicError, match="4 characters, the limit is 3"):
-        check_topic_name("abcd", max_length=3)
+        validate_topic_name("abcd", max_length=3)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,6 @@ def test_topic_name_when_too_long_then_error_shows_its_start_without_control_cha
     name: str, shown: str
 ) -> None:
     with pytest.raises(InvalidTopicError) as caught:
-        check_topic_name(name, max_length=3)
+        validate_topic_name(name, max_length=3)
 
     assert str(caught.value).startswith(f"invalid topic name {shown}: ")
