@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -51,6 +52,34 @@ class Cluster(Protocol):
         Raises:
             BrokerUnreachableError: it is not there.
         """
+
+
+class LockedCluster:
+    """A cluster that several threads share: a lock lets one at a time use it."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._lock = threading.Lock()
+
+    def brokers(self) -> list[BrokerAddress]:
+        """Return the live brokers, by id."""
+        with self._lock:
+            return self._cluster.brokers()
+
+    def topics(self) -> list[str]:
+        """Return the topics, by name."""
+        with self._lock:
+            return self._cluster.topics()
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        """Return a topic's partitions by home and index; none for an unknown topic."""
+        with self._lock:
+            return self._cluster.partitions(topic)
+
+    def leader(self, partition: TopicPartition) -> BrokerAddress:
+        """Return the broker that serves a partition."""
+        with self._lock:
+            return self._cluster.leader(partition)
 
 
 class RegistryCluster:

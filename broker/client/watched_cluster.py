@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from broker.client.cluster import Cluster
 from broker.errors import (
     BrokerUnreachableError,
     CoordinationError,
@@ -230,35 +229,3 @@ class WatchedCluster:
         """Have something read again; in the registry's thread, where nothing may wait."""
         self._armed.discard(name)
         self._dirty.put(subject)
-
-
-class LockedCluster:
-    """A cluster that several threads may ask, one at a time.
-
-    Args:
-        cluster: asked by nobody else meanwhile.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._lock = threading.Lock()
-
-    def brokers(self) -> list[BrokerAddress]:
-        """Return the live brokers, by id."""
-        with self._lock:
-            return self._cluster.brokers()
-
-    def topics(self) -> list[str]:
-        """Return the topics, by name."""
-        with self._lock:
-            return self._cluster.topics()
-
-    def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return a topic's partitions by home and index; none for an unknown topic."""
-        with self._lock:
-            return self._cluster.partitions(topic)
-
-    def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves a partition."""
-        with self._lock:
-            return self._cluster.leader(partition)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from broker.client.cluster import Cluster, Connect, StaticCluster
+from broker.client.cluster import Cluster, Connect, LockedCluster, StaticCluster
 from broker.client.connection import Connection, parse_broker_list
 from broker.config import ProducerConfig
 from broker.errors import ConfigError, ProtocolError
@@ -35,7 +35,7 @@ from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 
 if TYPE_CHECKING:
-    from broker.client.watched_cluster import LockedCluster, WatchedCluster
+    from broker.client.watched_cluster import WatchedCluster
     from broker.producer.async_producer import AsyncProducer
     from broker.producer.callbacks import ProducerCallbacks
     from broker.producer.sender_thread import QueueRules
@@ -508,7 +508,7 @@ def _open_cluster(
 ) -> WatchedCluster | LockedCluster:
     """Return the cluster that the settings name; `resources` closes it."""
     # late: they need ZooKeeper's modules
-    from broker.client.watched_cluster import LockedCluster, WatchedCluster
+    from broker.client.watched_cluster import WatchedCluster
     from broker.zk.registry import Registry
 
     if bool(config.zookeeper) == bool(config.broker_list):

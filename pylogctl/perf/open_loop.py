@@ -1,10 +1,10 @@
-"""Sending at a fixed rate whatever comes back: one half of `perf e2e`, in a process of its own.
+"""The sending process of `perf e2e`: an open loop that sends at a fixed rate.
 
-Each message carries the moment it was due, not the one it was sent at: where broker or sender
-stand still, what was due meanwhile counts as late (no coordinated omission). The moments are those
-of the monotonic clock, which the processes of one machine share.
+Each message carries the time it was due, not the time it was sent: while broker or sender stand
+still, the messages that are due count as late (no coordinated omission). Times are of the
+monotonic clock, which the processes of one machine share.
 
-`main` takes a `LoopPlan` from a pipe, and ends when who holds the other end of it does.
+`main` receives a `LoopPlan` from a pipe, and ends when the parent process does.
 """
 
 from __future__ import annotations
@@ -33,9 +33,8 @@ from pylogctl.perf.measure import cpu_s
 from pylogctl.perf.produce import SizeRange, make_batches, make_producer
 
 STAMP = struct.Struct(">IIq")
-"""What each payload starts with: run, number of the message in it, nanoseconds when it was due."""
-GO, STOP = "go", "stop"
-"""What the process is told."""
+"""Start of each payload: run, number of the message in the run, nanoseconds when it was due."""
+GO, STOP = "go", "stop"  # commands to the process
 _FIRST_DUE_NS = 5_000_000
 _LONGEST_SLEEP_S = 0.1
 _BURST_MESSAGES = 1000
@@ -43,17 +42,13 @@ _BURST_BYTES = 512 << 10
 
 
 class Leaders:
-    """A cluster as it was when the load began, so that no other process has to look for it.
-
-    Args:
-        addresses: the broker of each partition; of one topic.
-    """
+    """The brokers of one topic's partitions: a `Cluster` that can be sent to another process."""
 
     def __init__(self, addresses: Mapping[TopicPartition, BrokerAddress]) -> None:
         self._addresses = addresses
 
     def brokers(self) -> list[BrokerAddress]:
-        """Return the brokers that have a partition, by id."""
+        """Return the brokers by id."""
         return sorted(set(self._addresses.values()))
 
     def topics(self) -> list[str]:
@@ -65,23 +60,21 @@ class Leaders:
         return sorted(one for one in self._addresses if one.topic == topic)
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that has a partition."""
+        """Return the broker of a partition."""
         return self._addresses[partition]
 
 
 @dataclass(frozen=True, slots=True)
 class LoopPlan:
-    """What to send, and when.
+    """The messages to send.
 
     Args:
-        leaders: where the partitions of the topic are.
-        run: marks the messages of this run.
+        leaders: brokers of the topic's partitions.
+        run: number in the stamps of this run's messages.
         rate: messages a second.
-        message_count: how many messages to send.
-        sizes: of the payloads, each with room for a stamp.
-        config: the producer's settings.
-        timeout_s: how long an answer is waited for.
-        connect_timeout_s: how long connecting is tried.
+        sizes: of the payloads, at least that of a stamp.
+        timeout_s: timeout of a response.
+        connect_timeout_s: timeout of connecting.
     """
 
     leaders: Leaders
@@ -104,7 +97,7 @@ class LoopPlan:
 
 
 class Sent(NamedTuple):
-    """What became of a plan: how many were sent, and the longest that one was sent too late."""
+    """The result: messages sent, and the longest delay of a message sent after it was due."""
 
     message_count: int
     late_s: float
@@ -116,19 +109,19 @@ NOTHING_SENT = Sent(0, 0.0, 0.0)
 
 
 class Schedule(NamedTuple):
-    """When messages are due: evenly, from a first moment on."""
+    """The times when messages are due: at even intervals from `first_ns` on."""
 
     first_ns: int
     rate: float
 
     def due_ns(self, number: int) -> int:
-        """Return when a message is due."""
+        """Return the time when a message is due."""
         return self.first_ns + int(number * 1e9 / self.rate)
 
     def due_by(self, now_ns: int) -> int:
-        """Return how many messages are due by now."""
+        """Return the number of messages due at `now_ns`."""
         number = max(0, int((now_ns - self.first_ns) * self.rate / 1e9))
-        # What is rounded must not make a message due before its time, nor have it forgotten.
+        # Rounding must not make a message due too early, nor leave it out.
         while self.due_ns(number) <= now_ns:
             number += 1
         while number and self.due_ns(number - 1) > now_ns:
@@ -144,16 +137,12 @@ def send_on_schedule(
     monotonic_ns: Callable[[], int] = time.monotonic_ns,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Sent:
-    """Send every message when it is due, or as soon after as the producer takes it.
+    """Send every message when it is due, or as soon afterwards as the producer accepts it.
 
-    What is due at the same time goes as one batch.
+    Messages due at the same time are sent as one batch.
 
     Args:
-        plan: what to send.
-        producer: sends it.
-        is_stopped: ends it early.
-        monotonic_ns: tells the time.
-        sleep: waits for so many seconds.
+        is_stopped: returns True to end early.
 
     Raises:
         BrokerError: a batch could not be delivered.
@@ -162,7 +151,7 @@ def send_on_schedule(
     fillers = cycle([batch[0][STAMP.size :] for batch in make_batches(plan.sizes, 1)])
     burst = max(1, min(_BURST_MESSAGES, _BURST_BYTES // plan.sizes.largest))
     schedule = Schedule(monotonic_ns() + _FIRST_DUE_NS, plan.rate)
-    under_way: deque[Delivery] = deque()
+    in_flight: deque[Delivery] = deque()
     number = late_ns = 0
     started_cpu_s = cpu_s()
     while number < plan.message_count and not is_stopped():
@@ -176,19 +165,19 @@ def send_on_schedule(
             STAMP.pack(plan.run, one, schedule.due_ns(one)) + next(fillers)
             for one in range(number, due)
         ]
-        under_way.append(producer.send(topic, payloads))
+        in_flight.append(producer.send(topic, payloads))
         number = due
-        while under_way and under_way[0].is_done:
-            under_way.popleft().result()
+        while in_flight and in_flight[0].is_done:
+            in_flight.popleft().result()
     producer.flush()
-    for delivery in under_way:
+    for delivery in in_flight:
         delivery.result()
     return Sent(number, late_ns / 1e9, cpu_s() - started_cpu_s)
 
 
 def main() -> None:
-    """Take a plan from the pipe of this number, say that it can start, wait for the word, send."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started this process says when to stop
+    """Receive a plan from the pipe with the given descriptor, report ready, wait for GO, send."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process sends STOP
     with Pipe(int(sys.argv[1])) as pipe, suppress(EOFError):
         plan: LoopPlan = pipe.recv()
         producer = make_producer(plan.leaders, plan.connect, plan.config)
@@ -201,11 +190,11 @@ def main() -> None:
 def _send(plan: LoopPlan, producer: Producer, pipe: Pipe[Any, Any]) -> Sent:
     stopped = threading.Event()
 
-    def await_word() -> None:
+    def await_stop() -> None:
         pipe.poll(None)
         stopped.set()
 
-    threading.Thread(target=await_word, name="word", daemon=True).start()
+    threading.Thread(target=await_stop, name="stop", daemon=True).start()
     try:
         with producer:
             return send_on_schedule(plan, producer, is_stopped=stopped.is_set)

@@ -1,12 +1,8 @@
-"""Producing as load: payloads made up or from a file, sent from several threads and timed.
-
-Knows the library's producer; knows neither options nor output.
-"""
+"""Load of producers: batches generated or read from a file, sent from several threads and timed."""
 
 from __future__ import annotations
 
 import random
-import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -29,8 +25,6 @@ from broker.producer.producer import (
     reconnect_rule_of,
 )
 from broker.protocol.extension_requests import Acks
-from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition
 from pylogctl.cli.units import Pacer, Rate
 from pylogctl.perf.measure import (
     Budget,
@@ -45,46 +39,13 @@ from pylogctl.perf.measure import (
 
 _POOL_BYTES = 16 << 20
 _POOL_COUNT = 1000
-MAX_FILE_BYTES = 64 << 20
-"""How much of a payload file is used."""
+_MAX_FILE_BYTES = 64 << 20
 
 Batch = Sequence[bytes]
 
 
-class SharedCluster:
-    """A cluster that several threads may ask, one at a time.
-
-    Args:
-        cluster: asked by nobody else meanwhile.
-    """
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._lock = threading.Lock()
-
-    def brokers(self) -> list[BrokerAddress]:
-        """Return the live brokers, by id."""
-        with self._lock:
-            return self._cluster.brokers()
-
-    def topics(self) -> list[str]:
-        """Return the topics, by name."""
-        with self._lock:
-            return self._cluster.topics()
-
-    def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return a topic's partitions by home and index; none for an unknown topic."""
-        with self._lock:
-            return self._cluster.partitions(topic)
-
-    def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves a partition."""
-        with self._lock:
-            return self._cluster.leader(partition)
-
-
 class SizeRange(NamedTuple):
-    """Sizes of payloads in bytes, both ends included."""
+    """Range of payload sizes in bytes, both ends included."""
 
     smallest: int
     largest: int
@@ -92,16 +53,15 @@ class SizeRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ProducePlan:
-    """What to send.
+    """The messages to send.
 
     Args:
-        topic: where to.
-        batches: sent again and again in this order; at least one, none empty.
-        message_count: how many messages to send, None for no limit.
-        duration_s: how long to send, None for no limit.
-        warmup_count: messages to send before the clock starts, on top of the others.
-        thread_count: threads with a producer each.
-        rate: of all threads together, None for as fast as can be.
+        batches: sent repeatedly in this order; at least one, none empty.
+        message_count: messages to send, None for no limit.
+        duration_s: duration of sending, None for no limit.
+        warmup_count: messages to send before the clock starts, in addition.
+        thread_count: threads, each with its own producer.
+        rate: of all threads together, None for no limit.
         is_sequential: wait for each acknowledgement before the next batch.
     """
 
@@ -116,10 +76,10 @@ class ProducePlan:
 
 
 def make_batches(sizes: SizeRange, batch_count: int) -> list[Batch]:
-    """Return batches of printable payloads, always the same ones for the same arguments.
+    """Return batches of printable payloads, the same for the same arguments.
 
     Args:
-        sizes: of the payloads, evenly distributed.
+        sizes: range of evenly distributed sizes.
         batch_count: messages in a batch, at least 1.
     """
     source = random.Random(7)
@@ -133,17 +93,13 @@ def _payload(source: random.Random, size: int) -> bytes:
 
 
 def read_batches(path: Path, batch_count: int) -> list[Batch]:
-    """Return batches of the lines of a file; none if it is empty.
-
-    Args:
-        path: its first `MAX_FILE_BYTES` are used.
-        batch_count: messages in a batch, at least 1.
+    """Return the lines of the first 64 MiB of a file in batches; none if it is empty.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     with path.open("rb") as file:
-        text = file.read(MAX_FILE_BYTES)
+        text = file.read(_MAX_FILE_BYTES)
     lines = text.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -151,12 +107,10 @@ def read_batches(path: Path, batch_count: int) -> list[Batch]:
 
 
 def make_producer(cluster: Cluster, connect: Connect, config: ProducerConfig) -> Producer:
-    """Return a producer that goes round the partitions of a topic, batch by batch.
+    """Return a producer that sends batches to the partitions of a topic in turn.
 
     Args:
-        cluster: where topics are; if several producers share it, safe for several threads.
-        connect: makes connections.
-        config: its settings.
+        cluster: thread-safe if several producers share it.
     """
     return Producer(
         cluster,
@@ -183,18 +137,16 @@ def produce_load(
     on_tick: Callable[[Sequence[Tally]], None],
     log_end: Callable[[], int],
 ) -> Result:
-    """Send what a plan says and measure it, until all is sent and can be read.
+    """Send the messages of a plan, and measure until all are readable.
 
-    A latency is the time from handing a batch over until its acknowledgement is read; brokers that
-    do not acknowledge give none.
+    A latency is the time from sending a batch until its acknowledgement is read; there are none
+    for brokers that do not acknowledge.
 
     Args:
-        plan: what to send.
         make_producer: called once for each thread.
-        clock: tells when it started.
-        halt: ends it early; what was sent until then is the result.
-        on_tick: called about ten times a second with what was counted so far.
-        log_end: tells where the topic's logs end, added up.
+        halt: ends sending early; the result covers the messages sent until then.
+        on_tick: called about ten times a second with the counts of all threads.
+        log_end: returns the sum of the ends of the topic's logs.
 
     Raises:
         BrokerError: a batch could not be delivered.
@@ -226,7 +178,7 @@ def produce_load(
 
 
 class _Sent(NamedTuple):
-    """A batch under way."""
+    """A batch in flight."""
 
     delivery: Delivery
     message_count: int
@@ -235,7 +187,7 @@ class _Sent(NamedTuple):
 
 
 class _Sender:
-    """Sends batches with one producer, and counts each when it is acknowledged."""
+    """Sends batches with one producer, and counts those that are acknowledged."""
 
     def __init__(
         self,
@@ -256,12 +208,12 @@ class _Sender:
         if plan.rate is not None:
             share = plan.rate._replace(per_second=plan.rate.per_second / plan.thread_count)
             self._pacer = Pacer(share, clock, self._wait)
-        self._under_way: defaultdict[int, deque[_Sent]] = defaultdict(deque)
+        self._in_flight: defaultdict[int, deque[_Sent]] = defaultdict(deque)
 
     def run(self) -> None:
-        """Send until the budget is spent or it is time to stop, then wait for all of it."""
+        """Send until the budget is spent or it is time to stop, then wait for acknowledgements."""
         plan = self._plan
-        # Threads start at different places, so that they do not send the same at once.
+        # Threads start at different batches, so that they do not send the same payloads at once.
         first = self._number * len(plan.batches) // plan.thread_count
         for batch in islice(cycle(plan.batches), first, None):
             if self._halt():
@@ -271,7 +223,7 @@ class _Sender:
                 break
             self._send(batch[:granted])
         self._producer.barrier()
-        self._settle()
+        self._count_acknowledged()
 
     def _send(self, batch: Batch) -> None:
         payload_bytes = sum(map(len, batch))
@@ -280,22 +232,22 @@ class _Sender:
         sent_s = time.monotonic()
         delivery = self._producer.send(self._plan.topic, batch)
         home = delivery.partition.home
-        self._under_way[home].append(_Sent(delivery, len(batch), payload_bytes, sent_s))
+        self._in_flight[home].append(_Sent(delivery, len(batch), payload_bytes, sent_s))
         if self._plan.is_sequential:
             self._producer.flush()
-        self._settle()
+        self._count_acknowledged()
 
     def _wait(self, seconds: float) -> None:
-        """Wait; with time to spare, acknowledgements are read as they come, not with a send."""
+        """Wait for the rate limit; read acknowledgements first, not only with the next send."""
         give_up_s = time.monotonic() + seconds
         self._producer.flush()
-        self._settle()
+        self._count_acknowledged()
         self._halt.wait(give_up_s - time.monotonic())
 
-    def _settle(self) -> None:
-        """Count what is acknowledged by now; a broker acknowledges in the order of sending."""
+    def _count_acknowledged(self) -> None:
+        """Count the acknowledged batches; a broker acknowledges in the order of sending."""
         now_s = time.monotonic()
-        for queue in self._under_way.values():
+        for queue in self._in_flight.values():
             while queue and queue[0].delivery.is_done:
                 one = queue.popleft()
                 if one.delivery.result() >= 0:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Cluster, Connect, LockedCluster
 from broker.config import ConsumerConfig, ProducerConfig
 from broker.consumer.list_offsets import Positions
 from broker.producer.producer import codec_of
@@ -43,7 +43,6 @@ from pylogctl.perf.measure import Halt, show_intervals
 from pylogctl.perf.plan import connect_with
 from pylogctl.perf.produce import (
     ProducePlan,
-    SharedCluster,
     make_producer,
     produce_load,
 )
@@ -77,7 +76,7 @@ def measure_produce(
         graceful_stop() as stop,
         show_intervals(env, every_s) as shown,
     ):
-        shared = SharedCluster(cluster)
+        shared = LockedCluster(cluster)
         result = produce_load(
             plan,
             lambda: make_producer(shared, connect, config),

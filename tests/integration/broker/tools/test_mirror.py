@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, BrokerError, Codec, Connection, Producer, StaticCluster, TopicPartition
-from broker.client.watched_cluster import LockedCluster
+from broker.client.cluster import LockedCluster
 from broker.consumer.lease import Lease
 from broker.consumer.owned import OwnedPartition
 from broker.consumer.stream import Arrival, ConsumerStream
