@@ -399,7 +399,7 @@ class ProducerConfig(Settings):
         _P("socket.timeout.ms", "socket_timeout_ms", _INT, "wait for a response", 1),
         _P("buffer.size", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
         _P("max.message.size", "max_message_bytes", _INT, "largest outer payload, bytes", 0),
-        _P("max.in.flight.requests", "max_in_flight", _INT, "unanswered requests", 1),
+        _P("max.in.flight.requests", "max_in_flight", _INT, "requests without a response", 1),
         _P("num.retries", "num_retries", _INT, "tries after a failure", 0),
         _P("retry.backoff.ms", "retry_backoff_ms", _INT, "before the first of them", 0),
         _P("reconnect.interval", "reconnect_requests", _INT, "requests; 0 for no limit", 0),
@@ -423,7 +423,7 @@ class ProducerConfig(Settings):
         "event.handler.props": "there is one way to send batches",
         "callback.handler": "give Producer.from_config callbacks",
         "callback.handler.props": "give Producer.from_config callbacks",
-        "zk.read.num.retries": "watches keep what is known of the cluster up to date",
+        "zk.read.num.retries": "watches keep the cluster's metadata up to date",
     }
 
     producer_type: str = "sync"

@@ -1,7 +1,7 @@
-"""Differential fuzzing of the codec's twins: `python -m fuzz`; see `make fuzz`.
+"""Differential fuzzing of the codec's two engines: `python -m fuzz`; see `make fuzz`.
 
-Run with a build of the compiled one that has sanitizers in it, this also finds reads and writes
-beyond a buffer, undefined behaviour and leaks.
+With a build of the compiled engine that has sanitizers, this also finds reads and writes beyond a
+buffer, undefined behaviour and leaks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import broker.protocol
 
 
 def main() -> int:
-    """Run cases until the time is over or one fails; return the exit status."""
+    """Run cases until the time is up or one fails; return the exit status."""
     arguments = _parse_arguments()
     if arguments.build is not None:
         broker.protocol.__path__.insert(0, str(arguments.build))

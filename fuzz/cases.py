@@ -1,4 +1,4 @@
-"""The cases: each is given to both twins, which must agree."""
+"""The cases: both engines must return the same for each."""
 
 from __future__ import annotations
 
@@ -26,26 +26,18 @@ Twins = tuple[Twin, Twin]
 
 
 def run(seconds: float, first_seed: int) -> int:
-    """Run cases until the time is over; the first failure ends it with its seed.
-
-    Args:
-        seconds: how long.
-        first_seed: the first case; those after it have the numbers after it.
-
-    Returns:
-        0 if nothing was found.
-    """
+    """Run cases until the time is up or one fails; return 0 if none failed."""
     twins = load_twin("python"), load_twin("compiled")
     deadline_s = time.monotonic() + seconds
     seed = first_seed
     while time.monotonic() < deadline_s:
         if (seed - first_seed) % _REPORT_CASES == 0:
-            print(f"from seed {seed}", flush=True)  # a sanitizer ends the process without a word
+            print(f"from seed {seed}", flush=True)  # a sanitizer ends the process without the seed
         try:
             _run_case(twins, Random(seed))
         except AssertionError:
             traceback.print_exc()
-            print(f"the twins differ; see it again with --seed {seed}")
+            print(f"the engines differ; reproduce with --seed {seed}")
             return 1
         seed += 1
     _run_race(twins[1], Random(first_seed))
@@ -141,7 +133,7 @@ def _run_race(compiled: Twin, random: Random) -> None:
 def _leaked_bytes(twins: Twins, first_seed: int) -> int:
     """Return how much memory the same cases take for good each time they are run once more.
 
-    Only the address sanitizer counts what is allocated; without it the answer is 0.
+    Only the address sanitizer counts allocations; without it the result is 0.
     """
     allocated = getattr(ctypes.CDLL(None), "__sanitizer_get_current_allocated_bytes", None)
     if allocated is None:

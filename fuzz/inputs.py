@@ -1,7 +1,6 @@
-"""What the fuzzer feeds in: message sets and texts, valid ones first, then damaged.
+"""Inputs of the fuzzer: message sets and texts, built valid and then damaged.
 
-Everything follows from the `Random` that is handed in, so a seed is all it takes to see a failure
-again.
+Everything is derived from the `Random` argument, so that a seed reproduces a failure.
 """
 
 from __future__ import annotations
@@ -17,13 +16,13 @@ from tests.strategies import WRAPPER_CODECS, magic0_bytes, magic1_bytes, wrapper
 _SIZES = (0, 1, 3, 7, 8, 15, 16, 17, 31, 47, 63, 64, 65, 79, 80, 127, 128, 200, 1000)
 _LENGTHS = (-(2**31), -1, 0, 4, 5, 6, 7, 200, 2**16, 2**31 - 5, 2**31 - 4, 2**31 - 1)
 _UNLOCKED_BYTES = 70_000
-"""Enough to have the compiled twin let go of the interpreter's lock."""
+"""Enough for the compiled engine to release the interpreter's lock."""
 
 DELIMITERS = (b"\n", b"\r\n", b"aa", b"aab", b"\x00", b"")
 
 
 def exact(data: bytes) -> memoryview:
-    """Return a copy in a piece of memory that ends where the data ends.
+    """Return a copy in memory that ends where the data ends.
 
     `bytes` and `bytearray` have one byte more, which would hide a read too far from the sanitizer.
     """
@@ -70,12 +69,12 @@ def _damaged(random: Random, data: bytes) -> bytes:
 
 
 def text(random: Random, delimiter: bytes) -> bytes:
-    """Return pieces of text, some with a delimiter behind them, or a part of one."""
-    pieces = []
+    """Return text with whole delimiters and parts of them in it."""
+    parts = []
     for _ in range(random.randrange(30)):
-        pieces.append(random.randbytes(random.choice(_SIZES)))
-        pieces.append(random.choice((delimiter, delimiter, delimiter, delimiter[:-1], b"a")))
-    data = b"".join(pieces)
+        parts.append(random.randbytes(random.choice(_SIZES)))
+        parts.append(random.choice((delimiter, delimiter, delimiter, delimiter[:-1], b"a")))
+    data = b"".join(parts)
     if data and not random.randrange(20):
         data *= _UNLOCKED_BYTES // len(data) + 1
     return data
@@ -90,7 +89,7 @@ def payloads(random: Random) -> list[Buffer]:
 
 
 def container(random: Random) -> tuple[Codec, bytes]:
-    """Return what a wrapper could have as its payload, and its codec."""
+    """Return a codec and the payload of a wrapper, possibly damaged."""
     codec = random.choice(WRAPPER_CODECS)
     wrapper = wrapper_bytes(codec, message_set(random, 1))
     return codec, wrapper[10:] if random.randrange(4) else _damaged(random, wrapper[10:])

@@ -1,4 +1,4 @@
-"""Files and offsets: logs made of segment files, their flushing, recovery and retention.
+"""Logs: segment files, and appending, reading, flushing, recovery and retention of them.
 
-Knows message sets (through `broker.protocol`), never requests, sockets or ZooKeeper.
+Knows message sets (through `broker.protocol`), but no sockets and no ZooKeeper.
 """

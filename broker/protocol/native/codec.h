@@ -1,4 +1,4 @@
-/* What the Python side of the codec shares: result types and the interpreter's lock. */
+/* Shared by all files that use Python: result types and the interpreter's lock. */
 #ifndef PYLOGCTL_CODEC_H
 #define PYLOGCTL_CODEC_H
 
@@ -11,7 +11,7 @@
 
 #include "walk.h"
 
-/* What is taken from message.py. */
+/* The types imported from message.py. */
 enum type {
     FAULT,
     SCAN,

@@ -111,9 +111,9 @@ struct text {
     size_t max_payload_bytes;
     size_t batch_count;
     size_t batch_bytes;
-    struct positions ends; /* of the pieces, where their delimiters start */
+    struct positions ends; /* of the lines, where their delimiters start */
     size_t oversize_start;
-    bool is_oversize; /* the piece behind the last one in `ends` */
+    bool is_oversize; /* the line after the last one in `ends` */
     size_t oversize_bytes;
 };
 
@@ -141,7 +141,7 @@ static const uint8_t *find_delimiter(const uint8_t *from, size_t rest, const Py_
     return NULL;
 }
 
-/* Finds the pieces, up to one that is too large; false if there is no memory. */
+/* Finds the lines, up to one that is too large; false if there is no memory. */
 static bool text_split(struct text *text) {
     const uint8_t *data = text->data.buf;
     size_t size = (size_t)text->data.len, start = 0;

@@ -1,4 +1,4 @@
-/* The module `broker.protocol._codec`: its functions, and what they take from message.py. */
+/* The module `broker.protocol._codec`: its functions, and the types imported from message.py. */
 
 #include "codec.h"
 

@@ -52,7 +52,7 @@ static void reading_end_behind(struct reading *reading, size_t n) {
     reading->entries.count = n + 1;
 }
 
-/* Asks Python what a wrapper holds; returns a new tuple, None if it cannot be read. */
+/* Has Python unfold a wrapper; returns a new tuple of payloads, None if it cannot be read. */
 static PyObject *open_wrapper(struct reading *reading, const struct entry *entry, PyObject *open) {
     PyObject *payload = payload_object(reading, entry);
     PyObject *found = NULL, *tuple = NULL;
@@ -81,10 +81,10 @@ static Py_ssize_t tuple_bytes(PyObject *tuple, Py_ssize_t count) {
     return total;
 }
 
-/* Whether the reading goes on behind an entry; FAILED with an exception set. */
+/* Whether reading continues after an entry; FAILED with an exception set. */
 enum progress { GOES_ON, IS_DONE, FAILED };
 
-/* Takes entry `n` with these messages in, unless a limit is in the way. */
+/* Takes entry `n` with these messages, unless that exceeds a limit. */
 static enum progress take(struct reading *reading, size_t n, size_t message_count,
                           size_t value_bytes, const struct limits *limits) {
     size_t messages_left = limits->messages - reading->message_count;

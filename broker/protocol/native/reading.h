@@ -1,16 +1,16 @@
-/* What is found in a buffer before anything is made of it. */
+/* The entries and messages found in a buffer, before results are built from them. */
 #ifndef PYLOGCTL_READING_H
 #define PYLOGCTL_READING_H
 
 #include "codec.h"
 
-/* How far to read: whatever is reached first. */
+/* Where reading ends: at whichever limit is reached first. */
 struct limits {
     size_t messages;
     size_t value_bytes; /* reached before an entry, except the first */
 };
 
-/* One buffer, and what was found in it. */
+/* One buffer, and the messages found in it. */
 struct reading {
     Py_buffer view;
     struct walk walk;

@@ -14,7 +14,7 @@ static uint8_t codec_of(uint8_t attributes) {
     return extension == 7 || extension == 11 ? extension : NO_CODEC; /* lz4, zstd */
 }
 
-/* Reads the header of a whole entry; says why there is none. */
+/* Reads the header of a whole entry; returns the fault if there is none. */
 static enum fault read_entry(const struct walk *walk, size_t position, struct entry *entry) {
     size_t rest = walk->size - position;
     if (rest < LENGTH_BYTES)
@@ -40,7 +40,7 @@ static enum fault read_entry(const struct walk *walk, size_t position, struct en
     return FAULT_NONE;
 }
 
-/* Says whether a whole entry holds what it should. */
+/* Validates codec and CRC of a whole entry. */
 static enum fault check_content(const struct walk *walk, const struct entry *entry, bool with_crc) {
     if (entry->codec == NO_CODEC)
         return FAULT_CODEC;

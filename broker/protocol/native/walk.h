@@ -58,7 +58,7 @@ struct positions {
     size_t room;
 };
 
-/* A walk that goes on where it stopped, as long as there is no fault. */
+/* A walk over entries, which can be resumed until there is a fault. */
 struct walk {
     const uint8_t *data;
     size_t size;
@@ -87,15 +87,15 @@ static inline void store_uint32(uint8_t *data, uint32_t value) {
     data[3] = (uint8_t)value;
 }
 
-/* Goes on until a fault or the end, and notes where wrappers start; false if there is no memory. */
+/* Walks to a fault or the end and records where wrappers start; false if there is no memory. */
 bool walk_wrappers(struct walk *walk, struct positions *wrappers);
 
-/* Goes on until a fault, the position `stop`, or `most` further entries, and notes every entry;
- * treats CRCs as `check` says. False if there is no memory. */
+/* Walks to a fault, the position `stop`, or over `most` further entries, and records every entry;
+ * treats CRCs as in `check`. False if there is no memory. */
 bool walk_entries(struct walk *walk, size_t stop, size_t most, enum crc_check check,
                   struct entries *entries);
 
-/* Notes the start of every whole entry, and the end of the last, by the lengths alone. */
+/* Records the start of every whole entry, and the end of the last, by the lengths alone. */
 bool walk_boundaries(const uint8_t *data, size_t size, struct positions *boundaries);
 
 /* Appends to an array; false if there is no memory. */

@@ -260,37 +260,37 @@ def test_append_when_it_is_to_be_flushed_now_then_that_is_asked_for_once(
     assert schedule.due_s == [clock.monotonic_s()]
 
 
-def test_waiter_when_high_watermark_advances_then_sees_the_new_one(make_log: LogFactory) -> None:
+def test_listener_when_high_watermark_advances_then_sees_the_new_one(make_log: LogFactory) -> None:
     log = make_log()
     seen: list[int] = []
-    waiter = lambda: seen.append(log.high_watermark)  # noqa: E731 - needs one identity to remove
-    log.add_listener(waiter)
+    listener = lambda: seen.append(log.high_watermark)  # noqa: E731 - needs one identity to remove
+    log.add_listener(listener)
     log.append(TWELVE_BYTES, 1)
     log.flush()
-    log.remove_listener(waiter)
+    log.remove_listener(listener)
     log.append(TWELVE_BYTES, 1)
     log.flush()
     assert seen == [12]
 
 
-def test_waiter_when_added_twice_and_removed_once_then_still_called(make_log: LogFactory) -> None:
+def test_listener_when_added_twice_and_removed_once_then_still_called(make_log: LogFactory) -> None:
     log = make_log()
     calls: list[int] = []
-    waiter = lambda: calls.append(1)  # noqa: E731 - needs one identity to remove
-    log.add_listener(waiter)
-    log.add_listener(waiter)
-    log.remove_listener(waiter)
+    listener = lambda: calls.append(1)  # noqa: E731 - needs one identity to remove
+    log.add_listener(listener)
+    log.add_listener(listener)
+    log.remove_listener(listener)
     log.append(TWELVE_BYTES, 1)
     log.flush()
     assert calls == [1]
 
 
-def test_waiter_when_one_raises_then_the_others_are_called(make_log: LogFactory) -> None:
+def test_listener_when_one_raises_then_the_others_are_called(make_log: LogFactory) -> None:
     log = make_log()
     calls: list[int] = []
 
     def fail() -> None:
-        raise RuntimeError("a bug in a waiter")
+        raise RuntimeError("a bug in a listener")
 
     log.add_listener(fail)
     log.add_listener(lambda: calls.append(1))
@@ -327,7 +327,7 @@ def test_append_when_disk_is_full_then_file_is_cut_and_log_stays_usable(
     assert read_bytes(log, 0) == TWELVE_BYTES * 2
 
 
-def test_append_when_write_and_cut_fail_then_log_is_failed_and_waiters_wake(
+def test_append_when_write_and_cut_fail_then_log_is_failed_and_listeners_are_called(
     make_log: LogFactory, faulty_disk: FaultyDisk
 ) -> None:
     log = make_log(disk=faulty_disk.as_disk())
