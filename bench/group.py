@@ -93,12 +93,12 @@ def read_one_by_one(stream: ConsumerStream, message_count: int) -> None:
 def read_in_chunks(stream: ConsumerStream, message_count: int) -> None:
     """Take whole chunks, as `pylogctl consume --group` does, and their messages out of them."""
     count = 0
-    for chunk in stream.chunks():
-        decoded = decode(chunk.data, chunk.offset)
+    for reader in stream.chunks():
+        decoded = decode(reader.data, reader.offset)
         for _offset, _next_offset, _payload in decoded.messages:
             count += 1
-        chunk.take(decoded.valid_bytes)
-        chunk.finish(chunk.offset + decoded.valid_bytes)
+        reader.take(decoded.valid_bytes)
+        reader.finish(reader.offset)
         if count == message_count:
             break
 

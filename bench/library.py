@@ -16,8 +16,9 @@ from bench.measure import ChartPosition, Goal, Measurement, Plan, repeat_rate
 from bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.consumer.chunk import MessageStream
+from broker.consumer.chunk import MessagePosition
 from broker.consumer.fetcher import Fetcher
+from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
 from broker.protocol import codec
 from broker.protocol.extension_requests import Acks
@@ -84,12 +85,13 @@ def _consume(broker: BrokerProcess, end: int) -> float:
     """Return the seconds to consume all lines and write them to /dev/null."""
     started_s = time.perf_counter()
     fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0})
-    stream = MessageStream(0)
+    reader = PartitionReader(_PARTITION, MessagePosition(0))
     with Path("/dev/null").open("wb", buffering=0) as output:
-        while stream.offset < end:
-            for piece in fetcher.poll():
-                decoded = codec.decode_delimited(stream.add(piece.data), b"\n")
+        while reader.offset < end:
+            for chunk in fetcher.poll():
+                reader.add(chunk)
+                decoded = codec.decode_delimited(reader.data, b"\n")
                 output.write(decoded.text)
-                stream.take(decoded.valid_bytes)
+                reader.take(decoded.valid_bytes)
     fetcher.close()
     return time.perf_counter() - started_s

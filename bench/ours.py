@@ -28,8 +28,9 @@ from bench.workload import (
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
 from broker.config import ProducerConfig
-from broker.consumer.chunk import MessageStream
+from broker.consumer.chunk import MessagePosition
 from broker.consumer.fetcher import Fetcher
+from broker.consumer.partition_reader import PartitionReader
 from broker.producer.partitioner import sticky_partitioner
 from broker.producer.producer import Producer
 from broker.protocol import codec
@@ -164,13 +165,14 @@ def _publish_queued(broker: BrokerProcess, count: int) -> None:
 
 def _consume(broker: BrokerProcess, count: int) -> None:
     fetcher = Fetcher(Connection(broker.address), {_PARTITION: 0}, fetch_bytes=FETCH_BYTES)
-    stream = MessageStream(0)
+    reader = PartitionReader(_PARTITION, MessagePosition(0))
     found = 0
     while found < count:
-        for piece in fetcher.poll():
-            decoded = codec.decode(stream.add(piece.data), stream.offset)
+        for chunk in fetcher.poll():
+            reader.add(chunk)
+            decoded = codec.decode(reader.data, reader.offset)
             found += len(decoded.messages)
-            stream.take(decoded.valid_bytes)
+            reader.take(decoded.valid_bytes)
     fetcher.close()
 
 

@@ -129,9 +129,14 @@ class OffsetOutOfRangeError(ServerError):
 
 
 class InvalidMessageError(ServerError):
-    """A message fails its CRC, or its header or compression cannot be understood."""
+    """A message fails its CRC, or its header or compression cannot be understood.
+
+    Attributes:
+        partition: the `TopicPartition` it was read from, if the text names it.
+    """
 
     code = 2
+    partition: object = None
 
 
 class WrongPartitionError(ServerError):

@@ -1,123 +1,84 @@
-"""What a fetcher gives of a partition, piece by piece, and how messages are made of that again.
-
-A message as a consumer group's stream gives it.
-"""
+"""Chunks as fetchers give them, positions and ranges, and the messages of a group's streams."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from broker.errors import InvalidMessageError, ServerError, error_for_code
-from broker.protocol.message import entry_end, has_length
+from broker.errors import NO_ERROR, ServerError, error_for_code
 from broker.protocol.primitives import Buffer
 from broker.protocol.responses import Run
 from broker.topic import TopicPartition
 
 
-class Piece(NamedTuple):
-    """What came of one partition: bytes from `offset` on, or an error code.
+class MessagePosition(NamedTuple):
+    """An offset where an entry starts, and how many messages of the entry lie before the position.
 
-    The next piece of the partition starts at `next_offset`. That is behind the bytes, unless a
-    filter has left out what lies in between: then there are no bytes, and this is a skip.
-    After an error, which `text` may explain, the partition is no longer read, until `seek` says
-    from where to go on. `high_watermark` is -1 where the broker does not tell it. A 0.7 one does so
-    in its way: an answer that is shorter than what was asked for ends at a boundary, if only of a
-    segment.
+    `inner` is 0 except inside a compressed set, which can only be fetched as a whole.
+    """
+
+    offset: int
+    inner: int = 0
+
+
+class ReadRange(NamedTuple):
+    """The messages from `start` up to `end`; without an end reading never stops."""
+
+    start: MessagePosition
+    end: MessagePosition | None = None
+
+
+class Chunk(NamedTuple):
+    """Bytes fetched from a partition, or the error code of the fetch.
+
+    A chunk may start and end inside a message; the chunks of a partition follow each other without
+    gaps. After an error the fetcher no longer reads the partition, until `Fetcher.seek`.
+
+    Attributes:
+        partition: where the bytes are from.
+        offset: of the first byte.
+        data: the bytes.
+        error: the broker's error code, which `text` may explain.
+        high_watermark: -1 if unknown. A 0.7 broker does not send it, but a response shorter than
+            the request ends at a message boundary, if only that of a segment.
+        log_start_offset: -1 if unknown.
+        skip_to: a filter left out all messages between `offset` and this one; there is no data.
     """
 
     partition: TopicPartition
     offset: int
-    data: Buffer
-    next_offset: int
-    error: int
-    high_watermark: int
-    log_start_offset: int
+    data: Buffer = b""
+    error: int = NO_ERROR
+    high_watermark: int = -1
+    log_start_offset: int = -1
     text: str = ""
+    skip_to: int | None = None
 
     @property
-    def is_skip(self) -> bool:
-        """Return whether messages were left out that have been here."""
-        return not len(self.data) and self.next_offset > self.offset
+    def next_offset(self) -> int:
+        """Return the offset at which the partition's next chunk starts."""
+        return self.offset + len(self.data) if self.skip_to is None else self.skip_to
 
     def failure(self) -> ServerError:
-        """Return what to raise for the error."""
+        """Return the exception for the error code."""
         text = self.text or f"cannot read {self.partition} at {self.offset}"
         return error_for_code(self.error, text)
 
-    def filtered(self, runs: Sequence[Run], next_offset: int) -> Iterator[Piece]:
-        """Give what a filter left of this piece as pieces, with skips for all else.
+    def filtered(self, runs: Sequence[Run], next_offset: int) -> Iterator[Chunk]:
+        """Give what a filter kept as chunks, with skips for all else.
 
         Args:
-            runs: in order, from the piece's offset on.
-            next_offset: where the last of the pieces ends.
+            runs: in order, from the chunk's offset on.
+            next_offset: where the last of the new chunks ends.
         """
         offset = self.offset
         for start, entries in runs:
             if start > offset:
-                yield self._replace(offset=offset, data=b"", next_offset=start)
+                yield self._replace(offset=offset, data=b"", skip_to=start)
+            yield self._replace(offset=start, data=entries, skip_to=None)
             offset = start + len(entries)
-            yield self._replace(offset=start, data=entries, next_offset=offset)
         if next_offset > offset:
-            yield self._replace(offset=offset, data=b"", next_offset=next_offset)
-
-
-class MessageStream:
-    """The pieces of one partition put together again.
-
-    Args:
-        offset: where the first piece will start.
-    """
-
-    def __init__(self, offset: int) -> None:
-        self.offset = offset
-        """The offset of the first byte not taken yet: a message boundary."""
-        self._rest: Buffer = b""
-        self._high_watermark = -1
-
-    def add(self, data: Buffer, high_watermark: int = -1) -> memoryview:
-        """Put a piece behind what is left, and return all of it.
-
-        Args:
-            data: of the piece.
-            high_watermark: what the piece says of it.
-        """
-        self._rest = memoryview(b"".join((self._rest, data)) if len(self._rest) else data)
-        self._high_watermark = max(self._high_watermark, high_watermark)
-        return self._rest
-
-    def is_cut_for_good(self, after_bytes: int = 0) -> bool:
-        """Say whether an entry that seems to go on cannot: its end is past all there is.
-
-        A broker shows whole messages only, so such a length is damage and not a message under way.
-
-        Args:
-            after_bytes: how much of what is left lies before the entry.
-        """
-        if not has_length(self._rest, after_bytes):
-            return False
-        return 0 <= self._high_watermark < self.offset + entry_end(self._rest, after_bytes)
-
-    def take(self, valid_bytes: int) -> None:
-        """Drop bytes from the front that have been decoded.
-
-        Args:
-            valid_bytes: the length of whole entries.
-        """
-        self.offset += valid_bytes
-        self._rest = bytes(memoryview(self._rest)[valid_bytes:])
-
-    def skip_to(self, offset: int) -> None:
-        """Go on at a later offset, as what lies before it was left out by a filter.
-
-        Raises:
-            InvalidMessageError: the start of a message is here, the rest of which will not come.
-        """
-        if len(self._rest):
-            raise InvalidMessageError(
-                f"the message at {self.offset} is invalid: its length is impossible"
-            )
-        self.offset = offset
+            yield self._replace(offset=offset, data=b"", skip_to=next_offset)
 
 
 GroupMessage = tuple[str, TopicPartition, int, int, bytes]

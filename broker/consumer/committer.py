@@ -1,4 +1,4 @@
-"""Commits what the application has finished, and nothing that is somebody else's by now."""
+"""Assigned partitions, and commits of the positions that the application has finished in them."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from broker.consumer.chunk import MessagePosition
 from broker.consumer.membership import Ownership
-from broker.consumer.offset_store import OffsetStore, Position
-from broker.consumer.owned import OwnedPartition
+from broker.consumer.offset_store import OffsetStore
+from broker.consumer.partition_reader import PartitionReader
 from broker.errors import BrokerError, CoordinationError, RegistryUnreachableError
 from broker.topic import TopicPartition
 
@@ -17,6 +18,104 @@ logger = logging.getLogger(__name__)
 
 _MAX_RETRY_S = 1.0
 _NAMED_MAX = 5
+
+
+class AssignedPartition(PartitionReader):
+    """A partition from its assignment to its revocation; a later assignment makes a new object.
+
+    Three threads use it, each with attributes of its own: the fetcher thread reads ahead, the
+    application finishes messages, and whoever commits looks at what is finished.
+
+    Attributes:
+        thread_id: the consumer thread that owns it in ZooKeeper.
+        committed: the position in the store, None if it has none.
+        fetch_offset: where the fetcher continues; None until it has found out where to start.
+        seek_offset: where the application wants it to continue instead, else None.
+        finished: the offset after the last message the application has finished; -1 at first.
+        is_released: revoked; no message of it may be handed out any more.
+        is_blocked: the next message cannot be read, or the offset does not exist.
+        current_messages: the decoded messages being handed out; a release empties the list.
+        next_inner: index of the next one of them in its compressed set; 0 outside of sets.
+
+    Args:
+        stored: the position in the store, None if it has none.
+        finished_here: the position this process had reached in an earlier assignment.
+    """
+
+    __slots__ = (
+        "_inner",
+        "committed",
+        "current_messages",
+        "fetch_offset",
+        "finished",
+        "is_blocked",
+        "is_released",
+        "next_inner",
+        "seek_offset",
+        "thread_id",
+    )
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        thread_id: str,
+        stored: MessagePosition | None,
+        finished_here: MessagePosition | None = None,
+    ) -> None:
+        start = stored or MessagePosition(-1)
+        if finished_here and finished_here.offset == start.offset:
+            start = max(start, finished_here)
+        super().__init__(partition, start)
+        self.thread_id = thread_id
+        self.committed = stored
+        self.finished = start.offset
+        self.fetch_offset = None if stored is None else stored.offset
+        self.seek_offset: int | None = None
+        self.is_released = False
+        self.is_blocked = False
+        self.current_messages: list[tuple[int, int, bytes]] = []
+        self.next_inner = 0
+        self._inner = start
+
+    @property
+    def position(self) -> MessagePosition | None:
+        """Return the position to commit, None while there is none."""
+        finished, inner = self.finished, self._inner
+        if finished == inner.offset >= 0:
+            return inner
+        return None if self.committed is None and finished < 0 else MessagePosition(finished)
+
+    def finish(self, next_offset: int) -> bool:
+        """Mark everything before an offset as processed, so that it may be committed.
+
+        Args:
+            next_offset: where an entry starts or ends; not past what was taken.
+
+        Returns:
+            False if the partition was revoked: another member continues at the last commit.
+
+        Raises:
+            ValueError: messages before the offset were not taken yet; committing it would lose
+                them.
+        """
+        if self.is_released:
+            return False
+        if next_offset > self.offset:
+            raise ValueError(f"messages of {self.partition} were taken up to {self.offset} only")
+        self.finished = next_offset
+        return True
+
+    def finish_inner(self, position: MessagePosition) -> None:
+        """Mark a message inside a compressed set as processed that is not the last of the set."""
+        self._inner = position
+        self.finished = position.offset
+
+    def restart_at(self, offset: int) -> None:
+        """Continue at an offset; everything before it counts as finished."""
+        super().restart_at(offset)
+        self.finished = offset
+        self._inner = MessagePosition(offset)
+        self.is_blocked = False
 
 
 class Committer:
@@ -36,7 +135,7 @@ class Committer:
         self._on_lost = on_lost
         self._lock = threading.Lock()  # one commit at a time
 
-    def commit(self, owned: Iterable[OwnedPartition]) -> None:
+    def commit(self, owned: Iterable[AssignedPartition]) -> None:
         """Commit the finished positions that are not committed yet.
 
         Raises:
@@ -53,7 +152,7 @@ class Committer:
                     self._on_lost()
                 self._commit({partition: due[partition] for partition in held})
 
-    def salvage(self, owned: Iterable[OwnedPartition]) -> None:
+    def salvage(self, owned: Iterable[AssignedPartition]) -> None:
         """Commit positions of partitions whose owner nodes are gone, as far as they still hold.
 
         They do if nobody owns the partition, and nobody has committed for it since.
@@ -67,7 +166,7 @@ class Committer:
                 free = self._ownership.unowned(due)
                 self._store.commit({one: due[one][1] for one in free})
 
-    def _commit(self, due: dict[TopicPartition, tuple[OwnedPartition, Position]]) -> None:
+    def _commit(self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]) -> None:
         positions = {partition: position for partition, (_, position) in due.items()}
         refused = self._store.commit(positions)
         if refused:
@@ -76,7 +175,7 @@ class Committer:
             if partition not in refused:
                 owned.committed = position
 
-    def _overwrite(self, positions: dict[TopicPartition, Position]) -> set[TopicPartition]:
+    def _overwrite(self, positions: dict[TopicPartition, MessagePosition]) -> set[TopicPartition]:
         """Commit over what somebody else wrote, if the partitions are ours all the same.
 
         A commit of ours whose answer was lost looks like that too.
@@ -97,7 +196,9 @@ class Committer:
         return positions.keys() - held
 
 
-def _due(owned: Iterable[OwnedPartition]) -> dict[TopicPartition, tuple[OwnedPartition, Position]]:
+def _due(
+    owned: Iterable[AssignedPartition],
+) -> dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]:
     due = {}
     for one in owned:
         position = one.position
@@ -107,7 +208,9 @@ def _due(owned: Iterable[OwnedPartition]) -> dict[TopicPartition, tuple[OwnedPar
 
 
 @contextmanager
-def _naming(due: Mapping[TopicPartition, tuple[OwnedPartition, Position]]) -> Iterator[None]:
+def _naming(
+    due: Mapping[TopicPartition, tuple[AssignedPartition, MessagePosition]],
+) -> Iterator[None]:
     """Have a failure of the registry say what was to be committed, and what that means."""
     try:
         yield

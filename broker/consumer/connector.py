@@ -11,15 +11,17 @@ from typing import NamedTuple
 
 from broker.client.cluster import Connect, RegistryCluster
 from broker.client.connection import Connection
+from broker.client.list_offsets import OffsetLister
 from broker.clock import SystemClock
 from broker.config import ConsumerConfig
+from broker.consumer.chunk import MessagePosition
 from broker.consumer.committer import AutoCommit, Committer
-from broker.consumer.coordinator import Balancer, BalanceSettings, PlaceStream
-from broker.consumer.fetcher_thread import BrokerFetcher, FetcherPool, FetchSettings
-from broker.consumer.lease import Lease, LeaseKeeper
-from broker.consumer.list_offsets import Positions
+from broker.consumer.coordinator import Coordinator, PlaceStream, RebalanceSettings
+from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings
 from broker.consumer.membership import (
     GroupView,
+    Lease,
+    LeaseKeeper,
     Membership,
     Ownership,
     TopicFilter,
@@ -28,7 +30,7 @@ from broker.consumer.membership import (
     make_consumer_id,
     static_subscription,
 )
-from broker.consumer.offset_store import OffsetStore, Position, RegistryOffsets
+from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, ConfigError, CoordinationError
 from broker.protocol.payload_filter import PayloadFilter
@@ -192,7 +194,7 @@ class ConsumerConnector:
         return self._lease.is_valid
 
     @property
-    def positions(self) -> dict[TopicPartition, Position | None]:
+    def positions(self) -> dict[TopicPartition, MessagePosition | None]:
         """Return what this member owns, and how far it is finished, None where that is unknown."""
         owned = [] if self._member is None else self._member.balancer.owned
         return {one.partition: one.position for one in sorted(owned, key=lambda o: o.partition)}
@@ -271,10 +273,10 @@ class ConsumerConnector:
             self._filter,
         )
         pool = FetcherPool(
-            lambda broker_id: BrokerFetcher(broker_id, cluster, self._connect, fetch_settings)
+            lambda broker_id: FetcherThread(broker_id, cluster, self._connect, fetch_settings)
         )
         committer = Committer(self._offsets, ownership, self._rebalance)
-        balancer = Balancer(
+        balancer = Coordinator(
             session=registry.session,
             membership=membership,
             view=GroupView(registry.session, config.group, subscription, self._rebalance),
@@ -284,7 +286,7 @@ class ConsumerConnector:
             pool=pool,
             lease=self._lease,
             place=place,
-            settings=BalanceSettings(
+            settings=RebalanceSettings(
                 config.rebalance_retries,
                 config.rebalance_backoff_ms / 1000,
                 config.auto_commit,
@@ -318,14 +320,14 @@ class ConsumerConnector:
             on_room=self._wake_fetchers,
             on_restart=self._offsets.restart,
             is_wanted=self._is_wanted,
-            find_behind=self._find_behind,
+            next_good_message=self._next_good_message,
         )
         self._streams.append(stream)
         return stream
 
-    def _find_behind(self, partition: TopicPartition, offset: int) -> int | None:
-        with Positions(RegistryCluster(self._registry), self._connect) as positions:
-            return positions.behind_damage(partition, offset)
+    def _next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
+        with OffsetLister(RegistryCluster(self._registry), self._connect) as offsets:
+            return offsets.next_good_message(partition, offset)
 
     def _wake_fetchers(self) -> None:
         if self._member is not None:
@@ -348,7 +350,7 @@ class _Member(NamedTuple):
     auto_commit: AutoCommit
     committer: Committer
     pool: FetcherPool
-    balancer: Balancer
+    balancer: Coordinator
 
 
 def _start_registry(config: ConsumerConfig) -> Registry:

@@ -14,12 +14,11 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from broker.consumer.assignment import assign_topics
-from broker.consumer.committer import Committer
+from broker.consumer.chunk import MessagePosition
+from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.fetcher_thread import Feed, FetcherPool
-from broker.consumer.lease import Lease
-from broker.consumer.membership import GroupView, Membership, Ownership
-from broker.consumer.offset_store import OffsetStore, Position
-from broker.consumer.owned import OwnedPartition
+from broker.consumer.membership import GroupView, Lease, Membership, Ownership
+from broker.consumer.offset_store import OffsetStore
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, RegistryUnreachableError
 from broker.topic import TopicPartition
@@ -35,7 +34,7 @@ PlaceStream = Callable[[TopicPartition, str, Mapping[ConsumerStream, int]], Cons
 
 
 @dataclass(frozen=True, slots=True)
-class BalanceSettings:
+class RebalanceSettings:
     """How the balancer works.
 
     `attempts` fail in a row, `backoff_s` apart, before everything is released for a while;
@@ -47,7 +46,7 @@ class BalanceSettings:
     commits_on_release: bool
 
 
-class Balancer:
+class Coordinator:
     """Claims and releases partitions for the streams of one member.
 
     Args:
@@ -75,7 +74,7 @@ class Balancer:
         pool: FetcherPool,
         lease: Lease,
         place: PlaceStream,
-        settings: BalanceSettings,
+        settings: RebalanceSettings,
     ) -> None:
         self._session = session
         self._membership = membership
@@ -89,16 +88,16 @@ class Balancer:
         self._settings = settings
         self._feeds: dict[TopicPartition, Feed] = {}  # rebound, never changed: read without a lock
         self._held: set[TopicPartition] = set()  # may have an owner node of ours
-        self._finished_here: dict[TopicPartition, Position] = {}
+        self._finished_here: dict[TopicPartition, MessagePosition] = {}
         self._stop = threading.Event()
         self._changed = threading.Event()
         self._settled = threading.Event()
         self._thread = threading.Thread(target=self._run, name="group-rebalance", daemon=True)
 
     @property
-    def owned(self) -> list[OwnedPartition]:
+    def owned(self) -> list[AssignedPartition]:
         """Return what this process owns now."""
-        return [feed.owned for feed in self._feeds.values()]
+        return [feed.assigned for feed in self._feeds.values()]
 
     def register(self) -> None:
         """Become a member of the group; before `start`, and again after an expired session.
@@ -220,7 +219,7 @@ class Balancer:
         kept = {
             partition
             for partition, feed in self._feeds.items()
-            if wanted.get(partition) == feed.owned.thread_id
+            if wanted.get(partition) == feed.assigned.thread_id
         }
         kept -= self._drop_lost(kept)
         self._release(self._held - kept)
@@ -242,7 +241,7 @@ class Balancer:
             self._salvage(self._drop(lost))
         return lost
 
-    def _salvage(self, lost: list[OwnedPartition]) -> None:
+    def _salvage(self, lost: list[AssignedPartition]) -> None:
         """Commit what was finished of partitions that are not ours any more, if it still holds."""
         if self._settings.commits_on_release:
             self._log_failure(lambda: self._committer.salvage(lost))
@@ -269,11 +268,11 @@ class Balancer:
         self._ownership.release(partitions)
         self._held = self._held - set(partitions)
 
-    def _drop(self, partitions: Collection[TopicPartition]) -> list[OwnedPartition]:
+    def _drop(self, partitions: Collection[TopicPartition]) -> list[AssignedPartition]:
         """Hand out and fetch no more of partitions; return those that were being read."""
         dropped = [self._feeds[one] for one in partitions if one in self._feeds]
         for owned, stream in dropped:
-            stream.release(owned)
+            stream.revoke(owned)
             position = owned.position
             if position is not None and self._settings.commits_on_release:
                 self._finished_here[owned.partition] = position
@@ -299,13 +298,13 @@ class Balancer:
         for partition in sorted(claimed):
             stream = self._place(partition, threads[partition], loads)
             loads[stream] = loads.get(stream, 0) + 1
-            owned = OwnedPartition(
+            owned = AssignedPartition(
                 partition,
                 threads[partition],
                 positions.get(partition),
                 self._finished_here.pop(partition, None),
             )
-            stream.adopt(owned)
+            stream.assign(owned)
             feeds[partition] = Feed(owned, stream)
         self._feeds = feeds
         self._pool.set_feeds(feeds.values())

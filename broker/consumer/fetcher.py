@@ -1,10 +1,10 @@
-"""Reads partitions of one broker as streams of bytes, one request ahead.
+"""Fetches partitions of one broker as a stream of bytes, one request ahead.
 
 Byte offsets make a partition a plain stream: the broker sends any range, so the next range is
-asked for while this one is being worked on, and no message is too large for a request. Whoever
-decodes keeps the partial message at the end of a piece until the next piece completes it.
+requested while this one is being decoded, and no message is too large for a request. A
+`PartitionReader` joins the message at the end of a chunk with the rest of it in the next one.
 
-Filtering here what a broker cannot filter: the same pieces come out as from one that can.
+What a broker cannot filter is filtered here: the same chunks come out as from one that can.
 """
 
 from __future__ import annotations
@@ -13,12 +13,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from broker.client.connection import Connection
-from broker.consumer.chunk import MessageStream, Piece
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    ProtocolError,
-)
+from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.partition_reader import PartitionReader
+from broker.errors import NO_ERROR, BrokerError, ProtocolError
 from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
 from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
@@ -26,7 +23,6 @@ from broker.protocol.primitives import Buffer
 from broker.protocol.requests import FetchRequest, MultiFetchRequest
 from broker.protocol.responses import (
     FilteredPart,
-    ReadPart,
     Run,
     decode_filtered_read_response,
     decode_multifetch_response,
@@ -34,55 +30,50 @@ from broker.protocol.responses import (
 )
 from broker.topic import TopicPartition
 
-_NO_LIMIT = 1 << 62
-
-
-class LocalFilter:
-    """Takes the pieces of partitions as they come, and gives what is wanted of them.
-
-    Keeps the partial message at the end of a piece until the next one completes it.
-
-    Args:
-        is_wanted: says so of a payload, by a true value.
-    """
-
-    def __init__(self, is_wanted: Callable[[Buffer], object]) -> None:
-        self._is_wanted = is_wanted
-        self._streams: dict[TopicPartition, MessageStream] = {}
-
-    def forget(self, partition: TopicPartition) -> None:
-        """Drop what is left of a partition: its next piece is no continuation."""
-        self._streams.pop(partition, None)
-
-    def apply(self, piece: Piece) -> Iterator[Piece]:
-        """Give the wanted pieces that a piece completes, and skips for what is in between.
-
-        Args:
-            piece: with all messages; it follows the one before it of its partition.
-        """
-        stream = self._streams.setdefault(piece.partition, MessageStream(piece.offset))
-        base = stream.offset
-        if piece.error != NO_ERROR or not len(piece.data):
-            yield piece._replace(offset=base, next_offset=base)
-            return
-        view = stream.add(piece.data, piece.high_watermark)
-        found = filter_entries(view, self._is_wanted, _NO_LIMIT)
-        runs = [Run(base + start, view[start:end]) for start, end in found.spans]
-        end = found.end
-        if stream.is_cut_for_good(end):
-            # a message that goes on behind all there is: no filter knows more of it
-            runs.append(Run(base + end, view[end:]))
-            end = len(view)
-        yield from piece._replace(offset=base).filtered(runs, base + end)
-        stream.take(end)
-
-
 DEFAULT_FETCH_BYTES = 1 << 20
 DEFAULT_MAX_WAIT_MS = 500
 MAX_ANSWER_BYTES = 64 << 20
+_NO_LIMIT = 1 << 62
 _RECONNECT_WAIT_S = 0.2
 _EMPTY_FETCH_WAIT_S = 0.1
 _PAUSED_MAX_WAIT_MS = 20
+
+
+class _LocalFilter:
+    """Leaves messages out of the chunks of a broker that cannot filter."""
+
+    def __init__(self, is_wanted: Callable[[Buffer], object]) -> None:
+        self._is_wanted = is_wanted
+        self._readers: dict[TopicPartition, PartitionReader] = {}
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Drop the partial message of a partition, as its next chunk does not continue it."""
+        self._readers.pop(partition, None)
+
+    def apply(self, chunk: Chunk) -> Iterator[Chunk]:
+        """Give the wanted entries that a chunk completes, and skips for what is in between.
+
+        Args:
+            chunk: with all messages; it follows the one before it of its partition.
+        """
+        reader = self._readers.get(chunk.partition)
+        if reader is None:
+            reader = PartitionReader(chunk.partition, MessagePosition(chunk.offset))
+            self._readers[chunk.partition] = reader
+        start = chunk._replace(offset=reader.offset)
+        if chunk.error != NO_ERROR or not reader.add(chunk):
+            yield start._replace(data=b"")
+            return
+        data = reader.data
+        found = filter_entries(data, self._is_wanted, _NO_LIMIT)
+        runs = [Run(start.offset + first, data[first:last]) for first, last in found.spans]
+        end = found.end
+        if reader.is_truncated(end):
+            # a corrupt length is not for a filter to hide
+            runs.append(Run(start.offset + end, data[end:]))
+            end = len(data)
+        yield from start.filtered(runs, start.offset + end)
+        reader.take(end)
 
 
 class Fetcher:
@@ -123,7 +114,7 @@ class Fetcher:
         self._ends = dict(ends or {})
         self._filter = payload_filter
         self._local_filter = (
-            None if payload_filter is None else LocalFilter(payload_filter.compile())
+            None if payload_filter is None else _LocalFilter(payload_filter.compile())
         )
         self._paused: set[TopicPartition] = set()
         self._asked: dict[TopicPartition, int] | None = None
@@ -165,7 +156,7 @@ class Fetcher:
         """Make a poll that waits in another thread fail at once."""
         self._connection.interrupt()
 
-    def poll(self) -> list[Piece]:
+    def poll(self) -> list[Chunk]:
         """Return what has come, waiting for it up to `max_wait_ms` or so.
 
         Returns:
@@ -184,7 +175,7 @@ class Fetcher:
         give_up_s = time.monotonic() + self._retry_s
         while True:
             try:
-                pieces = self._receive()
+                chunks = self._receive()
             except BrokerError as error:
                 if not error.is_retriable:
                     raise
@@ -194,10 +185,10 @@ class Fetcher:
                     raise
                 time.sleep(_RECONNECT_WAIT_S)
                 continue
-            current = self._advance(pieces)
+            current = self._advance(chunks)
             if self._local_filter is None or self._asks_for_filtering():
                 return current
-            return [one for piece in current for one in self._local_filter.apply(piece)]
+            return [one for chunk in current for one in self._local_filter.apply(chunk)]
 
     def _asks_for_filtering(self) -> bool:
         return self._filter is not None and self._connection.understands(FilteredReadRequest)
@@ -218,8 +209,8 @@ class Fetcher:
         end = self._ends.get(partition)
         return self._fetch_bytes if end is None else max(0, min(self._fetch_bytes, end - offset))
 
-    def _receive(self) -> list[Piece]:
-        """Return the pieces of the request under way, or of a new one."""
+    def _receive(self) -> list[Chunk]:
+        """Return the chunks of the request under way, or of a new one."""
         if self._asked is None:
             self._ask()
         asked, self._asked = self._asked or {}, None
@@ -228,26 +219,32 @@ class Fetcher:
         body = self._connection.receive_extension(self._correlation_id)
         if self._asks_for_filtering():
             parts = decode_filtered_read_response(body)
-            return [piece for part in parts for piece in _filtered_pieces(part, asked)]
-        return [_piece(part, asked) for part in decode_read_response(body)]
+            return [chunk for part in parts for chunk in _filtered_chunks(part, asked)]
+        return [
+            Chunk(
+                partition,
+                _requested_offset(partition, asked),
+                data,
+                error,
+                high_watermark,
+                log_start_offset,
+            )
+            for partition, error, high_watermark, log_start_offset, data in decode_read_response(
+                body
+            )
+        ]
 
-    def _receive_07(self, asked: dict[TopicPartition, int]) -> list[Piece]:
+    def _receive_07(self, asked: dict[TopicPartition, int]) -> list[Chunk]:
         parts = decode_multifetch_response(self._connection.receive())
         if not any(len(data) or code for code, data in parts):
-            # a 0.7 broker cannot wait for us, so we wait for it
+            # a 0.7 broker does not wait for new messages, so the client does
             time.sleep(min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000))
-        return [
-            Piece(
-                partition,
-                offset,
-                data,
-                offset + len(data),
-                code,
-                offset + len(data) if 0 < len(data) < self._room(partition, offset) else -1,
-                -1,
-            )
-            for (partition, offset), (code, data) in zip(asked.items(), parts, strict=True)
-        ]
+        chunks = []
+        for (partition, offset), (code, data) in zip(asked.items(), parts, strict=True):
+            is_short = 0 < len(data) < self._room(partition, offset)
+            high_watermark = offset + len(data) if is_short else -1
+            chunks.append(Chunk(partition, offset, data, code, high_watermark))
+        return chunks
 
     def _ask(self) -> None:
         speaks_extensions = self._connection.hello() is not None
@@ -276,23 +273,24 @@ class Fetcher:
             return read
         return FilteredReadRequest(read, self._filter)
 
-    def _advance(self, pieces: list[Piece]) -> list[Piece]:
-        """Move the positions on, ask for what comes next, and leave out what is outdated."""
+    def _advance(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Move the offsets forward, request what comes next, and drop chunks from before a seek."""
         current = []
-        for piece in pieces:
-            if self._positions.get(piece.partition) != piece.offset:
+        for chunk in chunks:
+            partition, next_offset = chunk.partition, chunk.next_offset
+            if self._positions.get(partition) != chunk.offset:
                 continue
-            if piece.error != NO_ERROR:
-                del self._positions[piece.partition]
-                current.append(piece)
-            elif piece.next_offset > piece.offset:
-                # to the end of the line: where answers are full before all have had their turn,
-                # the others are the first next time
-                del self._positions[piece.partition]
-                self._positions[piece.partition] = piece.next_offset
-                current.append(piece)
-            elif piece.high_watermark >= 0:
-                current.append(piece)
+            if chunk.error != NO_ERROR:
+                del self._positions[partition]
+                current.append(chunk)
+            elif next_offset > chunk.offset:
+                # To the end of the order: where responses are full before all partitions have had
+                # their turn, the others come first next time.
+                del self._positions[partition]
+                self._positions[partition] = next_offset
+                current.append(chunk)
+            elif chunk.high_watermark >= 0:
+                current.append(chunk)
         if self._wanted():
             self._ask_ahead()
         return current
@@ -308,39 +306,28 @@ class Fetcher:
             self._connection.close()
 
 
-def _piece(part: ReadPart, asked: Mapping[TopicPartition, int]) -> Piece:
-    partition, error, high_watermark, log_start_offset, data = part
-    offset = _asked_offset(partition, asked)
-    next_offset = offset + len(data)
-    return Piece(partition, offset, data, next_offset, error, high_watermark, log_start_offset)
-
-
-def _filtered_pieces(part: FilteredPart, asked: Mapping[TopicPartition, int]) -> list[Piece]:
-    """Return what a broker left of a partition; one empty piece if it has not got on."""
-    offset = _asked_offset(part.partition, asked)
-    nothing = Piece(
-        part.partition, offset, b"", offset, NO_ERROR, part.high_watermark, part.log_start_offset
-    )
-    _check_order(part, offset)
-    pieces = list(nothing.filtered(part.runs, part.next_offset))
-    if part.error != NO_ERROR:
-        end = part.next_offset
-        pieces.append(
-            nothing._replace(offset=end, next_offset=end, error=part.error, text=part.text)
-        )
-    return pieces or [nothing]
-
-
-def _asked_offset(partition: TopicPartition, asked: Mapping[TopicPartition, int]) -> int:
-    if partition not in asked:
-        raise ProtocolError(f"an answer came for {partition}, which was not asked for")
-    return asked[partition]
-
-
-def _check_order(part: FilteredPart, offset: int) -> None:
+def _filtered_chunks(part: FilteredPart, asked: Mapping[TopicPartition, int]) -> list[Chunk]:
+    """Return what a broker's filter kept of a partition; an empty chunk if it made no progress."""
+    offset = end = _requested_offset(part.partition, asked)
     for start, entries in part.runs:
-        if start < offset or not len(entries):
-            raise ProtocolError(f"an answer for {part.partition} goes back to {start}")
-        offset = start + len(entries)
-    if part.next_offset < offset:
-        raise ProtocolError(f"an answer for {part.partition} goes back to {part.next_offset}")
+        if start < end or not len(entries):
+            raise ProtocolError(f"a response for {part.partition} goes back to {start}")
+        end = start + len(entries)
+    if part.next_offset < end:
+        raise ProtocolError(f"a response for {part.partition} goes back to {part.next_offset}")
+    empty = Chunk(
+        part.partition,
+        offset,
+        high_watermark=part.high_watermark,
+        log_start_offset=part.log_start_offset,
+    )
+    chunks = list(empty.filtered(part.runs, part.next_offset))
+    if part.error != NO_ERROR:
+        chunks.append(empty._replace(offset=part.next_offset, error=part.error, text=part.text))
+    return chunks or [empty]
+
+
+def _requested_offset(partition: TopicPartition, asked: Mapping[TopicPartition, int]) -> int:
+    if partition not in asked:
+        raise ProtocolError(f"a response came for {partition}, which was not requested")
+    return asked[partition]

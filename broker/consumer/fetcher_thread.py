@@ -13,12 +13,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
-from broker.consumer.chunk import Piece
+from broker.client.list_offsets import OffsetLister
+from broker.consumer.chunk import Chunk
+from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher import Fetcher
-from broker.consumer.list_offsets import Positions
 from broker.consumer.offset_store import UNREADABLE_OFFSET
-from broker.consumer.owned import OwnedPartition
-from broker.consumer.stream import Arrival, ConsumerStream
+from broker.consumer.stream import ConsumerStream
 from broker.errors import (
     NO_ERROR,
     BrokerError,
@@ -39,7 +39,7 @@ _ALL_PAUSED_WAIT_S = 1.0
 class Feed(NamedTuple):
     """A partition to read, and the stream its bytes go to."""
 
-    owned: OwnedPartition
+    assigned: AssignedPartition
     stream: ConsumerStream
 
 
@@ -59,8 +59,8 @@ class FetchSettings(NamedTuple):
     payload_filter: PayloadFilter | None = None
 
 
-class BrokerFetcher:
-    """Reads the owned partitions of one broker, in a thread of its own.
+class FetcherThread:
+    """Reads the assigned partitions of one broker, in a thread of its own.
 
     Args:
         broker_id: the broker.
@@ -80,7 +80,7 @@ class BrokerFetcher:
         self._wake = threading.Event()
         self._is_stopped = False
         self._fetcher: Fetcher | None = None
-        self._reading: dict[TopicPartition, OwnedPartition] = {}
+        self._reading: dict[TopicPartition, AssignedPartition] = {}
         self._paused: set[TopicPartition] = set()
         self._retry_at_s: dict[TopicPartition, float] = {}
         self._failure = ""
@@ -137,15 +137,15 @@ class BrokerFetcher:
             return
         fetcher = self._fetcher or self._open()
         self._align(fetcher, feeds)
-        pieces = fetcher.poll()
+        chunks = fetcher.poll()
         if self._failure:
             logger.info("broker %d is being read again", self._broker_id)
         self._failure, self._backoff_s = "", _FIRST_BACKOFF_S
-        for piece in pieces:
-            feed = feeds.get(piece.partition)
+        for chunk in chunks:
+            feed = feeds.get(chunk.partition)
             if feed is not None:
-                self._deliver(fetcher, feed, piece)
-        if not pieces and self._paused.issuperset(self._reading):
+                self._deliver(fetcher, feed, chunk)
+        if not chunks and self._paused.issuperset(self._reading):
             self._wake.wait(self._settings.max_backoff_s)
 
     def _open(self) -> Fetcher:
@@ -177,95 +177,95 @@ class BrokerFetcher:
             fetcher.forget(partition)
             self._paused.discard(partition)
             del self._reading[partition]
-        self._find_starts([feed for feed in feeds.values() if feed.owned.fetch_offset is None])
+        self._find_starts([feed for feed in feeds.values() if feed.assigned.fetch_offset is None])
         now_s = time.monotonic()
-        for partition, (owned, stream) in feeds.items():
-            if owned.seek_offset is not None:
-                owned.fetch_offset, owned.seek_offset = owned.seek_offset, None
+        for partition, (assigned, stream) in feeds.items():
+            if assigned.seek_offset is not None:
+                assigned.fetch_offset, assigned.seek_offset = assigned.seek_offset, None
                 self._reading.pop(partition, None)
             is_due = self._retry_at_s.get(partition, 0.0) <= now_s
-            if self._reading.get(partition) is not owned and is_due and not owned.is_blocked:
-                assert owned.fetch_offset is not None
-                fetcher.seek(partition, owned.fetch_offset)
-                self._reading[partition] = owned
+            if self._reading.get(partition) is not assigned and is_due and not assigned.is_blocked:
+                assert assigned.fetch_offset is not None
+                fetcher.seek(partition, assigned.fetch_offset)
+                self._reading[partition] = assigned
                 self._retry_at_s.pop(partition, None)
-            self._pause_or_resume(fetcher, owned, stream)
+            self._pause_or_resume(fetcher, assigned, stream)
 
     def _pause_or_resume(
-        self, fetcher: Fetcher, owned: OwnedPartition, stream: ConsumerStream
+        self, fetcher: Fetcher, assigned: AssignedPartition, stream: ConsumerStream
     ) -> None:
-        if owned.is_blocked or stream.is_full:
-            self._paused.add(owned.partition)
-            fetcher.pause(owned.partition)
-        elif owned.partition in self._paused:
-            self._paused.discard(owned.partition)
-            fetcher.resume(owned.partition)
+        if assigned.is_blocked or stream.is_full:
+            self._paused.add(assigned.partition)
+            fetcher.pause(assigned.partition)
+        elif assigned.partition in self._paused:
+            self._paused.discard(assigned.partition)
+            fetcher.resume(assigned.partition)
 
     def _find_starts(self, feeds: Sequence[Feed]) -> None:
         """Find out where to read partitions that have no offset."""
         if not feeds:
             return
-        with Positions(self._cluster, self._connect) as positions:
-            for owned, stream in feeds:
+        with OffsetLister(self._cluster, self._connect) as positions:
+            for assigned, stream in feeds:
                 if self._settings.reset == "fail":
-                    owned.fetch_offset = -1
-                    text = f"{owned.partition} has no offset, and autooffset.reset is fail"
-                    self._block(owned, stream, OffsetOutOfRangeError(text))
+                    assigned.fetch_offset = -1
+                    text = f"{assigned.partition} has no offset, and autooffset.reset is fail"
+                    self._block(assigned, stream, OffsetOutOfRangeError(text))
                     continue
-                offset = _end_of(positions, owned.partition, self._settings.reset)
-                logger.info("%s has no offset: reading from %d on", owned.partition, offset)
-                self._jump(owned, stream, offset)
+                offset = _end_of(positions, assigned.partition, self._settings.reset)
+                logger.info("%s has no offset: reading from %d on", assigned.partition, offset)
+                self._restart(assigned, stream, offset)
 
-    def _jump(self, owned: OwnedPartition, stream: ConsumerStream, offset: int) -> None:
-        owned.fetch_offset = offset
-        stream.put(Arrival(owned, offset, is_jump=True))
+    def _restart(self, assigned: AssignedPartition, stream: ConsumerStream, offset: int) -> None:
+        assigned.fetch_offset = offset
+        stream.put(assigned, offset)
 
-    def _deliver(self, fetcher: Fetcher, feed: Feed, piece: Piece) -> None:
-        owned, stream = feed
-        if self._reading.get(owned.partition) is not owned or owned.fetch_offset != piece.offset:
-            return  # it was asked for before the partition was released and claimed again
-        if piece.error == OffsetOutOfRangeError.code:
-            self._reset(fetcher, feed, piece)
-        elif piece.error == PatternTooSlowError.code:
-            self._block(owned, stream, piece.failure())
-        elif piece.error != NO_ERROR:
-            error = piece.failure()
+    def _deliver(self, fetcher: Fetcher, feed: Feed, chunk: Chunk) -> None:
+        assigned, stream = feed
+        partition = assigned.partition
+        if self._reading.get(partition) is not assigned or assigned.fetch_offset != chunk.offset:
+            return  # it was requested in an earlier assignment of the partition
+        if chunk.error == OffsetOutOfRangeError.code:
+            self._reset(fetcher, feed, chunk)
+        elif chunk.error == PatternTooSlowError.code:
+            self._block(assigned, stream, chunk.failure())
+        elif chunk.error != NO_ERROR:
+            error = chunk.failure()
             logger.warning("%s (%s); trying again", error, type(error).__name__)
-            del self._reading[owned.partition]
-            self._retry_at_s[owned.partition] = time.monotonic() + self._settings.max_backoff_s
-        elif piece.next_offset > piece.offset:
-            owned.fetch_offset = piece.next_offset
-            skip_to = piece.next_offset if piece.is_skip else None
-            stream.put(
-                Arrival(owned, piece.offset, piece.data, piece.high_watermark, skip_to=skip_to)
-            )
-            self._pause_or_resume(fetcher, owned, stream)
+            del self._reading[partition]
+            self._retry_at_s[partition] = time.monotonic() + self._settings.max_backoff_s
+        elif (next_offset := chunk.next_offset) > chunk.offset:
+            assigned.fetch_offset = next_offset
+            stream.put(assigned, chunk)
+            self._pause_or_resume(fetcher, assigned, stream)
 
-    def _reset(self, fetcher: Fetcher, feed: Feed, piece: Piece) -> None:
+    def _reset(self, fetcher: Fetcher, feed: Feed, chunk: Chunk) -> None:
         """Deal with an offset that the broker does not have."""
-        (owned, stream), reset = feed, self._settings.out_of_range_reset
-        with Positions(self._cluster, self._connect) as positions:
-            ends = positions.earliest(owned.partition), positions.latest(owned.partition)
-        what = f"offset {piece.offset} of {owned.partition} is out of range"
-        if piece.offset == UNREADABLE_OFFSET:
-            what = f"the offset of {owned.partition} is no number that a log can have"
+        (assigned, stream), reset = feed, self._settings.out_of_range_reset
+        with OffsetLister(self._cluster, self._connect) as positions:
+            ends = positions.earliest(assigned.partition), positions.latest(assigned.partition)
+        what = f"offset {chunk.offset} of {assigned.partition} is out of range"
+        if chunk.offset == UNREADABLE_OFFSET:
+            what = f"the offset of {assigned.partition} is no number that a log can have"
         what += f": {ends[0]} to {ends[1]} can be read"
         if reset == "fail":
-            self._block(owned, stream, OffsetOutOfRangeError(what))
+            self._block(assigned, stream, OffsetOutOfRangeError(what))
             return
         offset = ends[reset == "largest"]
         logger.warning("%s; going on at the %s, %d", what, reset, offset)
-        fetcher.seek(owned.partition, offset)
-        self._jump(owned, stream, offset)
+        fetcher.seek(assigned.partition, offset)
+        self._restart(assigned, stream, offset)
 
     def _block_all(self, error: BrokerError) -> None:
-        for owned, stream in self._feeds.values():
-            if not owned.is_blocked:
-                self._block(owned, stream, error)
+        for assigned, stream in self._feeds.values():
+            if not assigned.is_blocked:
+                self._block(assigned, stream, error)
 
-    def _block(self, owned: OwnedPartition, stream: ConsumerStream, error: BrokerError) -> None:
-        owned.is_blocked = True
-        stream.put(Arrival(owned, -1, error=error))
+    def _block(
+        self, assigned: AssignedPartition, stream: ConsumerStream, error: BrokerError
+    ) -> None:
+        assigned.is_blocked = True
+        stream.put(assigned, error)
 
     def _note_failure(self, error: BrokerError) -> None:
         """Say what is wrong, once, and wait before the next attempt."""
@@ -284,28 +284,28 @@ class BrokerFetcher:
             fetcher.close()
 
 
-def _end_of(positions: Positions, partition: TopicPartition, reset: str) -> int:
+def _end_of(positions: OffsetLister, partition: TopicPartition, reset: str) -> int:
     return positions.earliest(partition) if reset == "smallest" else positions.latest(partition)
 
 
 class FetcherPool:
-    """The fetchers of all brokers that have owned partitions.
+    """The fetchers of all brokers that have assigned partitions.
 
     Args:
         make: makes the fetcher of a broker.
     """
 
-    def __init__(self, make: Callable[[int], BrokerFetcher]) -> None:
+    def __init__(self, make: Callable[[int], FetcherThread]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._fetchers: dict[int, BrokerFetcher] = {}
+        self._fetchers: dict[int, FetcherThread] = {}
         self._is_stopped = False
 
     def set_feeds(self, feeds: Collection[Feed]) -> None:
         """Read exactly these partitions; those that were read before go on undisturbed."""
         by_broker: dict[int, dict[TopicPartition, Feed]] = {}
         for feed in feeds:
-            partition = feed.owned.partition
+            partition = feed.assigned.partition
             by_broker.setdefault(partition.home, {})[partition] = feed
         with self._lock:
             if self._is_stopped:
@@ -334,7 +334,7 @@ class FetcherPool:
         _stop(fetchers)
 
 
-def _stop(fetchers: Collection[BrokerFetcher]) -> None:
+def _stop(fetchers: Collection[FetcherThread]) -> None:
     for fetcher in fetchers:
         fetcher.stop()
     for fetcher in fetchers:

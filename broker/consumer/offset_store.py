@@ -27,7 +27,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from broker.consumer.chunk import GroupMessage, inner_index
+from broker.consumer.chunk import GroupMessage, MessagePosition, inner_index
 from broker.errors import CoordinationError, OffsetStoreError
 from broker.topic import TopicPartition
 from broker.zk import paths
@@ -40,36 +40,25 @@ UNREADABLE_OFFSET = -1
 """Stands for a stored offset that is no number: out of range on every broker."""
 
 
-class Position(NamedTuple):
-    """How far a group has come in a partition.
-
-    `offset` is where to fetch next: a byte position at an entry's start. Of the compressed set
-    that lies there, `inner_count` messages are finished already; 0.7's stores cannot say that.
-    """
-
-    offset: int
-    inner_count: int = 0
-
-
-def position_after(message: GroupMessage) -> Position:
+def position_after(message: GroupMessage) -> MessagePosition:
     """Return the position once a message, as a stream gave it, and all before it are done."""
     _, _, offset, next_offset, _ = message
     if next_offset != offset:
-        return Position(next_offset)
-    return Position(offset, inner_index(message) + 1)
+        return MessagePosition(next_offset)
+    return MessagePosition(offset, inner_index(message) + 1)
 
 
 class OffsetStore(Protocol):
     """Keeps positions of one group. Methods are called from several threads."""
 
-    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
+    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one.
 
         Raises:
             BrokerError: the store fails.
         """
 
-    def commit(self, positions: Mapping[TopicPartition, Position]) -> set[TopicPartition]:
+    def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
         """Keep positions, for good.
 
         Returns:
@@ -115,7 +104,7 @@ class RegistryOffsets:
         self._lock = threading.Lock()  # guards _known
         self._known: dict[TopicPartition, _Known] = {}
 
-    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
+    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one.
 
         An offset that is no number is logged and given as -1, which no broker has.
@@ -133,10 +122,10 @@ class RegistryOffsets:
                     value, stat = found[path]
                     offset = _offset_in(value, path)
                     self._known[partition] = _Known(offset, stat.version)
-                    positions[partition] = Position(offset)
+                    positions[partition] = MessagePosition(offset)
         return positions
 
-    def commit(self, positions: Mapping[TopicPartition, Position]) -> set[TopicPartition]:
+    def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
         """Keep the offsets; see `OffsetStore.commit`.
 
         Raises:
@@ -215,7 +204,7 @@ class FileOffsets:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._lock = threading.Lock()  # guards _stored and the offsets file
-        self._done: dict[TopicPartition, Position] = {}
+        self._done: dict[TopicPartition, MessagePosition] = {}
         with self._translated():
             directory.mkdir(parents=True, exist_ok=True)
             self._lock_file = (directory / _LOCK_NAME).open("wb")
@@ -276,7 +265,7 @@ class FileOffsets:
             os.fsync(self.results.fileno())
             self._save(self._done, self.results.tell())
 
-    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
+    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one, results not yet kept included."""
         with self._lock:
             found = {one: self._stored[one] for one in partitions if one in self._stored}
@@ -284,7 +273,7 @@ class FileOffsets:
         self._done.update(found)
         return found
 
-    def commit(self, positions: Mapping[TopicPartition, Position]) -> set[TopicPartition]:
+    def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
         """Keep positions for applications that store no results; see `OffsetStore.commit`.
 
         Raises:
@@ -296,9 +285,11 @@ class FileOffsets:
 
     def restart(self, partition: TopicPartition, offset: int) -> None:
         """Set a partition's position, to be kept with the next checkpoint or commit."""
-        self._done[partition] = Position(offset)
+        self._done[partition] = MessagePosition(offset)
 
-    def _save(self, positions: Mapping[TopicPartition, Position], results_bytes: int) -> None:
+    def _save(
+        self, positions: Mapping[TopicPartition, MessagePosition], results_bytes: int
+    ) -> None:
         with self._lock:
             stored = {**self._stored, **positions}
             _write(self._directory / OFFSETS_NAME, stored, results_bytes)
@@ -314,13 +305,13 @@ class FileOffsets:
             raise OffsetStoreError(f"offsets in {self._directory}: {error}") from error
 
 
-def _read(path: Path) -> tuple[dict[TopicPartition, Position], int]:
+def _read(path: Path) -> tuple[dict[TopicPartition, MessagePosition], int]:
     if not path.exists():
         return {}, 0
     try:
         content = json.loads(path.read_bytes())
         positions = {
-            TopicPartition(topic, *decode_partition_name(name)): Position(*position)
+            TopicPartition(topic, *decode_partition_name(name)): MessagePosition(*position)
             for topic, by_name in content["offsets"].items()
             for name, position in by_name.items()
         }
@@ -329,8 +320,10 @@ def _read(path: Path) -> tuple[dict[TopicPartition, Position], int]:
         raise OffsetStoreError(f"{path} is damaged: {error!r}") from error
 
 
-def _write(path: Path, positions: Mapping[TopicPartition, Position], results_bytes: int) -> None:
-    offsets: dict[str, dict[str, Position]] = {}
+def _write(
+    path: Path, positions: Mapping[TopicPartition, MessagePosition], results_bytes: int
+) -> None:
+    offsets: dict[str, dict[str, MessagePosition]] = {}
     for partition, position in sorted(positions.items()):
         offsets.setdefault(partition.topic, {})[partition.name] = position
     content = {"results_bytes": results_bytes, "offsets": offsets}
@@ -460,7 +453,7 @@ class SqliteOffsets:
             self._write(self._database, partition, position)
         return True
 
-    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Position]:
+    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one.
 
         Raises:
@@ -470,7 +463,7 @@ class SqliteOffsets:
             found = {one: self._read(database, one) for one in partitions}
         return {one: position for one, position in found.items() if position is not None}
 
-    def commit(self, positions: Mapping[TopicPartition, Position]) -> set[TopicPartition]:
+    def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
         """Keep positions for applications that store no results; see `OffsetStore.commit`.
 
         A position never goes back.
@@ -494,15 +487,17 @@ class SqliteOffsets:
             OffsetStoreError: the database is busy for too long, or fails.
         """
         with self._opened() as database:
-            self._write(database, partition, Position(offset))
+            self._write(database, partition, MessagePosition(offset))
 
-    def _read(self, database: sqlite3.Connection, partition: TopicPartition) -> Position | None:
+    def _read(
+        self, database: sqlite3.Connection, partition: TopicPartition
+    ) -> MessagePosition | None:
         key = (self._group, partition.topic, partition.name)
         row = database.execute(_SELECT, key).fetchone()
-        return None if row is None else Position(*row)
+        return None if row is None else MessagePosition(*row)
 
     def _write(
-        self, database: sqlite3.Connection, partition: TopicPartition, position: Position
+        self, database: sqlite3.Connection, partition: TopicPartition, position: MessagePosition
     ) -> None:
         key = (self._group, partition.topic, partition.name)
         database.execute(_REPLACE, (*key, *position))

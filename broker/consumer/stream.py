@@ -12,86 +12,18 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from operator import length_hint
-from typing import NamedTuple
 
-from broker.consumer.chunk import GroupMessage, InnerMessage
-from broker.consumer.lease import Lease
-from broker.consumer.offset_store import Position, position_after
-from broker.consumer.owned import OwnedPartition
+from broker.consumer.chunk import Chunk, GroupMessage, InnerMessage, MessagePosition
+from broker.consumer.committer import AssignedPartition
+from broker.consumer.membership import Lease
+from broker.consumer.offset_store import position_after
 from broker.errors import BrokerError, ConsumerTimeoutError, InvalidMessageError
 from broker.protocol.codec import Fault, decode
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
-from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 
 _NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
-
-
-class Arrival(NamedTuple):
-    """What a fetcher puts into a stream: bytes, a jump to another offset, or an error.
-
-    `skip_to` is where to go on behind messages from `offset` on that a filter has left out.
-    """
-
-    owned: OwnedPartition
-    offset: int
-    data: Buffer = b""
-    high_watermark: int = -1
-    is_jump: bool = False
-    skip_to: int | None = None
-    error: BrokerError | None = None
-
-
-class Chunk:
-    """Bytes of one partition, for an application that works on whole buffers.
-
-    Attributes:
-        partition: where they are from.
-        offset: the offset of the first byte, where an entry starts.
-        data: a message set, usually with a partial entry at its end. With a filter it holds what
-            the filter keeps whole: compressed sets with a wanted message in them, and damage. It
-            is empty where the filter has left out everything since the chunk before.
-    """
-
-    __slots__ = ("_owned", "data", "offset", "partition")
-
-    def __init__(self, owned: OwnedPartition, data: memoryview) -> None:
-        self._owned = owned
-        self.partition = owned.partition
-        self.offset = owned.arrived.offset
-        self.data = data
-
-    def take(self, valid_bytes: int) -> None:
-        """Say how much of the chunk is whole entries that were worked on.
-
-        The rest comes again in front of the next chunk of the partition. Call it once, and before
-        the next chunk is asked for.
-        """
-        self._owned.arrived.take(valid_bytes)
-
-    def is_cut_for_good(self, valid_bytes: int) -> bool:
-        """Say whether the partial entry at the end is damage: it claims to go past all there is.
-
-        Args:
-            valid_bytes: where in the chunk it starts; before `take`.
-        """
-        return self._owned.arrived.is_cut_for_good(valid_bytes)
-
-    def finish(self, next_offset: int) -> bool:
-        """Say that everything before an offset is done with, so that it may be committed.
-
-        Args:
-            next_offset: where an entry of the chunk starts or ends.
-
-        Returns:
-            False if the partition was released meanwhile: another member reads on from what was
-            committed last.
-        """
-        if self._owned.is_released:
-            return False
-        self._owned.finished = next_offset
-        return True
 
 
 class ConsumerStream:
@@ -110,8 +42,8 @@ class ConsumerStream:
         on_restart: called with a partition and an offset before the partition goes on there.
         is_wanted: says of a payload whether the application gets it; it gets all by default. Not
             for chunks, which come as they were fetched.
-        find_behind: returns where the next good message is behind a damaged one at an offset of a
-            partition; None if nobody knows.
+        next_good_message: returns the offset of the next good message behind a corrupt one at an
+            offset of a partition; None if unknown.
     """
 
     def __init__(
@@ -123,7 +55,7 @@ class ConsumerStream:
         timeout_s: float | None,
         on_room: Callable[[], None],
         on_restart: Callable[[TopicPartition, int], None],
-        find_behind: Callable[[TopicPartition, int], int | None],
+        next_good_message: Callable[[TopicPartition, int], int | None],
         is_wanted: Callable[[bytes], object] | None = None,
     ) -> None:
         self.name = name
@@ -133,16 +65,16 @@ class ConsumerStream:
         self._on_room = on_room
         self._on_restart = on_restart
         self._is_wanted = is_wanted
-        self._find_behind = find_behind
-        self._changed = threading.Condition()  # guards _arrivals, _owned_partitions, _is_ended
-        self._arrivals: deque[Arrival] = deque()
-        self._owned_partitions: dict[TopicPartition, OwnedPartition] = {}
+        self._next_good_message = next_good_message
+        self._changed = threading.Condition()  # guards _queue, _assigned_partitions, _is_ended
+        self._queue: deque[tuple[AssignedPartition, Chunk | int | BrokerError]] = deque()
+        self._assigned_partitions: dict[TopicPartition, AssignedPartition] = {}
         self._is_ended = False
-        self._current: OwnedPartition | None = None
+        self._current: AssignedPartition | None = None
         self._messages = _NOTHING
         self._in_hand: GroupMessage | None = None
-        self._fault: tuple[OwnedPartition, Fault] | None = None
-        self._wanted_seek: tuple[OwnedPartition, int] | None = None
+        self._fault: tuple[AssignedPartition, Fault] | None = None
+        self._wanted_seek: tuple[AssignedPartition, int] | None = None
         self._iterator: Iterator[GroupMessage] | None = None
 
     def __iter__(self) -> Iterator[GroupMessage]:
@@ -179,21 +111,23 @@ class ConsumerStream:
         if self._current is not None and self._current.partition == message[1]:
             self._finish(message)
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Return whole buffers as they come, instead of messages; not both at once.
+    def chunks(self) -> Iterator[AssignedPartition]:
+        """Give a partition after each chunk that arrives, for applications that read whole buffers.
+
+        Use this or messages, not both at once. Decode `data`, which starts at `offset` with an
+        entry; call `take` before the next chunk is asked for, and `finish` once the messages are
+        processed, at any time. With the connector's filter the data holds entries that the filter
+        keeps whole: compressed sets with a matching message in them, and corrupt entries. It is
+        empty where the filter has left out everything since the chunk before.
 
         Raises:
             OffsetOutOfRangeError, ConsumerTimeoutError: as for messages.
         """
         self._close_iterator()
-        while True:
-            deadline_s = self._deadline_s()
-            arrival = self._take_arrival(deadline_s)
-            if arrival is None:
-                return
-            data = self._add(arrival)
-            if data is not None and not arrival.owned.is_released:
-                yield Chunk(arrival.owned, data)
+        while (item := self._take_chunk(self._deadline_s())) is not None:
+            assigned, chunk = item
+            if self._add(assigned, chunk) and not assigned.is_released:
+                yield assigned
 
     def skip_corrupt(self, partition: TopicPartition) -> int:
         """Leave out the message that a partition stands still at, and count it as finished.
@@ -209,15 +143,15 @@ class ConsumerStream:
                 message's length is damaged too; `seek` there.
             BrokerError: the broker could not be asked.
         """
-        owned = self._owned(partition)
-        if owned is None:
+        assigned = self._assigned(partition)
+        if assigned is None:
             return -1
-        offset = owned.arrived.offset
-        next_offset = self._find_behind(partition, offset)
+        offset = assigned.offset
+        next_offset = self._next_good_message(partition, offset)
         if next_offset is None:
-            rest = owned.arrived.add(b"")
-            size = entry_bytes(rest) if has_length(rest) else 0
-            if size < MIN_ENTRY_BYTES or owned.arrived.is_cut_for_good():
+            data = assigned.data
+            size = entry_bytes(data) if has_length(data) else 0
+            if size < MIN_ENTRY_BYTES or assigned.is_truncated():
                 raise InvalidMessageError(
                     f"{partition}: the message at {offset} has no length to skip by; seek to where "
                     "the next one starts (pylogctl log verify finds it)"
@@ -236,57 +170,57 @@ class ConsumerStream:
         Returns:
             False if the stream does not own the partition (any more).
         """
-        owned = self._owned(partition)
-        if owned is None:
+        assigned = self._assigned(partition)
+        if assigned is None:
             return False
-        if owned is self._current:
+        if assigned is self._current:
             # the message in hand is finished first, when the next one is asked for
-            owned.current_messages.clear()
-            self._wanted_seek = (owned, offset)
+            assigned.current_messages.clear()
+            self._wanted_seek = (assigned, offset)
         else:
-            self._seek(owned, offset)
+            self._seek(assigned, offset)
         return True
 
-    def _seek(self, owned: OwnedPartition, offset: int) -> None:
-        if self._fault and self._fault[0] is owned:
+    def _seek(self, assigned: AssignedPartition, offset: int) -> None:
+        if self._fault and self._fault[0] is assigned:
             self._fault = None
-        self._restart(owned, offset)
-        owned.seek_offset = offset
+        self._restart(assigned, offset)
+        assigned.seek_offset = offset
         self._on_room()
 
     @property
     def partitions(self) -> list[TopicPartition]:
         """Return the partitions that the stream reads now."""
         with self._changed:
-            return sorted(self._owned_partitions)
+            return sorted(self._assigned_partitions)
 
     # What follows is for fetchers and for the rebalance.
 
     @property
     def is_full(self) -> bool:
         """Return whether fetchers should pause."""
-        return len(self._arrivals) >= self._max_chunks
+        return len(self._queue) >= self._max_chunks
 
-    def put(self, arrival: Arrival) -> None:
-        """Put something in; it is dropped if the partition was released meanwhile."""
+    def put(self, assigned: AssignedPartition, item: Chunk | int | BrokerError) -> None:
+        """Queue a chunk, an offset to restart at, or an error; dropped after a revocation."""
         with self._changed:
-            if not (arrival.owned.is_released or self._is_ended):
-                self._arrivals.append(arrival)
+            if not (assigned.is_released or self._is_ended):
+                self._queue.append((assigned, item))
                 self._changed.notify()
 
-    def adopt(self, owned: OwnedPartition) -> None:
+    def assign(self, assigned: AssignedPartition) -> None:
         """Read a partition from now on."""
         with self._changed:
-            self._owned_partitions[owned.partition] = owned
+            self._assigned_partitions[assigned.partition] = assigned
 
-    def release(self, owned: OwnedPartition) -> None:
+    def revoke(self, assigned: AssignedPartition) -> None:
         """Hand out nothing more of a partition, and drop what waits."""
         with self._changed:
-            owned.is_released = True
-            owned.current_messages.clear()
-            self._owned_partitions.pop(owned.partition, None)
-            kept = [one for one in self._arrivals if one.owned is not owned]
-            self._arrivals = deque(kept)
+            assigned.is_released = True
+            assigned.current_messages.clear()
+            self._assigned_partitions.pop(assigned.partition, None)
+            kept = [one for one in self._queue if one[0] is not assigned]
+            self._queue = deque(kept)
             self._changed.notify()
         self._on_room()
 
@@ -294,12 +228,12 @@ class ConsumerStream:
         """End the iteration, dropping what waits."""
         with self._changed:
             self._is_ended = True
-            self._arrivals.clear()
+            self._queue.clear()
             self._changed.notify_all()
 
-    def _owned(self, partition: TopicPartition) -> OwnedPartition | None:
+    def _assigned(self, partition: TopicPartition) -> AssignedPartition | None:
         with self._changed:
-            return self._owned_partitions.get(partition)
+            return self._assigned_partitions.get(partition)
 
     def _close_iterator(self) -> None:
         iterator, self._iterator = self._iterator, None
@@ -314,14 +248,14 @@ class ConsumerStream:
         if self._in_hand is not None:
             self._finish(self._in_hand)
         lease, now_s, is_wanted = self._lease, time.monotonic, self._is_wanted
-        while (owned := self._await_messages()) is not None:
-            partition, messages = owned.partition, self._messages
-            topic, inner = partition.topic, owned.next_inner
+        while (assigned := self._await_messages()) is not None:
+            partition, messages = assigned.partition, self._messages
+            topic, inner = partition.topic, assigned.next_inner
             for offset, next_offset, payload in messages:
                 message: GroupMessage = (topic, partition, offset, next_offset, payload)
                 if next_offset == offset or inner:
                     message = InnerMessage(message, inner)
-                    inner = owned.next_inner = inner + 1 if next_offset == offset else 0
+                    inner = assigned.next_inner = inner + 1 if next_offset == offset else 0
                 if is_wanted is None or is_wanted(payload):
                     try:
                         yield message
@@ -329,118 +263,113 @@ class ConsumerStream:
                         self._in_hand = message
                         raise
                 if inner:
-                    owned.finish_inner(Position(offset, inner))
+                    assigned.finish_inner(MessagePosition(offset, inner))
                 else:
-                    owned.finished = next_offset
+                    assigned.finished = next_offset
                 if now_s() >= lease.until_s:
                     break  # a release ends the loop by emptying the list
 
     def _finish(self, message: GroupMessage) -> None:
-        owned = self._current
+        assigned = self._current
         self._in_hand = None
-        if owned is None:
+        if assigned is None:
             return
         position = position_after(message)
-        if position.inner_count:
-            owned.finish_inner(position)
+        if position.inner:
+            assigned.finish_inner(position)
         else:
-            owned.finished = position.offset
+            assigned.finished = position.offset
 
-    def _await_messages(self) -> OwnedPartition | None:
+    def _await_messages(self) -> AssignedPartition | None:
         """Return the partition whose messages come next; None at the end of the stream."""
         deadline_s = self._deadline_s()
         if self._wanted_seek is not None:
             self._seek(*self._wanted_seek)
             self._wanted_seek = None
         while not self._is_ended:
-            owned = self._current
-            if owned is not None and owned.is_released:
-                self._current, self._messages, owned = None, _NOTHING, None
-            if owned is not None and length_hint(self._messages):
+            assigned = self._current
+            if assigned is not None and assigned.is_released:
+                self._current, self._messages, assigned = None, _NOTHING, None
+            if assigned is not None and length_hint(self._messages):
                 if self._lease.is_valid:
-                    return owned
+                    return assigned
                 self._await_lease(deadline_s)
                 continue
             self._current = None
             self._raise_fault()
-            arrival = self._take_arrival(deadline_s)
-            if arrival is None:
+            item = self._take_chunk(deadline_s)
+            if item is None:
                 break
-            self._decode(arrival)
-            if arrival.skip_to is not None and deadline_s and time.monotonic() > deadline_s:
+            assigned, chunk = item
+            if not assigned.is_blocked and self._add(assigned, chunk):
+                self._decode(assigned)
+            if chunk.skip_to is not None and deadline_s and time.monotonic() > deadline_s:
                 raise self._timeout()
         return None
 
-    def _decode(self, arrival: Arrival) -> None:
-        """Make the messages of an arrival the current ones."""
-        owned = arrival.owned
-        if owned.is_blocked:
-            return
-        data = self._add(arrival)
-        if data is None:
-            return
+    def _decode(self, assigned: AssignedPartition) -> None:
+        """Make the messages of a partition's data the current ones."""
+        data, skip = assigned.data, assigned.skip
         whole = data.obj
-        # what was put together out of pieces is bytes already, and need not be copied again
+        # joined chunks are bytes already, which the decoder need not copy
         buffer = whole if isinstance(whole, bytes) and len(whole) == len(data) else data
-        decoded = decode(buffer, owned.arrived.offset)
-        owned.arrived.take(decoded.valid_bytes)
-        messages = decoded.messages
-        owned.drop_finished(messages)
-        fault = decoded.fault
+        messages, valid_bytes, fault = decode(buffer, assigned.offset)
+        assigned.take(valid_bytes)
+        # messages of a compressed set that were finished before the partition was assigned
+        del messages[:skip]
+        assigned.next_inner = skip if messages else 0
         if fault is Fault.PARTIAL:
-            fault = Fault.SIZE if owned.arrived.is_cut_for_good() else Fault.NONE
+            fault = Fault.SIZE if assigned.is_truncated() else Fault.NONE
         if fault:
-            owned.is_blocked = True
-            self._fault = (owned, fault)
-        owned.current_messages = messages
-        self._current, self._messages = owned, iter(messages)
+            assigned.is_blocked = True
+            self._fault = (assigned, fault)
+        assigned.current_messages = messages
+        self._current, self._messages = assigned, iter(messages)
         if not messages:
-            owned.finished = max(owned.finished, owned.arrived.offset)
+            assigned.finished = max(assigned.finished, assigned.offset)
 
-    def _add(self, arrival: Arrival) -> memoryview | None:
-        """Return all bytes of a partition that are not taken; None for what is no continuation."""
-        owned = arrival.owned
-        if arrival.skip_to is None:
-            return owned.add(arrival.offset, arrival.data, arrival.high_watermark)
+    def _add(self, assigned: AssignedPartition, chunk: Chunk) -> bool:
+        """Add a chunk to a partition's data; return False if it does not continue that."""
         try:
-            return memoryview(b"") if owned.skip_to(arrival.offset, arrival.skip_to) else None
-        except InvalidMessageError as error:
-            owned.is_blocked = True
-            raise InvalidMessageError(f"{owned.partition}: {error}") from error
+            return assigned.add(chunk)
+        except InvalidMessageError:
+            assigned.is_blocked = True
+            raise
 
     def _raise_fault(self) -> None:
         fault, self._fault = self._fault, None
         if fault is not None and not fault[0].is_released:
-            owned, kind = fault
+            assigned, kind = fault
             raise InvalidMessageError(
-                f"{owned.partition}: {describe_fault(kind, owned.arrived.offset)}; the partition "
+                f"{assigned.partition}: {describe_fault(kind, assigned.offset)}; the partition "
                 "stands still there until skip_corrupt or seek"
             )
 
-    def _take_arrival(self, deadline_s: float | None) -> Arrival | None:
-        """Return the next bytes; None at the end of the stream."""
+    def _take_chunk(self, deadline_s: float | None) -> tuple[AssignedPartition, Chunk] | None:
+        """Return the next chunk; None at the end of the stream."""
         while True:
             with self._changed:
-                while not (self._arrivals or self._is_ended):
+                while not (self._queue or self._is_ended):
                     self._wait(deadline_s)
                 if self._is_ended:
                     return None
-                arrival = self._arrivals.popleft() if self._lease.is_valid else None
-                has_room = len(self._arrivals) == self._max_chunks // 2
-            if arrival is None:
+                entry = self._queue.popleft() if self._lease.is_valid else None
+                has_room = len(self._queue) == self._max_chunks // 2
+            if entry is None:
                 self._await_lease(deadline_s)
                 continue
+            assigned, item = entry
             if has_room:
                 self._on_room()
-            if arrival.error is not None:
-                raise arrival.error
-            if not arrival.is_jump:
-                return arrival
-            self._restart(arrival.owned, arrival.offset)
+            if isinstance(item, Chunk):
+                return assigned, item
+            if isinstance(item, BrokerError):
+                raise item
+            self._restart(assigned, item)
 
-    def _restart(self, owned: OwnedPartition, offset: int) -> None:
-        self._on_restart(owned.partition, offset)
-        owned.restart_at(offset)
+    def _restart(self, assigned: AssignedPartition, offset: int) -> None:
+        self._on_restart(assigned.partition, offset)
+        assigned.restart_at(offset)
 
     def _wait(self, deadline_s: float | None) -> None:
         """Wait for a change; caller holds `_changed`."""

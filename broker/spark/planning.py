@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from broker.consumer.list_offsets import Watermarks
+from broker.client.list_offsets import Watermarks
 from broker.errors import ConfigError
 from broker.spark.offsets import EARLIEST, LATEST
 from broker.spark.options import Bound, ReadOptions

@@ -20,7 +20,7 @@ from broker.client.cluster import (
     log_absent,
 )
 from broker.client.connection import Connection
-from broker.consumer.list_offsets import Positions
+from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -78,7 +78,7 @@ class OpenCluster(NamedTuple):
     """A cluster with what it takes to ask for positions in it."""
 
     cluster: Cluster
-    positions: Positions
+    positions: BoundaryFinder
 
 
 def connector_of(options: ConnectionOptions) -> Connect:
@@ -113,7 +113,7 @@ def open_cluster(
     if isinstance(where, BrokerList):
         static = StaticCluster(where.addresses, connect, on_absent=on_absent)
         try:
-            with Positions(static, connect) as positions:
+            with BoundaryFinder(static, connect) as positions:
                 yield OpenCluster(static, positions)
         finally:
             static.close()
@@ -124,7 +124,7 @@ def open_cluster(
     registry.start(options.connect_timeout_s)
     try:
         cluster = RegistryCluster(registry)
-        with Positions(cluster, connect) as positions:
+        with BoundaryFinder(cluster, connect) as positions:
             yield OpenCluster(cluster, positions)
     finally:
         registry.stop()
@@ -244,7 +244,7 @@ class _Planner(ABC):
 
 class _BrokerPlanner(_Planner):
     def __init__(
-        self, options: ReadOptions, rows: RowFilter, positions: Positions, cluster: Cluster
+        self, options: ReadOptions, rows: RowFilter, positions: BoundaryFinder, cluster: Cluster
     ) -> None:
         super().__init__(options, rows, positions)
         self._leaders = BrokerPlaces(cluster, options.connection)

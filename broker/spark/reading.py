@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from broker.consumer.chunk import MessageStream
+from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault
 from broker.protocol.message import entry_bytes, has_length
@@ -104,16 +105,15 @@ class _TaskReader:
 
     def _good_batches(self, place: Place) -> Batches:
         """Give what is good from the position on, up to the first damage."""
-        stream = MessageStream(self._position)
-        rest: Buffer = b""
+        partition = self._range.partition
+        reader = PartitionReader(partition, MessagePosition(self._position))
         for data in read_bytes(place, self._rest(), self._settings.fetch_bytes):
-            rest = stream.add(data.data)
-            fault = yield from self._batches_of(rest)
-            rest = rest[self._position - stream.offset :]
-            stream.take(self._position - stream.offset)
-            if fault and not self._needs_more(fault, rest):
+            reader.add(Chunk(partition, data.offset, data.data))
+            fault = yield from self._batches_of(reader.data)
+            reader.take(self._position - reader.offset)
+            if fault and not self._needs_more(fault, reader.data):
                 return fault
-        return Fault.PARTIAL if len(rest) else Fault.NONE
+        return Fault.PARTIAL if len(reader.data) else Fault.NONE
 
     def _batches_of(self, view: memoryview) -> Batches:
         """Give the messages of a stretch that starts at the position, and move that on."""

@@ -1,6 +1,6 @@
 """Logs made of segment files, without a broker: which partitions there are, where their bytes lie.
 
-Answers the questions that `broker.consumer.list_offsets.Positions` answers of logs on brokers. A
+Answers the questions that `broker.consumer.boundaries.Positions` answers of logs on brokers. A
 file may be the newest of a log that is being written: what is behind its last whole message is left
 out, and told.
 """
@@ -16,7 +16,7 @@ from glob import has_magic
 from itertools import pairwise
 from pathlib import Path
 
-from broker.consumer.list_offsets import Watermarks
+from broker.client.list_offsets import Watermarks
 from broker.errors import ConfigError, LogCorruptError, OffsetOutOfRangeError
 from broker.log.data_directory import parse_log_directory_name, read_broker_id
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from broker.client.connection import Connection
-from broker.consumer.chunk import Piece
+from broker.consumer.chunk import Chunk
 from broker.consumer.fetcher import Fetcher
 from broker.errors import (
     NO_ERROR,
@@ -122,7 +122,7 @@ def _fetch(place: BrokerPlace, whole: ByteRange, fetch_bytes: int) -> Iterator[D
         fetcher.close()
 
 
-def _check(piece: Piece, place: BrokerPlace, whole: ByteRange) -> None:
+def _check(piece: Chunk, place: BrokerPlace, whole: ByteRange) -> None:
     """Raise what a piece without data means: all of a planned range could be read once."""
     if piece.error == OffsetOutOfRangeError.code:
         raise _gone(place, whole, piece.offset)

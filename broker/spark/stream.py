@@ -22,7 +22,8 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from broker.consumer.list_offsets import Positions, Watermarks
+from broker.client.list_offsets import Watermarks
+from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import BrokerError
 from broker.spark.offsets import Offsets, from_document, to_document
 from broker.spark.options import ReadOptions, SegmentPaths
@@ -225,7 +226,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             report.add(omission)
 
 
-def _limited(positions: Positions, pending: list[ByteRange], limit_bytes: int | None) -> Offsets:
+def _limited(
+    positions: BoundaryFinder, pending: list[ByteRange], limit_bytes: int | None
+) -> Offsets:
     if limit_bytes is None:
         return {one.partition: one.end for one in pending}
     starts = {one.partition: one.start for one in pending}

@@ -22,7 +22,8 @@ from typing import NamedTuple, Protocol, TypeVar
 
 from broker.client.cluster import Cluster, Connect
 from broker.clock import Clock, SystemClock
-from broker.consumer.stream import Chunk, ConsumerStream
+from broker.consumer.committer import AssignedPartition
+from broker.consumer.stream import ConsumerStream
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -373,8 +374,8 @@ class Mirror:
         try:
             while not self._stopping.is_set():
                 try:
-                    for chunk in stream.chunks():
-                        self._take(stream, chunk)
+                    for assigned in stream.chunks():
+                        self._take(stream, assigned)
                         if self._stopping.is_set():
                             return
                     return
@@ -386,36 +387,39 @@ class Mirror:
             logger.exception("failure in stream %s", stream.name)
             self._fail(error)
 
-    def _take(self, stream: ConsumerStream, chunk: Chunk) -> None:
-        """Hand the whole entries of a chunk to a producer, and deal with damage behind them.
+    def _take(self, stream: ConsumerStream, assigned: AssignedPartition) -> None:
+        """Hand the whole entries that have arrived to a producer, and deal with damage behind them.
 
         Raises:
             InvalidMessageError: one is corrupt; all before it are handed on.
             BrokerError: there is no place for them in the target.
         """
-        good = _good_part(chunk)
-        chunk.take(good.size_bytes)
+        good = _good_part(assigned)
+        message_set = assigned.data[: good.size_bytes]
+        assigned.take(good.size_bytes)
         try:
             if good.size_bytes:
-                self._pass_on(chunk, good)
+                self._pass_on(assigned, message_set, good.message_count)
         except BrokerError as error:
-            self.log.failed([chunk.partition], str(error))
+            self.log.failed([assigned.partition], str(error))
             raise
         if good.problem:
-            self._pass_over(stream, chunk, chunk.offset + good.size_bytes, good.problem)
+            self._pass_over(stream, assigned, good.problem)
 
-    def _pass_on(self, chunk: Chunk, good: _GoodPart) -> None:
-        """Hand entries to a producer.
+    def _pass_on(
+        self, assigned: AssignedPartition, message_set: memoryview, message_count: int
+    ) -> None:
+        """Hand entries, which were taken already, to a producer.
 
         Raises:
             BrokerError: there is no place for them in the target.
         """
-        source = chunk.partition
+        source = assigned.partition
         target = self._insist(source, "no place for it", lambda: self._route.place(source))
         self.log.placed(source, target)
 
         def acknowledged(parcel: Parcel, base_offset: int) -> None:
-            chunk.finish(parcel.next_offset)
+            assigned.finish(parcel.next_offset)
             self.log.acknowledged(parcel)
             with self._lock:
                 self._under_way[parcel.source] -= 1
@@ -424,27 +428,27 @@ class Mirror:
             Parcel(
                 source,
                 target,
-                chunk.data[: good.size_bytes],
-                good.message_count,
-                chunk.offset + good.size_bytes,
+                message_set,
+                message_count,
+                assigned.offset,
                 acknowledged,
             )
         )
 
-    def _pass_over(self, stream: ConsumerStream, chunk: Chunk, offset: int, problem: str) -> None:
-        """Leave out the corrupt message at an offset, once all before it is acknowledged.
+    def _pass_over(self, stream: ConsumerStream, assigned: AssignedPartition, problem: str) -> None:
+        """Leave out the corrupt message that comes next, once all before it is acknowledged.
 
         Raises:
             InvalidMessageError: it is not to be left out, or nobody knows where the next one is.
             BrokerError: the source does not answer.
         """
-        source = chunk.partition
+        source, offset = assigned.partition, assigned.offset
         problem = f"{source}: {problem}"
         try:
             if not self._skips_corrupt:
                 raise InvalidMessageError(problem)
             # a skip finishes all before it as well, so nothing of that may be under way any more
-            if not self._await_acknowledgement(source) or not chunk.finish(offset):
+            if not self._await_acknowledgement(source) or not assigned.finish(offset):
                 return
             next_offset = self._insist(
                 source, "no way past the damage", lambda: stream.skip_corrupt(source)
@@ -539,21 +543,21 @@ class _GoodPart(NamedTuple):
     problem: str
 
 
-def _good_part(chunk: Chunk) -> _GoodPart:
-    found = scan(chunk.data)
+def _good_part(reader: AssignedPartition) -> _GoodPart:
+    found = scan(reader.data)
     try:
-        count = count_messages(chunk.data, found, chunk.offset).message_count
+        count = count_messages(reader.data, found, reader.offset).message_count
     except InvalidMessageError:
-        damage = find_damage(chunk.data, chunk.offset)
+        damage = find_damage(reader.data, reader.offset)
         if damage is None:
             raise
-        good = scan(chunk.data[: damage.position])
-        count = count_messages(chunk.data, good).message_count
+        good = scan(reader.data[: damage.position])
+        count = count_messages(reader.data, good).message_count
         return _GoodPart(damage.position, count, damage.text)
     fault = found.fault
     if fault is Fault.PARTIAL:
-        fault = Fault.SIZE if chunk.is_cut_for_good(found.valid_bytes) else Fault.NONE
-    problem = describe_fault(fault, chunk.offset + found.valid_bytes) if fault else ""
+        fault = Fault.SIZE if reader.is_truncated(found.valid_bytes) else Fault.NONE
+    problem = describe_fault(fault, reader.offset + found.valid_bytes) if fault else ""
     return _GoodPart(found.valid_bytes, count, problem)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from broker.consumer.chunk import ReadRange
+from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import decode
 from broker.tools.audit import (
@@ -25,19 +27,16 @@ from pylogctl.audit.document import CHECK, SHOW, check_record, check_summary, sh
 from pylogctl.cli.connections import Side, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import ResolvedRange, resolve_ranges, total_bytes
+from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import make_span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import render
 from pylogctl.cli.selection import select_partitions
-from pylogctl.consume.reading import Reading, take_whole
 from pylogctl.produce.sender import count_text
 
 _LOG_TIER = "log"
-_FETCH_BYTES = 1 << 20
-_MAX_WAIT_MS = 500
 
-_Ranges = Mapping[TopicPartition, ResolvedRange]
+_Ranges = Mapping[TopicPartition, ReadRange]
 _Advance = Callable[[int], None]
 
 
@@ -212,14 +211,11 @@ def _messages(
     side: Side, ranges: _Ranges, advance: _Advance
 ) -> Iterator[tuple[TopicPartition, int, bytes]]:
     """Yield partition, offset and payload of every message in the ranges."""
-    with Reading(
-        side.cluster, side.connect, ranges, fetch_bytes=_FETCH_BYTES, max_wait_ms=_MAX_WAIT_MS
-    ) as reading:
-        for stretches in reading.polls():
-            for stretch in stretches:
-                found = decode(stretch.view, stretch.offset)
-                partition = stretch.cursor.partition
-                for offset, _, payload in found.messages:
-                    yield partition, offset, payload
-                take_whole(stretch, found.valid_bytes, found.fault)
-                advance(found.valid_bytes)
+    with ClusterReader(side.cluster, side.connect, ranges) as cluster_reader:
+        for readers in cluster_reader.polls():
+            for reader in readers:
+                messages, valid_bytes, fault = decode(reader.data, reader.offset)
+                for offset, _, payload in messages:
+                    yield reader.partition, offset, payload
+                reader.take_good(valid_bytes, fault)
+                advance(valid_bytes)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, assert_never
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol, assert_never
 
+from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side
 from pylogctl.cli.context import Environment
@@ -50,28 +51,14 @@ class OffsetSource(Protocol):
         """Return offset and message count of each entry from `start` (a boundary) up to `end`."""
 
 
-class MessagePosition(NamedTuple):
-    """An offset on a boundary; `inner` messages of the wrapper there come before the position."""
-
-    offset: int
-    inner: int = 0
-
-
-class ResolvedRange(NamedTuple):
-    """From `start` up to `end`, None for no end; `warnings` tell of offsets moved into the log."""
-
-    start: MessagePosition
-    end: MessagePosition | None
-    warnings: tuple[str, ...]
-
-
 def resolve(
     offsets: OffsetRange,
     partition: TopicPartition,
     source: OffsetSource,
     *,
     strict: bool = False,
-) -> ResolvedRange:
+    warn: Callable[[str], object] | None = None,
+) -> ReadRange:
     """Resolve a range on one partition.
 
     Args:
@@ -79,27 +66,35 @@ def resolve(
         partition: the partition.
         source: looks up its offsets.
         strict: refuse offsets out of range instead of moving them to the nearest valid one.
+        warn: called with a sentence about each offset that was moved into the log.
 
     Raises:
         UsageError: an absolute offset is not a message boundary, or the offset is `stored`.
         CliError: `strict` and an offset is out of range.
     """
-    resolver = _Resolver(partition, source, strict=strict)
+    resolver = _Resolver(partition, source, strict=strict, warn=warn)
     start = resolver.position(offsets.start or Mark.LATEST, is_end=False)
     end = None if offsets.end is None else resolver.position(offsets.end, is_end=True)
-    return ResolvedRange(start, end, tuple(resolver.warnings))
+    return ReadRange(start, end)
 
 
 class _Resolver:
     """Resolves both sides of a range; looks up the limits of the partition once."""
 
-    def __init__(self, partition: TopicPartition, source: OffsetSource, *, strict: bool) -> None:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        source: OffsetSource,
+        *,
+        strict: bool,
+        warn: Callable[[str], object] | None,
+    ) -> None:
         self.partition = partition
         self.source = source
         self.strict = strict
         self.first = source.earliest(partition)
         self.last = source.latest(partition)
-        self.warnings: list[str] = []
+        self._warn = warn
 
     def position(self, wanted: Position, *, is_end: bool) -> MessagePosition:
         match wanted:
@@ -144,7 +139,8 @@ class _Resolver:
         problem = f"{self.partition}: {position} is {side} offset {limit}"
         if self.strict:
             raise CliError(ExitStatus.NOT_FOUND, problem, code="OFFSET_OUT_OF_RANGE")
-        self.warnings.append(f"{problem}; {'ending' if is_end else 'starting'} at {limit}")
+        if self._warn is not None:
+            self._warn(f"{problem}; {'ending' if is_end else 'starting'} at {limit}")
         return limit
 
     def _boundary_after(self, position: int) -> int:
@@ -202,7 +198,7 @@ def resolve_ranges(
     *,
     default_start: Mark = Mark.EARLIEST,
     strict: bool = False,
-) -> dict[TopicPartition, ResolvedRange]:
+) -> dict[TopicPartition, ReadRange]:
     """Resolve the ranges of partitions.
 
     Args:
@@ -217,23 +213,21 @@ def resolve_ranges(
         CliError: an offset is invalid in a partition.
         BrokerError: a broker failed.
     """
-    from broker.consumer.list_offsets import Positions  # late: log commands know no broker
+    from broker.consumer.boundaries import BoundaryFinder  # late: log commands know no broker
 
     ranges = {}
-    with Positions(side.cluster, side.connect) as positions:
+    with BoundaryFinder(side.cluster, side.connect) as positions:
         for partition in partitions:
             wanted = span.range_for(partition)
             wanted = wanted._replace(start=wanted.start or default_start)
-            found = resolve(wanted, partition, positions, strict=strict)
-            for warning in found.warnings:
-                env.warn(warning)
+            found = resolve(wanted, partition, positions, strict=strict, warn=env.warn)
             end = "" if found.end is None else f" to {found.end.offset}"
             env.trace(1, f"{partition}: reading from {found.start.offset}{end}")
             ranges[partition] = found
     return ranges
 
 
-def total_bytes(ranges: Mapping[TopicPartition, ResolvedRange]) -> int:
+def total_bytes(ranges: Mapping[TopicPartition, ReadRange]) -> int:
     """Return the number of bytes in the ranges that have an end."""
     return sum(
         max(0, one.end.offset - one.start.offset) for one in ranges.values() if one.end is not None

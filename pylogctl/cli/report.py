@@ -17,6 +17,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from broker import errors as library
+from broker.topic import TopicPartition
 from pylogctl.cli.context import write_diagnostic, xdg_dir
 from pylogctl.cli.errors import CliError, ExitStatus, MissingCommandError
 
@@ -36,6 +37,8 @@ class _Rule(NamedTuple):
     code: str
     hint: str = ""
 
+
+_VERIFY_HINT = "try: pylogctl log verify on the broker's segment files"
 
 _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.BrokerError: _Rule(ExitStatus.FAILED, "FAILED"),
@@ -62,7 +65,9 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
         ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "try: pylogctl topic list"
     ),
     library.ServerError: _Rule(ExitStatus.REMOTE, "BROKER_ERROR"),
-    library.OffsetOutOfRangeError: _Rule(ExitStatus.NOT_FOUND, "OFFSET_OUT_OF_RANGE"),
+    library.OffsetOutOfRangeError: _Rule(
+        ExitStatus.NOT_FOUND, "OFFSET_OUT_OF_RANGE", "try: -o start, or a longer retention"
+    ),
     library.InvalidMessageError: _Rule(ExitStatus.CORRUPT, "INVALID_MESSAGE"),
     library.WrongPartitionError: _Rule(ExitStatus.NOT_FOUND, "PARTITION_NOT_FOUND"),
     library.RequestTimedOutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),
@@ -97,7 +102,13 @@ def failure_of(error: BaseException) -> Failure | None:
         return Failure(error.status, error.code, error.message, error.hints[:3], error.details)
     if isinstance(error, library.BrokerError):
         rule = next(_LIBRARY[kind] for kind in type(error).__mro__ if kind in _LIBRARY)
-        return Failure(rule.status, rule.code, str(error), (rule.hint,) if rule.hint else ())
+        failure = Failure(rule.status, rule.code, str(error), (rule.hint,) if rule.hint else ())
+        if isinstance(error, library.InvalidMessageError) and isinstance(
+            error.partition, TopicPartition
+        ):
+            where = {"topic": error.partition.topic, "partition": error.partition.name}
+            return failure._replace(hints=(_VERIFY_HINT,), details=where)
+        return failure
     if isinstance(error, OSError):
         return _failure_of_system(error)
     return None

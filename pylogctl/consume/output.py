@@ -1,14 +1,17 @@
-"""From stretches of a log to bytes on standard output, and when that ends.
+"""Writes the messages of partitions to standard output, or hands them to a command.
 
-Plain text takes a short way: whole stretches become delimited text in one step of the codec.
-Everything else is looked at message by message.
+Plain text takes a fast path: the codec turns all messages of a chunk into delimited text at once.
+Everything else is handled message by message.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
+from broker.consumer.chunk import MessagePosition
+from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault, count_delimiters, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
@@ -18,7 +21,6 @@ from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import CorruptMessages
 from pylogctl.cli.process import StopRequest
 from pylogctl.consume.plan import Plan
-from pylogctl.consume.reading import Place, Source, Stretch
 from pylogctl.format.envelope import MessageFacts, facts_of
 from pylogctl.format.message_format import Received
 
@@ -28,8 +30,25 @@ if TYPE_CHECKING:
 _BUFFER_BYTES = 1 << 16
 
 
+class Source(Protocol):
+    """What a consumption reads: the partitions of a cluster, or a group's share of them."""
+
+    @property
+    def partition_count(self) -> int:
+        """Return how many partitions are read."""
+
+    def polls(self) -> Iterator[Sequence[PartitionReader]]:
+        """Give the partitions with new data until all are read; none after an empty poll."""
+
+    def next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
+        """Return the offset of the next good message behind a corrupt one; None if unknown."""
+
+    def seek(self, partition: TopicPartition, offset: int) -> object:
+        """Continue in a partition at another offset; all messages before it are processed."""
+
+
 class Consumption:
-    """Writes what a reading gives to standard output.
+    """Writes what a source gives to standard output.
 
     Args:
         env: where to.
@@ -44,7 +63,7 @@ class Consumption:
         self._parts: list[bytes] = []
         self._buffered_bytes = 0
         self._has_warned = False
-        self._source: Source | None = None
+        self._readers: Sequence[PartitionReader] = ()  # of the last poll
         self._started_s = 0.0
         self.message_count = 0
         """Messages written, or given to the executor, so far."""
@@ -53,10 +72,11 @@ class Consumption:
         self._corrupt = CorruptMessages(env, plan.on_corrupt)
         self.end_reason = ""
 
-    def run(self, reading: Source) -> ExitStatus:
-        """Write messages until the plan, the reading or a signal says to end.
+    def run(self, source: Source) -> ExitStatus:
+        """Write messages until the plan, the source or a signal ends it.
 
-        What the reading gave is settled only when it is written and flushed.
+        Positions are marked as finished only after all messages before them are written and
+        flushed.
 
         Returns:
             How the command ends.
@@ -66,43 +86,43 @@ class Consumption:
             BrokerError: a broker is gone for good.
             OSError: standard output cannot be written.
         """
-        self._source = reading
-        status = self._run(reading)
-        self._settle()
+        status = self._run(source)
+        self._finish_all()
         if status is ExitStatus.OK and (self.corrupt_count or self.failed_count):
             return ExitStatus.PARTIAL
         return status
 
-    def _settle(self) -> None:
-        """Write out and flush all there is, then tell the source that it is done with."""
+    def _finish_all(self) -> None:
+        """Write out and flush, then mark what was read of each partition as finished."""
         self._write_out()
         self._env.flush()
-        if self._source is not None:
-            self._source.settle()
+        for reader in self._readers:
+            reader.finish(reader.offset)
 
-    def _run(self, reading: Source) -> ExitStatus:
+    def _run(self, source: Source) -> ExitStatus:
         started_s = last_s = self._started_s = time.monotonic()
         if self.has_enough():
             self.end_reason = "no message was asked for"
             return ExitStatus.OK
-        for stretches in reading.polls():
-            for stretch in stretches:
-                self._handle(stretch)
+        for readers in source.polls():
+            self._readers = readers
+            for reader in readers:
+                self._handle(reader, source)
                 if self.has_enough():
                     self.end_reason = "as many as asked for"
                     return ExitStatus.OK
                 if self._is_cut_short():
                     break
-            self._settle()
-            self._use_pause(is_idle=not stretches)
+            self._finish_all()
+            self._use_pause(is_idle=not readers)
             if self._stop.is_set:
                 self.end_reason = "interrupted"
                 return self._stop.status
             now_s = time.monotonic()
-            last_s = now_s if stretches else last_s
+            last_s = now_s if readers else last_s
             if (status := self._time_is_up(now_s - started_s, now_s - last_s)) is not None:
                 return status
-        count = reading.partition_count
+        count = source.partition_count
         self.end_reason = f"end of {count} partition{'s' * (count != 1)} reached"
         return ExitStatus.OK
 
@@ -139,9 +159,9 @@ class Consumption:
         return "" if self._plan.executor is None else self._plan.executor.remark
 
     def _is_cut_short(self) -> bool:
-        """Say whether to leave a stretch in its middle: an executor may need long for each message.
+        """Return whether to stop inside a chunk: an executor may need long for each message.
 
-        What is written to standard output is quick, so that is looked at between polls only.
+        Writing to standard output is quick, so it is interrupted between polls only.
         """
         plan = self._plan
         if plan.executor is None:
@@ -149,26 +169,23 @@ class Consumption:
         elapsed_s = time.monotonic() - self._started_s
         return self._stop.is_set or (plan.timeout_s is not None and elapsed_s >= plan.timeout_s)
 
-    def _handle(self, stretch: Stretch) -> None:
-        if not len(stretch.view):
+    def _handle(self, reader: PartitionReader, source: Source) -> None:
+        plan, data, end = self._plan, reader.data, reader.end
+        if not len(data):
             return  # a filter has left out everything
-        plan = self._plan
-        end = stretch.cursor.end
-        if plan.delimiter is None or not plan.is_plain or stretch.skip or (end and end.inner):
-            self._handle_each(stretch)
+        if plan.delimiter is None or not plan.is_plain or reader.skip or (end and end.inner):
+            self._handle_each(reader, source)
             return
         limit = -1 if plan.max_messages is None else plan.max_messages - self.message_count
-        found = decode_delimited(stretch.view, plan.delimiter, limit)
+        found = decode_delimited(data, plan.delimiter, limit)
         if plan.delimiter and count_delimiters(found.text, plan.delimiter) != found.message_count:
-            good = stretch._replace(view=stretch.view[: found.valid_bytes])
-            self._tell_delimiter_inside(good, plan.delimiter)
+            self._warn_of_first_delimiter(data[: found.valid_bytes], reader.offset, plan.delimiter)
         self._write_text(found.text, plan.delimiter)
         self.message_count += found.message_count
-        stretch.cursor.take(found.valid_bytes)
-        if found.fault is not Fault.NONE and not self.has_enough():
-            offset = stretch.offset + found.valid_bytes
-            rest = stretch.view[found.valid_bytes :]
-            self._handle_each(stretch._replace(offset=offset, view=rest))
+        reader.take(found.valid_bytes)
+        is_partial = found.fault is Fault.PARTIAL and not reader.is_truncated()
+        if found.fault and not is_partial and not self.has_enough():
+            self._handle_each(reader, source)
 
     def _write_text(self, text: bytes, delimiter: bytes) -> None:
         if not text or self._plan.final_delimiter or not delimiter:
@@ -178,68 +195,76 @@ class Consumption:
             self._env.write(delimiter)
         self._env.write(text[: -len(delimiter)])
 
-    def _handle_each(self, stretch: Stretch) -> None:
-        """Write the messages of a stretch one by one, and deal with what is corrupt in it."""
-        place = stretch.cursor
-        consumed = 0
-        for entry in iter_entries(stretch.view, stretch.offset):
-            skip = stretch.skip if entry.offset == stretch.offset else 0
+    def _handle_each(self, reader: PartitionReader, source: Source) -> None:
+        """Write the messages of a partition one by one, and deal with what is corrupt in it."""
+        start, first_skip = reader.offset, reader.skip
+        done = start
+        for entry in iter_entries(reader.data, start):
+            skip = first_skip if entry.offset == start else 0
             next_offset = entry.next_offset
             try:
-                messages = [facts_of(place.partition, one) for one in messages_of(entry)]
+                messages = [facts_of(reader.partition, one) for one in messages_of(entry)]
             except InvalidMessageError as error:
-                next_offset = self._pass_over(place, entry.offset, str(error), next_offset)
-                messages = self._raw(entry, place.partition)
+                next_offset = self._pass_over(reader, source, entry.offset, str(error), next_offset)
+                messages = self._raw(entry, reader.partition)
             for message in messages:
-                if message.inner >= skip and self._is_before_end(message, stretch):
+                if message.inner >= skip and _is_before(message, reader.end):
                     self._write_message(message)
                 if self.has_enough() or self._is_cut_short():
                     is_last = message.next_offset == entry.next_offset
                     done = entry.next_offset if is_last else entry.offset
-                    place.take(done - stretch.offset)
+                    reader.take(done - reader.offset)
                     return
             if next_offset != entry.next_offset:
-                self._skip_to(place, entry.offset, next_offset)
+                self._seek(reader, source, entry.offset, next_offset)
                 return
-            consumed = entry.next_offset - stretch.offset
-            if self._plan.executor is not None and not self._finish(entry, self._plan.executor):
-                place.take(consumed)
-                return
-        place.take(consumed)
-        fault = scan(stretch.view[consumed:]).fault
-        if fault and (fault is not Fault.PARTIAL or place.is_cut_for_good()):
-            problem = f"the message at {place.offset} has an impossible length or magic byte"
-            next_offset = self._pass_over(place, place.offset, problem, None)
-            self._skip_to(place, place.offset, next_offset)
+            done = entry.next_offset
+            if self._plan.executor is not None:
+                reader.take(done - reader.offset)
+                if not reader.finish(done):
+                    return  # revoked: another member of the group continues
+                self._plan.executor.work()
+        reader.take(done - reader.offset)
+        fault = scan(reader.data).fault
+        if fault and (fault is not Fault.PARTIAL or reader.is_truncated()):
+            problem = f"the message at {done} has an impossible length or magic byte"
+            next_offset = self._pass_over(reader, source, done, problem, None)
+            self._seek(reader, source, done, next_offset)
 
-    def _pass_over(self, place: Place, offset: int, problem: str, next_offset: int | None) -> int:
-        """Decide about a corrupt message, and return where to go on.
+    def _pass_over(
+        self,
+        reader: PartitionReader,
+        source: Source,
+        offset: int,
+        problem: str,
+        next_offset: int | None,
+    ) -> int:
+        """Decide about a corrupt message, and return the offset to continue at.
 
         Args:
-            place: how far the messages before it are dealt with.
+            reader: its partition, with all messages before it written.
+            source: finds the next good message.
             offset: where it starts.
             problem: what is wrong with it.
             next_offset: where it ends by its own length, None if it has none.
 
         Raises:
-            CliError: it is not to be skipped, or nobody knows where the next good one is.
+            CliError: it is not to be skipped, or the next good message is unknown.
         """
-        assert self._source is not None
         try:
             return self._corrupt.pass_over(
-                place.partition, offset, problem, self._source.find_behind, next_offset
+                reader.partition, offset, problem, source.next_good_message, next_offset
             )
         except CliError:
-            place.take(offset - place.offset)
-            self._settle()
+            reader.take(offset - reader.offset)
+            self._finish_all()
             raise
 
-    def _skip_to(self, place: Place, offset: int, next_offset: int) -> None:
-        """Go on at an offset that is not where the message at another one ends."""
-        place.take(offset - place.offset)
-        self._settle()
-        if self._source is not None:
-            self._source.skip_to(place.partition, next_offset)
+    def _seek(self, reader: PartitionReader, source: Source, offset: int, next_offset: int) -> None:
+        """Finish everything before an offset, and continue at another one."""
+        reader.take(offset - reader.offset)
+        self._finish_all()
+        source.seek(reader.partition, next_offset)
 
     def _raw(self, entry: Entry, partition: TopicPartition) -> list[MessageFacts]:
         """Return what is to be written of a corrupt message."""
@@ -258,17 +283,6 @@ class Consumption:
         )
         return [raw]
 
-    def _finish(self, entry: Entry, executor: Executor) -> bool:
-        """Note that an entry is dealt with; return False if what follows it is for others."""
-        if self._source is not None and not self._source.finish(entry.next_offset):
-            return False
-        executor.work()
-        return True
-
-    def _is_before_end(self, message: MessageFacts, stretch: Stretch) -> bool:
-        end = stretch.cursor.end
-        return end is None or (message.offset, message.inner) < (end.offset, end.inner)
-
     def _write_message(self, message: MessageFacts) -> None:
         if not all(passes(message) for passes in self._plan.filters):
             return
@@ -277,7 +291,7 @@ class Consumption:
             return
         delimiter = self._plan.delimiter
         if delimiter and delimiter in message.payload:
-            self._tell_delimiter(message.offset)
+            self._warn_of_delimiter(message.offset)
         number = self.message_count + 1
         now_ms = self._env.clock.time_ms()
         data = self._plan.render(Received(message, number, now_ms, group=self._plan.group))
@@ -311,22 +325,26 @@ class Consumption:
             parts, self._parts, self._buffered_bytes = self._parts, [], 0
             self._env.write(b"".join(parts))
 
-    def _tell_delimiter_inside(self, stretch: Stretch, delimiter: bytes) -> None:
-        """Find the first payload that holds the delimiter and tell of it, once."""
+    def _warn_of_first_delimiter(self, data: memoryview, offset: int, delimiter: bytes) -> None:
+        """Find the first payload that contains the delimiter, and warn of it once."""
         if self._has_warned:
             return
-        for entry in iter_entries(stretch.view, stretch.offset):
+        for entry in iter_entries(data, offset):
             if any(delimiter in message.payload for message in messages_of(entry)):
-                self._tell_delimiter(entry.offset)
+                self._warn_of_delimiter(entry.offset)
                 return
 
-    def _tell_delimiter(self, offset: int) -> None:
+    def _warn_of_delimiter(self, offset: int) -> None:
         problem = f"payload at offset {offset} contains the delimiter"
         if self._plan.strict_framing:
             raise CliError(ExitStatus.CORRUPT, problem, hints=["use -L, --base64 or --jsonl"])
         if not self._has_warned:
             self._has_warned = True
             self._env.warn(f"{problem}; use -L, --base64 or --jsonl")
+
+
+def _is_before(message: MessageFacts, end: MessagePosition | None) -> bool:
+    return end is None or (message.offset, message.inner) < end
 
 
 def summary(consumption: Consumption) -> str:

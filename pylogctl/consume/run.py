@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from broker.client.cluster import Cluster, Connect
+from broker.consumer.cluster_reader import ClusterReader
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster
 from pylogctl.cli.context import Environment
@@ -24,7 +25,6 @@ from pylogctl.cli.selection import (
 )
 from pylogctl.consume.output import Consumption, summary
 from pylogctl.consume.plan import Request
-from pylogctl.consume.reading import Reading
 
 if TYPE_CHECKING:
     pass
@@ -88,7 +88,7 @@ def _run(
             partitions = select_partitions(cluster, topics, request.partitions)
             return _run_alone(env, request, cluster, connect, partitions, consumption)
         select_partitions(cluster, request.topics)
-    from pylogctl.consume.group_run import run_in_group  # late: the registry's client
+    from pylogctl.consume.group import run_in_group  # late: the registry's client
 
     return run_in_group(env, request, request.group, connect, consumption)
 
@@ -113,15 +113,15 @@ def _run_alone(
     groups = [{one: wanted} for one, wanted in ranges.items()] if request.one_by_one else [ranges]
     status = ExitStatus.OK
     for group in groups:
-        with Reading(
+        with ClusterReader(
             cluster,
             connect,
             group,
             fetch_bytes=request.config.fetch_bytes,
             max_wait_ms=request.config.max_wait_ms,
             payload_filter=request.plan.payload_filter,
-        ) as reading:
-            status = consumption.run(reading)
+        ) as reader:
+            status = consumption.run(reader)
         if status or consumption.has_enough():
             break
     return status

@@ -1,7 +1,6 @@
-"""Copying a topic: stretches of the source, as they are, to the partitions of another topic.
+"""Copies message sets of a topic, unchanged, to the partitions of another topic.
 
-Reads with `pylogctl.consume.reading` and sends with the library's relay. Messages are counted, but
-decoded only where the wanted part ends inside a compressed set.
+Messages are counted, but decoded only where the wanted part ends inside a compressed set.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.partition_reader import PartitionReader
 from broker.errors import BrokerError, InvalidMessageError
 from broker.protocol.codec import Fault, Scan, boundaries, scan
 from broker.protocol.message_set import (
@@ -20,14 +21,12 @@ from broker.protocol.message_set import (
     iter_entries,
     slice_messages,
 )
-from broker.protocol.primitives import Buffer
 from broker.tools.relay import Parcel, Relay
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.failures import CorruptMessages
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import Pacer
-from pylogctl.consume.reading import Reading, Stretch
 from pylogctl.produce.readback import SentSets
 from pylogctl.produce.sender import Batch, Confirmed, count_text
 
@@ -87,8 +86,8 @@ class Copy:
         """Return what the confirmed messages take in a log."""
         return sum(one.size_bytes for one in self.copied.values())
 
-    def run(self, reading: Reading) -> None:
-        """Copy until the reading or the limit ends it, and wait until all of it can be read.
+    def run(self, source: ClusterReader) -> None:
+        """Copy until the ranges or the limit end, and wait until all of it can be read.
 
         Raises:
             CliError: the target failed, and the text says what is confirmed; or a message is
@@ -97,7 +96,7 @@ class Copy:
         """
         started_s = time.monotonic()
         try:
-            self._read(reading)
+            self._read(source)
         except (BrokerError, CliError):
             if not self._has_failed:
                 self._relay(self.relay.flush)
@@ -105,17 +104,17 @@ class Copy:
         self._relay(self.relay.flush)
         self.seconds = time.monotonic() - started_s
 
-    def _read(self, reading: Reading) -> None:
+    def _read(self, source: ClusterReader) -> None:
         if self._remaining() == 0:
             return
-        for stretches in reading.polls():
-            for stretch in stretches:
-                for part in self._parts(stretch):
-                    next_offset = self._take(part, reading)
+        for readers in source.polls():
+            for reader in readers:
+                for size in self._part_sizes(reader.data):
+                    next_offset = self._copy_part(reader, size, source)
                     if self._remaining() == 0 or self.should_stop():
                         return
                     if next_offset is not None:
-                        reading.skip_to(part.cursor.partition, next_offset)
+                        source.seek(reader.partition, next_offset)
                         break
             if self.should_stop():
                 return
@@ -124,93 +123,84 @@ class Copy:
         limit = self.limits.max_messages
         return None if limit is None else limit - self._sent_count
 
-    def _parts(self, stretch: Stretch) -> Iterator[Stretch]:
-        """Give a stretch in parts that are small enough to go at an even rate."""
+    def _part_sizes(self, data: memoryview) -> Iterator[int]:
+        """Give the sizes of parts of the data that are small enough for an even rate."""
         pacer = self.limits.pacer
         if pacer is None:
-            yield stretch
+            yield len(data)
             return
-        ends = boundaries(stretch.view)
+        ends = boundaries(data)
         first = 0
-        for place in range(1, len(ends) - 1):
-            size = ends[place] - ends[first] if self.limits.paced_bytes else place - first
+        for index in range(1, len(ends) - 1):
+            size = ends[index] - ends[first] if self.limits.paced_bytes else index - first
             if size >= pacer.burst:
-                yield self._part(stretch, ends[first], ends[place])
-                first = place
-        yield self._part(stretch, ends[first], len(stretch.view))
+                yield ends[index] - ends[first]
+                first = index
+        yield len(data) - ends[first]
 
-    def _part(self, stretch: Stretch, start: int, end: int) -> Stretch:
-        return stretch._replace(
-            offset=stretch.offset + start,
-            view=stretch.view[start:end],
-            skip=0 if start else stretch.skip,
-        )
-
-    def _take(self, stretch: Stretch, reading: Reading) -> int | None:
-        """Send what is wanted of a stretch.
+    def _copy_part(self, reader: PartitionReader, size: int, source: ClusterReader) -> int | None:
+        """Send the wanted messages of the next bytes of a partition.
 
         Returns:
-            Where to go on, if that is not where the stretch was left: a corrupt message is there.
+            Where to continue behind a corrupt message; None if there is none.
         """
-        rest = stretch.view
-        found = scan(rest)
+        data = whole = reader.data[:size]
+        found = scan(data)
         problem = ""
         try:
-            cut = self._cut(stretch, found)
+            cut = self._cut(reader, data, found)
         except InvalidMessageError:
-            damage = find_damage(rest, stretch.offset)
+            damage = find_damage(data, reader.offset)
             if damage is None:
                 raise
             problem = damage.text
-            stretch = stretch._replace(view=rest[: damage.position])
-            found = scan(stretch.view)
-            cut = self._cut(stretch, found)
+            data = data[: damage.position]
+            found = scan(data)
+            cut = self._cut(reader, data, found)
         if cut.message_count:
-            self._send(stretch, cut.message_set, cut.message_count, cut.taken_bytes)
-        place = stretch.cursor
-        place.take(cut.taken_bytes)
+            self._send(reader, cut)
+        reader.take(cut.taken_bytes)
         if cut.taken_bytes < found.valid_bytes:
             return None  # the limit lies inside a compressed set
-        if found.fault and (found.fault is not Fault.PARTIAL or place.is_cut_for_good()):
-            problem = describe_fault(found.fault, place.offset)
+        if found.fault and (found.fault is not Fault.PARTIAL or reader.is_truncated()):
+            problem = describe_fault(found.fault, reader.offset)
         if not problem:
             return None
-        broken = next(iter_entries(rest[found.valid_bytes :], place.offset), None)
+        corrupt = next(iter_entries(whole[found.valid_bytes :], reader.offset), None)
         return self.corrupt.pass_over(
-            place.partition,
-            place.offset,
+            reader.partition,
+            reader.offset,
             problem,
-            reading.find_behind,
-            None if broken is None else broken.next_offset,
+            source.next_good_message,
+            None if corrupt is None else corrupt.next_offset,
         )
 
-    def _cut(self, stretch: Stretch, found: Scan) -> MessageSlice:
-        """Return what is wanted of the good part of a stretch."""
-        end = stretch.cursor.end
+    def _cut(self, reader: PartitionReader, data: memoryview, found: Scan) -> MessageSlice:
+        """Return the wanted messages of the good part of the data."""
+        end = reader.end
         return slice_messages(
-            stretch.view,
+            data,
             found,
-            stretch.offset,
-            skip=stretch.skip,
+            reader.offset,
+            skip=reader.skip,
             end=None if end is None or not end.inner else end,
             limit=self._remaining(),
         )
 
-    def _send(self, stretch: Stretch, message_set: Buffer, count: int, taken: int) -> None:
+    def _send(self, reader: PartitionReader, cut: MessageSlice) -> None:
         if self.limits.pacer is not None:
-            self.limits.pacer.wait_for(count, len(message_set))
-        source = stretch.cursor.partition
+            self.limits.pacer.wait_for(cut.message_count, len(cut.message_set))
         parcel = Parcel(
-            source,
-            self.placement[source],
-            message_set,
-            count,
-            stretch.offset + taken,
+            reader.partition,
+            self.placement[reader.partition],
+            cut.message_set,
+            cut.message_count,
+            reader.offset + cut.taken_bytes,
             self._confirm,
         )
-        self._sent_count += count
+        self._sent_count += cut.message_count
         self._relay(lambda: self.relay.send(parcel))
-        self.advance(taken)
+        self.advance(cut.taken_bytes)
 
     def _confirm(self, parcel: Parcel, base_offset: int) -> None:
         done = self.copied[parcel.source]

@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from broker.consumer.chunk import ReadRange
+from broker.consumer.cluster_reader import ClusterReader
 from broker.producer.producer import Producer
 from broker.tools.placement import (
     counts_by_name,
@@ -26,14 +28,13 @@ from pylogctl.cli.connections import Absence, Side, are_same, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.failures import CorruptMessages, OnCorrupt
-from pylogctl.cli.offset_resolution import ResolvedRange, resolve_ranges, total_bytes
+from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import Column, Document, Kind, Record, render
 from pylogctl.cli.selection import select_partitions
 from pylogctl.cli.units import Pacer, Rate, format_count, format_duration, format_size
-from pylogctl.consume.reading import Reading
 from pylogctl.copy.copying import Copied, Copy, Limits
 from pylogctl.produce.readback import SentSets
 from pylogctl.produce.sender import count_text
@@ -55,7 +56,7 @@ DOCUMENT = Document(
 
 
 def copy_records(
-    ranges: Mapping[TopicPartition, ResolvedRange],
+    ranges: Mapping[TopicPartition, ReadRange],
     copied: Mapping[TopicPartition, Copied],
     *,
     is_verified: bool,
@@ -88,12 +89,10 @@ def summary_text(copy: Copy, source: str, target: str, *, is_verified: bool) -> 
 
 
 _TIMEOUT_S = 30.0
-_FETCH_BYTES = 1 << 20
-_MAX_WAIT_MS = 500
 _MAX_IN_FLIGHT = 8
 """Sets of up to a fetch each: enough to keep a broker busy, and few to be unsure of at an error."""
 
-Ranges = Mapping[TopicPartition, ResolvedRange]
+Ranges = Mapping[TopicPartition, ReadRange]
 Placement = Mapping[TopicPartition, TopicPartition]
 
 
@@ -217,15 +216,7 @@ def _copy(
     with ExitStack() as stack:
         stack.callback(relay.close)
         meter = stack.enter_context(progress(env, "copy", total_bytes(ranges)))
-        reading = stack.enter_context(
-            Reading(
-                source.cluster,
-                source.connect,
-                ranges,
-                fetch_bytes=_FETCH_BYTES,
-                max_wait_ms=_MAX_WAIT_MS,
-            )
-        )
+        reader = stack.enter_context(ClusterReader(source.cluster, source.connect, ranges))
         copy = Copy(
             relay,
             {one: done.target for one, done in copied.items()},
@@ -236,7 +227,7 @@ def _copy(
             CorruptMessages(env, plan.on_corrupt),
             SentSets() if plan.is_verified else None,
         )
-        copy.run(reading)
+        copy.run(reader)
     is_verified = copy.sent_sets is not None and not stop.is_set
     if copy.sent_sets is not None and is_verified:
         copy.sent_sets.verify(target.cluster, target.connect, timeout_s=limit_s)

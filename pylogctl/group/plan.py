@@ -225,8 +225,9 @@ class Planner:
     def _resolved(
         self, partition: TopicPartition, position: Position, source: OffsetSource
     ) -> Change:
-        found = resolve(OffsetRange(position, None), partition, source)
-        notes = [text.removeprefix(f"{partition}: ") for text in found.warnings]
+        warnings: list[str] = []
+        found = resolve(OffsetRange(position, None), partition, source, warn=warnings.append)
+        notes = [text.removeprefix(f"{partition}: ") for text in warnings]
         if found.start.inner:
             notes.append(f"at the start of its compressed set, {found.start.inner} messages before")
         return self._change(partition, found.start.offset, *notes)

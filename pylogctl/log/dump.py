@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.errors import InvalidMessageError
 from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
 from broker.log.segment import base_offset_of
 from broker.protocol.message_set import Entry, messages_of
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange, resolve
+from pylogctl.cli.offset_resolution import resolve
 from pylogctl.cli.offsets import NO_RANGE, OffsetRange
 from pylogctl.format.envelope import MessageFacts
 
@@ -117,7 +118,7 @@ def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Du
     """
     source = _FileSource(path)
     if offsets == NO_RANGE:
-        found = ResolvedRange(MessagePosition(source.base), None, ())
+        found = ReadRange(MessagePosition(source.base), None)
     else:
         found = resolve(offsets, partition_of(path), source)
     end = found.end

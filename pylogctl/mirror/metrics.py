@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.consumer.list_offsets import Positions
+from broker.client.list_offsets import OffsetLister
 from broker.errors import BrokerError
 from broker.tools.mirror import RouteStatus
 from broker.topic import TopicPartition
@@ -130,11 +130,11 @@ def source_ends(side: Side, routes: Sequence[RouteStatus]) -> Ends:
     """Return where the sources of routes end; those of brokers that do not answer are left out."""
     ends = {}
     silent: set[int] = set()
-    with Positions(side.cluster, side.connect) as positions:
+    with OffsetLister(side.cluster, side.connect) as offsets:
         for route in routes:
             if route.source.home not in silent:
                 try:
-                    ends[route.source] = positions.latest(route.source)
+                    ends[route.source] = offsets.latest(route.source)
                 except BrokerError:
                     silent.add(route.source.home)
     return ends

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from broker.consumer.list_offsets import Positions
+from broker.client.list_offsets import OffsetLister
 from broker.consumer.membership import Blacklist, TopicFilter, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
 from broker.errors import RegistryNodeNotFoundError
@@ -81,7 +81,7 @@ def check_no_loop(selection: Selection, source: Side, target: Side) -> bool:
 
 def plan_records(selection: Selection, source: Side, target: Side) -> Iterator[Record]:
     """Give a row for each topic that would be mirrored."""
-    with Positions(source.cluster, source.connect) as positions:
+    with OffsetLister(source.cluster, source.connect) as offsets:
         for topic in selection.topics(source):
             renamed = selection.rename(topic)
             sources = source.cluster.partitions(topic)
@@ -95,7 +95,7 @@ def plan_records(selection: Selection, source: Side, target: Side) -> Iterator[R
                 "target": renamed,
                 "partitions": len(sources),
                 "target_partitions": count,
-                "bytes": sum(positions.latest(p) - positions.earliest(p) for p in sources),
+                "bytes": sum(offsets.latest(p) - offsets.earliest(p) for p in sources),
                 "action": "exists" if targets else "create",
             }
 
@@ -128,14 +128,14 @@ def take_sample(session: Session, group: str, side: Side, topics: Iterable[str])
         BrokerError: the registry or a broker does not answer.
     """
     wanted = [one for topic in topics for one in side.cluster.partitions(topic)]
-    offsets = RegistryOffsets(session, group).load(wanted)
-    with Positions(side.cluster, side.connect) as positions:
+    committed = RegistryOffsets(session, group).load(wanted)
+    with OffsetLister(side.cluster, side.connect) as offsets:
         found = [
             Mirrored(
                 one,
-                positions.earliest(one),
-                positions.latest(one),
-                offsets[one].offset if one in offsets else None,
+                offsets.earliest(one),
+                offsets.latest(one),
+                committed[one].offset if one in committed else None,
             )
             for one in wanted
         ]

@@ -9,18 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
+from broker.consumer.chunk import ReadRange
+from broker.consumer.cluster_reader import ClusterReader
 from broker.protocol.codec import Scan, scan
 from broker.tools.compare import Difference
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side
-from pylogctl.cli.offset_resolution import ResolvedRange
 from pylogctl.cli.render import Record
-from pylogctl.consume.reading import Reading, Stretch, take_whole
 
-_FETCH_BYTES = 1 << 20
-_MAX_WAIT_MS = 500
-
-Ranges = Mapping[TopicPartition, ResolvedRange]
+Ranges = Mapping[TopicPartition, ReadRange]
 
 
 def compare_topics(
@@ -45,45 +42,35 @@ def compare_topics(
     """
     difference = Difference()
     with ExitStack() as stack:
-        ways = [
-            (stack.enter_context(_reading(source, source_ranges)), difference.add_source),
-            (stack.enter_context(_reading(target, target_ranges)), difference.add_target),
+        sides = [
+            _sizes_read(stack.enter_context(ClusterReader(side.cluster, side.connect, ranges)), add)
+            for side, ranges, add in (
+                (source, source_ranges, difference.add_source),
+                (target, target_ranges, difference.add_target),
+            )
         ]
-        turns = [_pieces(reading, take, advance) for reading, take in ways]
         read_bytes = [0, 0]
-        while turns:
-            behind = min(range(len(turns)), key=read_bytes.__getitem__)
-            size = next(turns[behind], None)
+        while sides:
+            behind = min(range(len(sides)), key=read_bytes.__getitem__)
+            size = next(sides[behind], None)
             if size is None:
-                del turns[behind], read_bytes[behind]
+                del sides[behind], read_bytes[behind]
             else:
+                advance(size)
                 read_bytes[behind] += size
     return difference
 
 
-def _reading(side: Side, ranges: Ranges) -> Reading:
-    return Reading(
-        side.cluster, side.connect, ranges, fetch_bytes=_FETCH_BYTES, max_wait_ms=_MAX_WAIT_MS
-    )
-
-
-def _pieces(
-    reading: Reading, take: Callable[[memoryview, Scan], None], advance: Callable[[int], None]
+def _sizes_read(
+    cluster_reader: ClusterReader, add: Callable[[memoryview, Scan], None]
 ) -> Iterator[int]:
-    """Take what comes, and give the number of bytes after each stretch."""
-    for stretches in reading.polls():
-        for stretch in stretches:
-            yield _take(stretch, take, advance)
-
-
-def _take(
-    stretch: Stretch, take: Callable[[memoryview, Scan], None], advance: Callable[[int], None]
-) -> int:
-    found = scan(stretch.view)
-    take(stretch.view, found)
-    take_whole(stretch, found.valid_bytes, found.fault)
-    advance(found.valid_bytes)
-    return found.valid_bytes
+    """Add what is read to a side of the comparison, and give the number of bytes each time."""
+    for readers in cluster_reader.polls():
+        for reader in readers:
+            found = scan(reader.data)
+            add(reader.data, found)
+            reader.take_good(found.valid_bytes, found.fault)
+            yield found.valid_bytes
 
 
 def verify_record(topic: str, renamed: str, found: Difference) -> Record:

@@ -15,10 +15,11 @@ from typing import Protocol
 
 from broker.client.cluster import Cluster, Connect
 from broker.clock import Clock
+from broker.consumer.chunk import ReadRange
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.codec import decode
 from broker.topic import TopicPartition
-from pylogctl.cli.offset_resolution import ResolvedRange
-from pylogctl.consume.reading import Reading, Stretch, take_whole
 from pylogctl.perf.measure import (
     Budget,
     Counted,
@@ -64,12 +65,12 @@ class ConsumePlan:
 class Polled(Protocol):
     """What a reader reads."""
 
-    def polls(self) -> Iterator[list[Stretch]]:
+    def polls(self) -> Iterator[list[PartitionReader]]:
         """Give what has come, an empty list after a wait for nothing, until all is read."""
 
 
 OpenReadings = Callable[
-    [ConsumePlan, Mapping[TopicPartition, ResolvedRange], Cluster, Connect],
+    [ConsumePlan, Mapping[TopicPartition, ReadRange], Cluster, Connect],
     AbstractContextManager[list[Polled]],
 ]
 """Opens what is read of some partitions, for a block."""
@@ -78,7 +79,7 @@ OpenReadings = Callable[
 @contextmanager
 def shared_readings(
     plan: ConsumePlan,
-    ranges: Mapping[TopicPartition, ResolvedRange],
+    ranges: Mapping[TopicPartition, ReadRange],
     cluster: Cluster,
     connect: Connect,
 ) -> Iterator[list[Polled]]:
@@ -93,14 +94,14 @@ def shared_readings(
     with ExitStack() as stack:
         readings: list[Polled] = []
         for share in _shares(ranges, min(plan.thread_count, len(ranges))):
-            reading = Reading(
+            reader = ClusterReader(
                 cluster,
                 connect,
                 share,
                 fetch_bytes=plan.fetch_bytes,
                 max_wait_ms=plan.max_wait_ms,
             )
-            readings.append(stack.enter_context(reading))
+            readings.append(stack.enter_context(reader))
         yield readings
 
 
@@ -115,7 +116,7 @@ def consume_load(
     """Read until a plan says stop, and measure it.
 
     The clock stops with the last message. A latency is the time a reader waits for the next
-    stretch.
+    chunk.
 
     Args:
         plan: until when to read.
@@ -154,8 +155,8 @@ def consume_load(
 
 
 def _shares(
-    ranges: Mapping[TopicPartition, ResolvedRange], count: int
-) -> Iterator[dict[TopicPartition, ResolvedRange]]:
+    ranges: Mapping[TopicPartition, ReadRange], count: int
+) -> Iterator[dict[TopicPartition, ReadRange]]:
     """Deal partitions out, by home and index in turn, so that each share has some of each home."""
     ordered = sorted(ranges.items())
     for number in range(count):
@@ -185,19 +186,20 @@ class _Reader:
     def run(self) -> None:
         """Read until the end, or until it is time to stop."""
         asked_s = time.monotonic()
-        for stretches in self._reading.polls():
-            if stretches:
+        for readers in self._reading.polls():
+            if readers:
                 self._tally.latencies.add(time.monotonic() - asked_s)
-            for stretch in stretches:
-                self._count(stretch)
-            if self._has_to_end(is_empty=not stretches):
+            for reader in readers:
+                self._count(reader)
+            if self._has_to_end(is_empty=not readers):
                 return
             asked_s = time.monotonic()
 
-    def _count(self, stretch: Stretch) -> None:
-        decoded = decode(stretch.view, stretch.offset)
-        take_whole(stretch, decoded.valid_bytes, decoded.fault)
-        messages = decoded.messages[stretch.skip :]
+    def _count(self, reader: PartitionReader) -> None:
+        skip = reader.skip
+        messages, valid_bytes, fault = decode(reader.data, reader.offset)
+        reader.take_good(valid_bytes, fault)
+        del messages[:skip]
         granted = self._budget.take(len(messages))
         if granted:
             size = sum([len(payload) for _, _, payload in messages[:granted]])

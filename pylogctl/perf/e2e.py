@@ -19,15 +19,16 @@ from dataclasses import dataclass
 from functools import partial
 
 from broker.client.cluster import Cluster, Connect
+from broker.client.list_offsets import OffsetLister
 from broker.clock import Clock
 from broker.config import ProducerConfig
-from broker.consumer.list_offsets import Positions
+from broker.consumer.chunk import MessagePosition, ReadRange
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
 from broker.protocol.codec import decode
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
-from pylogctl.consume.reading import Reading, Stretch, take_whole
 from pylogctl.perf.measure import (
     Counted,
     Halt,
@@ -199,14 +200,14 @@ def e2e_load(
     )
     with ExitStack() as stack:
         sender = stack.enter_context(Sender(order))
-        reading = Reading(
+        reader = ClusterReader(
             leaders,
             connect,
             _from_the_end(leaders, connect, partitions),
             fetch_bytes=_FETCH_BYTES,
             max_wait_ms=_MAX_WAIT_MS,
         )
-        listener = _Listener(stack.enter_context(reading), plan, order, sender)
+        listener = _Listener(stack.enter_context(reader), plan, order, sender)
         started_ms, started_cpu_s = clock.time_ms(), cpu_s()
         run_threads(
             [listener.run, partial(sender.run, halt)], halt, partial(on_tick, [listener.tally])
@@ -225,28 +226,27 @@ def e2e_load(
 
 def _from_the_end(
     leaders: Leaders, connect: Connect, partitions: Sequence[TopicPartition]
-) -> dict[TopicPartition, ResolvedRange]:
-    with Positions(leaders, connect) as positions:
-        return {
-            one: ResolvedRange(MessagePosition(positions.latest(one)), None, ())
-            for one in partitions
-        }
+) -> dict[TopicPartition, ReadRange]:
+    with OffsetLister(leaders, connect) as offsets:
+        return {one: ReadRange(MessagePosition(offsets.latest(one))) for one in partitions}
 
 
 class _Listener:
     """Reads what the sender sends, and counts how long after its time each message came.
 
     Args:
-        reading: of all partitions, from before the first message.
+        source: of all partitions, from before the first message.
         plan: says what does not count, and how long to wait for the last.
         order: what the sender sends.
         sender: says how much it has sent.
     """
 
-    def __init__(self, reading: Reading, plan: E2ePlan, order: LoopPlan, sender: Sender) -> None:
+    def __init__(
+        self, source: ClusterReader, plan: E2ePlan, order: LoopPlan, sender: Sender
+    ) -> None:
         self.tally = Tally()
         self.received_count = 0
-        self._reading = reading
+        self._source = source
         self._warmup_count = plan.warmup_count
         self._idle_timeout_s = plan.idle_timeout_s
         self._run = order.run
@@ -262,11 +262,11 @@ class _Listener:
     def run(self) -> None:
         """Read until all that was sent is here, or the last of it seems not to come."""
         last_s = time.monotonic()
-        for stretches in self._reading.polls():
-            for stretch in stretches:
-                self._count(stretch)
+        for readers in self._source.polls():
+            for reader in readers:
+                self._count(reader)
             now_s = time.monotonic()
-            if stretches or not self._sender.is_done:
+            if readers or not self._sender.is_done:
                 last_s = now_s
             if self._sender.is_done and (
                 self.received_count >= self._sender.sent.message_count
@@ -274,10 +274,10 @@ class _Listener:
             ):
                 return
 
-    def _count(self, stretch: Stretch) -> None:
-        decoded = decode(stretch.view, stretch.offset)
+    def _count(self, reader: PartitionReader) -> None:
+        decoded = decode(reader.data, reader.offset)
         now_ns = time.monotonic_ns()
-        take_whole(stretch, decoded.valid_bytes, decoded.fault)
+        reader.take_good(decoded.valid_bytes, decoded.fault)
         unpack, add = STAMP.unpack_from, self.tally.latencies.add
         count = size = 0
         for _, _, payload in decoded.messages:

@@ -10,15 +10,16 @@ from pathlib import Path
 import typer
 
 from broker.client.cluster import Cluster, Connect, LockedCluster
+from broker.client.list_offsets import OffsetLister
 from broker.config import ConsumerConfig, ProducerConfig
-from broker.consumer.list_offsets import Positions
+from broker.consumer.chunk import ReadRange
 from broker.producer.producer import codec_of
 from broker.topic import TopicPartition, validate_topic_name
 from pylogctl.broker.control import request_status
 from pylogctl.cli.connections import Absence, Side, open_cluster, with_addresses
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.offset_resolution import ResolvedRange, resolve_ranges
+from pylogctl.cli.offset_resolution import resolve_ranges
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import freeze_garbage, graceful_stop
 from pylogctl.cli.render import Document, render
@@ -93,8 +94,8 @@ def measure_produce(
 
 def _log_end(cluster: Cluster, connect: Connect, topic: str) -> int:
     """Return the sum of the ends of a topic's logs; an offset is a position in bytes."""
-    with Positions(cluster, connect) as positions:
-        return sum(positions.log_end(partition) for partition in cluster.partitions(topic))
+    with OffsetLister(cluster, connect) as offsets:
+        return sum(offsets.log_end(partition) for partition in cluster.partitions(topic))
 
 
 def show_plan(env: Environment, plan: ProducePlan, config: ProducerConfig) -> None:
@@ -188,7 +189,7 @@ def _resolve(
     topic: str,
     span: Span,
     wanted: PartitionList | None,
-) -> dict[TopicPartition, ResolvedRange]:
+) -> dict[TopicPartition, ReadRange]:
     """Return the range to read of each partition."""
     partitions = select_partitions(cluster, select_topics(cluster, [topic]), wanted)
     ranges = resolve_ranges(env, Side(cluster, connect), partitions, span)

@@ -11,13 +11,14 @@ from contextlib import contextmanager
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.errors import NO_ERROR, error_for_code
+from broker.consumer.chunk import Chunk, ReadRange
+from broker.consumer.partition_reader import PartitionReader
+from broker.errors import NO_ERROR
+from broker.protocol.codec import Fault
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import decode_fetch_response
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
-from pylogctl.consume.reading import Stretch
 from pylogctl.perf.consume import ConsumePlan, Polled
 
 _PAUSE_S = 0.1
@@ -27,7 +28,7 @@ _PAUSE_S = 0.1
 @contextmanager
 def single_reading(
     plan: ConsumePlan,
-    ranges: Mapping[TopicPartition, ResolvedRange],
+    ranges: Mapping[TopicPartition, ReadRange],
     cluster: Cluster,
     connect: Connect,
 ) -> Iterator[list[Polled]]:
@@ -54,33 +55,11 @@ def single_reading(
         yield [reading]
 
 
-class _Place:
-    """How far the partition has been read."""
-
-    def __init__(self, partition: TopicPartition, wanted: ResolvedRange) -> None:
-        self.partition = partition
-        self.offset = wanted.start.offset
-        self.end: MessagePosition | None = wanted.end
-        self.skip = wanted.start.inner
-        self._is_stuck = False
-
-    def take(self, valid_bytes: int) -> None:
-        """Note that entries of so many more bytes have been dealt with."""
-        self.offset += valid_bytes
-        self._is_stuck = not valid_bytes
-        if valid_bytes:
-            self.skip = 0
-
-    def is_cut_for_good(self) -> bool:
-        """Say whether the next answer would end inside the same entry: it is above the limit."""
-        return self._is_stuck
-
-
 class SimpleReading:
     """Reads one partition.
 
     Args:
-        connection: to its broker; owned by the reading from now on.
+        connection: to its broker; closed by the reading.
         partition: which.
         wanted: where to start and to end.
         fetch_bytes: the most to ask for in one request; at least the size of the largest message.
@@ -90,12 +69,12 @@ class SimpleReading:
         self,
         connection: Connection,
         partition: TopicPartition,
-        wanted: ResolvedRange,
+        wanted: ReadRange,
         *,
         fetch_bytes: int,
     ) -> None:
         self._connection = connection
-        self._place = _Place(partition, wanted)
+        self._reader = PartitionReader(partition, wanted.start, wanted.end)
         self._fetch_bytes = fetch_bytes
 
     def __enter__(self) -> SimpleReading:
@@ -104,31 +83,32 @@ class SimpleReading:
     def __exit__(self, *exc_info: object) -> None:
         self._connection.close()
 
-    def polls(self) -> Iterator[list[Stretch]]:
-        """Give what has come, an empty list after a wait for nothing, until all is read.
-
-        Every stretch must be dealt with, and `take` called on its cursor, before the next poll.
+    def polls(self) -> Iterator[list[PartitionReader]]:
+        """Give the partition after each fetch, an empty list after an empty one, until all is read.
 
         Raises:
-            OffsetOutOfRangeError: retention was faster than we are.
-            BrokerError: the broker is gone, or answers with another error.
+            OffsetOutOfRangeError: retention removed messages that were to be read.
+            InvalidMessageError: a message is larger than a fetch.
+            BrokerError: the broker is gone, or responds with another error.
         """
-        place = self._place
-        while place.end is None or place.offset < place.end.offset:
-            data = self._fetch()
-            if place.end is not None:
-                data = data[: place.end.offset - place.offset]
-            if data:
-                yield [Stretch(place, place.offset, data, place.skip)]
+        reader = self._reader
+        while reader.end is None or reader.offset < reader.end.offset:
+            offset = reader.offset
+            reader.drop_data()  # the start of a message, which is fetched again
+            if reader.add(self._fetch(offset)):
+                yield [reader]
+                if reader.offset == offset:
+                    raise reader.corrupt(Fault.PARTIAL)
             else:
                 yield []
                 time.sleep(_PAUSE_S)
 
-    def _fetch(self) -> memoryview:
-        topic, index = self._place.partition.topic, self._place.partition.index
-        request = FetchRequest(topic, index, self._place.offset, self._fetch_bytes)
-        answer = self._connection.repeat_if_lost(lambda: self._connection.ask(request))
-        code, data = decode_fetch_response(answer)
+    def _fetch(self, offset: int) -> Chunk:
+        partition = self._reader.partition
+        request = FetchRequest(partition.topic, partition.index, offset, self._fetch_bytes)
+        response = self._connection.repeat_if_lost(lambda: self._connection.ask(request))
+        code, data = decode_fetch_response(response)
+        chunk = Chunk(partition, offset, data, code)
         if code != NO_ERROR:
-            raise error_for_code(code, f"cannot read {self._place.partition} at {request.offset}")
-        return data
+            raise chunk.failure()
+        return chunk

@@ -9,16 +9,16 @@ import time
 from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
+from broker.consumer.chunk import MessagePosition, ReadRange
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.partition_reader import PartitionReader
 from broker.errors import RequestTimeoutError
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import Fault, scan
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
-from pylogctl.consume.reading import Reading, Stretch
 from pylogctl.produce.sender import Confirmed, numbers_text
 
-_FETCH_BYTES = 1 << 20
 _MAX_WAIT_MS = 20
 
 
@@ -72,16 +72,14 @@ class SentSets:
         """
         checks = {partition: _Check(partition, sets) for partition, sets in self._sets.items()}
         ranges = {partition: check.range for partition, check in checks.items()}
-        reading = Reading(
-            cluster, connect, ranges, fetch_bytes=_FETCH_BYTES, max_wait_ms=_MAX_WAIT_MS
-        )
+        cluster_reader = ClusterReader(cluster, connect, ranges, max_wait_ms=_MAX_WAIT_MS)
         last_s = time.monotonic()
-        with reading:
-            for stretches in reading.polls():
-                for stretch in stretches:
-                    checks[stretch.cursor.partition].take(stretch)
+        with cluster_reader:
+            for readers in cluster_reader.polls():
+                for reader in readers:
+                    checks[reader.partition].take(reader)
                 now_s = time.monotonic()
-                last_s = now_s if stretches else last_s
+                last_s = now_s if readers else last_s
                 if now_s - last_s > timeout_s:
                     raise RequestTimeoutError(f"nothing came to verify for {timeout_s:g}s")
 
@@ -96,21 +94,19 @@ class _Check:
         self._crc = 0
 
     @property
-    def range(self) -> ResolvedRange:
+    def range(self) -> ReadRange:
         """Return from where to where the sets lie."""
-        return ResolvedRange(
-            MessagePosition(self._sets[0].offset), MessagePosition(self._sets[-1].end), ()
-        )
+        return ReadRange(MessagePosition(self._sets[0].offset), MessagePosition(self._sets[-1].end))
 
-    def take(self, stretch: Stretch) -> None:
-        """Compare a stretch.
+    def take(self, reader: PartitionReader) -> None:
+        """Compare the data of the partition.
 
         Raises:
             CliError: it holds something else than was sent.
         """
-        found = scan(stretch.view)
-        self._compare(stretch.offset, stretch.view[: found.valid_bytes])
-        stretch.cursor.take(found.valid_bytes)
+        found = scan(reader.data)
+        self._compare(reader.offset, reader.data[: found.valid_bytes])
+        reader.take(found.valid_bytes)
         if found.fault not in (Fault.NONE, Fault.PARTIAL):
             raise self._mismatch(self._sets[self._place])
 

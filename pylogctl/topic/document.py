@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from broker.consumer.list_offsets import Watermarks
+from broker.client.list_offsets import Watermarks
+from broker.consumer.chunk import ReadRange
 from broker.topic import TopicPartition
-from pylogctl.cli.offset_resolution import ResolvedRange
 from pylogctl.cli.render import Column, Document, Kind, Record
 from pylogctl.format.envelope import MessageFacts
 from pylogctl.topic.facts import PartitionFacts, TopicSummary
@@ -154,7 +154,7 @@ def describe_record(facts: PartitionFacts) -> Record:
     }
 
 
-def offsets_record(partition: TopicPartition, found: ResolvedRange) -> dict[str, Any]:
+def offsets_record(partition: TopicPartition, found: ReadRange) -> dict[str, Any]:
     """Return a row of `OFFSETS`."""
     start, end = found.start, found.end
     return {
@@ -167,9 +167,7 @@ def offsets_record(partition: TopicPartition, found: ResolvedRange) -> dict[str,
     }
 
 
-def count_record(
-    partition: TopicPartition, found: ResolvedRange, message_count: int
-) -> dict[str, Any]:
+def count_record(partition: TopicPartition, found: ReadRange, message_count: int) -> dict[str, Any]:
     """Return a row of `COUNT`."""
     return {**offsets_record(partition, found), "messages": message_count}
 

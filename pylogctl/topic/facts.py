@@ -13,13 +13,17 @@ from typing import Any, NamedTuple, TypeVar
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.consumer.list_offsets import Positions, Watermarks
+from broker.client.list_offsets import Watermarks
+from broker.consumer.boundaries import BoundaryFinder
+from broker.consumer.chunk import MessagePosition, ReadRange
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.partition_reader import naming_partition
 from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError
+from broker.protocol.codec import scan
 from broker.protocol.extension_requests import StatusRequest
+from broker.protocol.message_set import slice_messages
 from broker.protocol.responses import BrokerAddress, decode_document
 from broker.topic import TopicPartition
-from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
-from pylogctl.consume.reading import count_messages
 
 _T = TypeVar("_T")
 
@@ -64,7 +68,7 @@ class TopicFacts:
         self._cluster = cluster
         self._connect = connect
         self._closing = ExitStack()
-        self.positions = self._closing.enter_context(Positions(cluster, connect))
+        self.positions = self._closing.enter_context(BoundaryFinder(cluster, connect))
         self._failures: dict[int, BrokerError] = {}
         self._segment_counts: dict[int, dict[TopicPartition, int] | None] = {}
 
@@ -153,7 +157,7 @@ class TopicFacts:
             BrokerError: a broker is unreachable for longer than retries last.
         """
         ranges = {
-            partition: ResolvedRange(MessagePosition(start), MessagePosition(end), ())
+            partition: ReadRange(MessagePosition(start), MessagePosition(end))
             for partition, (start, end) in ends.items()
         }
         return sum(count_messages(self._cluster, self._connect, ranges, advance).values())
@@ -232,3 +236,39 @@ def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:
         finally:
             connection.close()
     return found
+
+
+def count_messages(
+    cluster: Cluster,
+    connect: Connect,
+    ranges: Mapping[TopicPartition, ReadRange],
+    advance: Callable[[int], None],
+) -> dict[TopicPartition, int]:
+    """Return the number of messages in some ranges, by reading all of them.
+
+    Messages inside compressed sets are counted one by one.
+
+    Args:
+        cluster: tells which broker has which partition.
+        connect: makes connections.
+        ranges: each with an end.
+        advance: called with the number of bytes of each chunk that was read.
+
+    Raises:
+        InvalidMessageError: a message is corrupt.
+        BrokerError: a broker is unreachable for longer than retries last.
+    """
+    counts = dict.fromkeys(ranges, 0)
+    with ClusterReader(cluster, connect, ranges) as cluster_reader:
+        for readers in cluster_reader.polls():
+            for reader in readers:
+                data = reader.data
+                found = scan(data)
+                with naming_partition(reader.partition):
+                    wanted = slice_messages(
+                        data, found, reader.offset, skip=reader.skip, end=reader.end
+                    )
+                counts[reader.partition] += wanted.message_count
+                reader.take_good(found.valid_bytes, found.fault)
+                advance(found.valid_bytes)
+    return counts

@@ -8,22 +8,22 @@ from random import Random
 from typing import Any
 
 from broker.client.cluster import Cluster
-from broker.consumer.list_offsets import Positions
+from broker.consumer.boundaries import BoundaryFinder
+from broker.consumer.chunk import ReadRange
 from broker.topic import TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import Done, for_each, raise_failures
-from pylogctl.cli.offset_resolution import ResolvedRange, resolve, resolve_ranges, total_bytes
+from pylogctl.cli.offset_resolution import resolve, resolve_ranges, total_bytes
 from pylogctl.cli.offsets import ByTime, Mark, OffsetRange, Span
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import Document, Record, chosen_columns, render
 from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
 from pylogctl.cli.units import format_time
-from pylogctl.consume.reading import count_messages
 from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
 from pylogctl.topic import document
-from pylogctl.topic.facts import PartitionFacts, TopicFacts, brokers_of_07
+from pylogctl.topic.facts import PartitionFacts, TopicFacts, brokers_of_07, count_messages
 from pylogctl.topic.sampling import Sampler
 
 
@@ -123,9 +123,7 @@ def list_offsets(
                 start, end = span.range_for(one)
                 # A side that is not given is the start or end of the log.
                 whole = OffsetRange(start or Mark.EARLIEST, end or Mark.LATEST)
-                found = resolve(whole, one, facts.positions, strict=strict)
-                for warning in found.warnings:
-                    env.warn(warning)
+                found = resolve(whole, one, facts.positions, strict=strict, warn=env.warn)
                 for side in (start, end):
                     if isinstance(side, ByTime):
                         env.trace(1, f"{one}: listed offsets at {format_time(side.time_ms)}")
@@ -163,7 +161,7 @@ def sample(
 ) -> None:
     """Render some messages of each partition, chosen at random if `random` is given."""
     show_payload = PAYLOAD_TEXTS[payload_format]
-    with open_side(env) as side, Positions(side.cluster, side.connect) as positions:
+    with open_side(env) as side, BoundaryFinder(side.cluster, side.connect) as positions:
 
         def sample_one(topic: str) -> list[Record]:
             ranges = _ranges(env, side, topic, span, wanted, strict=strict)
@@ -210,6 +208,6 @@ def _ranges(
     wanted: PartitionList | None,
     *,
     strict: bool,
-) -> dict[TopicPartition, ResolvedRange]:
+) -> dict[TopicPartition, ReadRange]:
     partitions = _partitions(side.cluster, topic, wanted)
     return resolve_ranges(env, side, partitions, span, strict=strict)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from broker.consumer.list_offsets import Positions
+from broker.consumer.boundaries import BoundaryFinder
+from broker.consumer.chunk import MessagePosition, ReadRange
+from broker.consumer.partition_reader import naming_partition
 from broker.protocol.message_set import messages_of
 from broker.topic import TopicPartition
-from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange, nth_message
-from pylogctl.consume.reading import damage_of
+from pylogctl.cli.offset_resolution import nth_message
 from pylogctl.format.envelope import MessageFacts, facts_of
 
 _WHOLE_BYTES = 1 << 20
@@ -28,7 +29,7 @@ class Sampler:
 
     def __init__(
         self,
-        positions: Positions,
+        positions: BoundaryFinder,
         partition: TopicPartition,
         random: Random | None = None,
         *,
@@ -39,11 +40,11 @@ class Sampler:
         self._random = random
         self._whole_bytes = whole_bytes
 
-    def sample(self, wanted: ResolvedRange, count: int) -> list[MessageFacts]:
+    def sample(self, wanted: ReadRange, count: int) -> list[MessageFacts]:
         """Return up to `count` different messages of a range that has an end, by offset.
 
         Raises:
-            CliError, InvalidMessageError: a message is corrupt.
+            InvalidMessageError: a message is corrupt.
             BrokerError: the broker does not respond.
         """
         start, end = wanted.start, wanted.end
@@ -97,6 +98,6 @@ class Sampler:
     def _entry(self, offset: int) -> tuple[list[MessageFacts], int]:
         """Return the messages of the entry at an offset, and the offset of the next entry."""
         entry = self._positions.entry_at(self._partition, offset)
-        with damage_of(self._partition):
+        with naming_partition(self._partition):
             messages = [facts_of(self._partition, one) for one in messages_of(entry)]
         return messages, entry.next_offset

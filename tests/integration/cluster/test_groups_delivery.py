@@ -282,11 +282,11 @@ def test_group_when_read_in_chunks_then_commits_what_was_finished(
 ) -> None:
     send(producer, b"a", b"b", b"c")
     connector = join()
-    chunk = next(only_stream(connector).chunks())
+    assigned = next(only_stream(connector).chunks())
 
-    decoded = decode_delimited(chunk.data, b"\n", 2)
-    chunk.take(decoded.valid_bytes)
-    assert chunk.finish(chunk.offset + decoded.valid_bytes)
+    decoded = decode_delimited(assigned.data, b"\n", 2)
+    assigned.take(decoded.valid_bytes)
+    assert assigned.finish(assigned.offset)
     connector.commit_offsets()
 
     assert decoded.text == b"a\nb\n"

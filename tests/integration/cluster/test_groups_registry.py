@@ -9,9 +9,10 @@ import pytest
 from kazoo.client import KazooClient
 
 from broker.config import ConsumerConfig
+from broker.consumer.chunk import MessagePosition
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Blacklist, Whitelist
-from broker.consumer.offset_store import Position, RegistryOffsets
+from broker.consumer.offset_store import RegistryOffsets
 from broker.errors import ConfigError, RegistryConflictError
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
@@ -275,11 +276,11 @@ def test_registry_offsets_when_somebody_else_has_written_then_leaves_it_alone(
 ) -> None:
     partition = TopicPartition("t", 0, 0)
     mine, theirs = RegistryOffsets(session, "g"), RegistryOffsets(session, "g")
-    mine.commit({partition: Position(10)})
-    assert theirs.load([partition]) == {partition: Position(10)}
-    theirs.commit({partition: Position(20)})
+    mine.commit({partition: MessagePosition(10)})
+    assert theirs.load([partition]) == {partition: MessagePosition(10)}
+    theirs.commit({partition: MessagePosition(20)})
 
-    assert mine.commit({partition: Position(15)}) == {partition}
+    assert mine.commit({partition: MessagePosition(15)}) == {partition}
 
     assert session.get("/consumers/g/offsets/t/0-0")[0] == b"20"
 
@@ -287,9 +288,9 @@ def test_registry_offsets_when_somebody_else_has_written_then_leaves_it_alone(
 def test_registry_offsets_when_nothing_has_changed_then_writes_nothing(session: Session) -> None:
     partition = TopicPartition("t", 0, 0)
     store = RegistryOffsets(session, "g")
-    store.commit({partition: Position(10)})
+    store.commit({partition: MessagePosition(10)})
 
-    assert store.commit({partition: Position(10)}) == set()
+    assert store.commit({partition: MessagePosition(10)}) == set()
 
     assert session.get("/consumers/g/offsets/t/0-0")[1].version == 0
 
@@ -300,7 +301,7 @@ def test_registry_offsets_when_one_is_no_number_then_it_counts_as_out_of_range(
     partition = TopicPartition("t", 0, 0)
     session.create("/consumers/g/offsets/t/0-0", b"twelve")
 
-    assert RegistryOffsets(session, "g").load([partition]) == {partition: Position(-1)}
+    assert RegistryOffsets(session, "g").load([partition]) == {partition: MessagePosition(-1)}
 
 
 def test_connector_when_many_members_come_at_once_then_rebalances_once_or_twice(

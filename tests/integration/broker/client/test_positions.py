@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.client.cluster import StaticCluster
-from broker.consumer.list_offsets import Positions
+from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import InvalidMessageError, OffsetOutOfRangeError
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
@@ -46,28 +46,28 @@ def positions(
     broker: Broker,
     start_server: ServerFactory,
     open_connection: ConnectionFactory,
-) -> Iterator[Positions]:
-    """Positions of a broker of ours, and of the same behind a true 0.7 one."""
+) -> Iterator[BoundaryFinder]:
+    """BoundaryFinder of a broker of ours, and of the same behind a true 0.7 one."""
     peer = broker if request.param == "ours" else start_server(as_true_07_broker(broker.port))
     cluster = StaticCluster([address_of(peer)], open_connection)
-    with Positions(cluster, open_connection) as made:
+    with BoundaryFinder(cluster, open_connection) as made:
         yield made
     cluster.close()
 
 
-def test_ends_when_asked_then_first_and_last_readable_offset(positions: Positions) -> None:
+def test_ends_when_asked_then_first_and_last_readable_offset(positions: BoundaryFinder) -> None:
     assert positions.earliest(EVENTS) == 0
     assert positions.latest(EVENTS) == END
 
 
 def test_log_end_when_some_is_unflushed_then_behind_it_unless_broker_cannot_tell(
-    positions: Positions,
+    positions: BoundaryFinder,
 ) -> None:
     assert positions.log_end(EVENTS) in (END, END + len(SETS[0]))
 
 
 def test_watermarks_when_some_is_unflushed_then_the_log_ends_behind_what_can_be_read(
-    positions: Positions,
+    positions: BoundaryFinder,
 ) -> None:
     found = positions.watermarks(EVENTS)
     assert found[:2] == (0, END)
@@ -76,20 +76,20 @@ def test_watermarks_when_some_is_unflushed_then_the_log_ends_behind_what_can_be_
 
 @pytest.mark.parametrize("number", range(len(SETS)))
 def test_entry_at_when_at_a_boundary_then_the_message_there(
-    number: int, positions: Positions
+    number: int, positions: BoundaryFinder
 ) -> None:
     entry = positions.entry_at(EVENTS, STARTS[number])
     assert (entry.offset, entry.next_offset) == (STARTS[number], STARTS[number + 1])
     assert SETS[number].endswith(bytes(entry.payload))
 
 
-def test_entry_at_when_inside_a_message_then_invalid(positions: Positions) -> None:
+def test_entry_at_when_inside_a_message_then_invalid(positions: BoundaryFinder) -> None:
     with pytest.raises(InvalidMessageError, match=r"events\[0-0\]"):
         positions.entry_at(EVENTS, STARTS[3] + 1)
 
 
 def test_entry_at_when_a_later_message_is_damaged_then_the_one_asked_for(
-    broker: Broker, positions: Positions
+    broker: Broker, positions: BoundaryFinder
 ) -> None:
     segments = sorted(broker.config.data_dir.glob("events_0/*.pylog"))
     with segments[-1].open("r+b") as file:
@@ -100,7 +100,7 @@ def test_entry_at_when_a_later_message_is_damaged_then_the_one_asked_for(
     assert positions.entry_at(EVENTS, STARTS[-3]).next_offset == STARTS[-2]
 
 
-def test_segment_starts_when_asked_then_oldest_first_and_the_end(positions: Positions) -> None:
+def test_segment_starts_when_asked_then_oldest_first_and_the_end(positions: BoundaryFinder) -> None:
     starts = positions.segment_starts(EVENTS)
     assert starts == sorted(starts)
     assert (starts[0], starts[-1]) == (0, END)
@@ -110,7 +110,7 @@ def test_segment_starts_when_asked_then_oldest_first_and_the_end(positions: Posi
 
 @pytest.mark.parametrize("position", [0, 1, STARTS[1], STARTS[3] + 1, STARTS[4] - 1, END - 1, END])
 def test_boundaries_when_inside_the_log_then_those_around(
-    position: int, positions: Positions
+    position: int, positions: BoundaryFinder
 ) -> None:
     before = max(start for start in STARTS if start <= position)
     after = min(start for start in STARTS if start >= position)
@@ -119,14 +119,16 @@ def test_boundaries_when_inside_the_log_then_those_around(
 
 
 @pytest.mark.parametrize("position", [-1, END + 1, END + len(SETS[0])])
-def test_boundaries_when_outside_then_out_of_range(position: int, positions: Positions) -> None:
+def test_boundaries_when_outside_then_out_of_range(
+    position: int, positions: BoundaryFinder
+) -> None:
     with pytest.raises(OffsetOutOfRangeError):
         positions.boundary_before(EVENTS, position)
     with pytest.raises(OffsetOutOfRangeError):
         positions.boundary_after(EVENTS, position)
 
 
-def test_by_time_when_before_and_after_all_then_none_and_the_end(positions: Positions) -> None:
+def test_by_time_when_before_and_after_all_then_none_and_the_end(positions: BoundaryFinder) -> None:
     starts = positions.segment_starts(EVENTS)
     assert positions.by_time(EVENTS, 1, rounded_up=False) is None
     assert positions.by_time(EVENTS, 1, rounded_up=True) == 0
@@ -135,7 +137,7 @@ def test_by_time_when_before_and_after_all_then_none_and_the_end(positions: Posi
 
 
 def test_message_counts_when_asked_then_start_and_count_of_each_entry(
-    positions: Positions,
+    positions: BoundaryFinder,
 ) -> None:
     assert positions.message_counts(EVENTS, 0, END) == [(start, 1) for start in STARTS[:-1]]
     assert positions.message_counts(EVENTS, STARTS[1], STARTS[3]) == [
@@ -145,7 +147,7 @@ def test_message_counts_when_asked_then_start_and_count_of_each_entry(
 
 
 def test_message_counts_when_compressed_then_those_inside(
-    broker: Broker, positions: Positions
+    broker: Broker, positions: BoundaryFinder
 ) -> None:
     wrapper = build_set([b"a", b"b", b"c"], Codec.GZIP)
     with Peer(broker.port) as peer:
@@ -154,7 +156,9 @@ def test_message_counts_when_compressed_then_those_inside(
     assert positions.message_counts(packed, 0, len(wrapper)) == [(0, 3)]
 
 
-def test_message_counts_when_start_is_inside_a_message_then_invalid(positions: Positions) -> None:
+def test_message_counts_when_start_is_inside_a_message_then_invalid(
+    positions: BoundaryFinder,
+) -> None:
     with pytest.raises(InvalidMessageError):
         positions.message_counts(EVENTS, STARTS[3] + 1, END)
 
@@ -169,7 +173,7 @@ def test_positions_when_broker_closed_the_connection_as_idle_then_asked_again(
         peer.publish("events", SETS[0])
     server = start_server(as_true_07_broker(broker.port))
     cluster = StaticCluster([address_of(server)], open_connection)
-    with Positions(cluster, open_connection) as positions:
+    with BoundaryFinder(cluster, open_connection) as positions:
         assert positions.latest(EVENTS) == len(SETS[0])
         server.drop_connections()
         assert positions.latest(EVENTS) == len(SETS[0])

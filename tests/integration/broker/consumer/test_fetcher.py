@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from broker.consumer.chunk import MessageStream, Piece
+from broker.consumer.chunk import Chunk, MessagePosition
 from broker.consumer.fetcher import Fetcher
+from broker.consumer.partition_reader import PartitionReader
 from broker.errors import (
     BrokerUnreachableError,
     OffsetOutOfRangeError,
@@ -143,7 +144,7 @@ def test_poll_when_at_the_end_then_woken_by_a_new_message(
     peer.publish("events", ONE)
     fetcher = open_fetcher(running_broker, max_wait_ms=8000)
     assert poll_for(fetcher, len(ONE)) == ONE
-    pieces: list[Piece] = []
+    pieces: list[Chunk] = []
     polling = threading.Thread(target=lambda: pieces.extend(fetcher.poll()))
     polling.start()
     peer.publish("events", ONE)
@@ -312,7 +313,7 @@ def test_poll_when_another_partition_is_answered_than_asked_for_then_protocol_er
 ) -> None:
     other = TopicPartition("other", 0, 0)
     server = start_server(answer_each(read_answer(2, other)))
-    with pytest.raises(ProtocolError, match=r"other\[0-0\], which was not asked for"):
+    with pytest.raises(ProtocolError, match=r"other\[0-0\], which was not requested"):
         open_fetcher(server).poll()
 
 
@@ -347,38 +348,25 @@ def test_poll_when_broker_of_0_7_reports_an_error_then_a_piece_with_it(
 
 
 @pytest.mark.parametrize("fetch_bytes", [64, 1000])
-def test_message_stream_when_messages_are_larger_than_a_piece_then_put_together(
+def test_partition_reader_when_messages_are_larger_than_a_chunk_then_joined(
     fetch_bytes: int, peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
 ) -> None:
     payloads = [bytes([n]) * size for n, size in enumerate([10, 5000, 0, 20_000, 1, 999, 3000])]
     whole = encode(payloads)
     peer.publish("events", whole)
     fetcher = open_fetcher(running_broker, fetch_bytes=fetch_bytes)
-    stream = MessageStream(0)
+    reader = PartitionReader(EVENTS, MessagePosition(0))
     found: list[bytes] = []
 
     give_up_s = time.monotonic() + 20
-    while stream.offset < len(whole) and time.monotonic() < give_up_s:
-        for piece in fetcher.poll():
-            view = stream.add(piece.data)
-            decoded = decode(view, stream.offset)
+    while reader.offset < len(whole) and time.monotonic() < give_up_s:
+        for chunk in fetcher.poll():
+            reader.add(chunk)
+            decoded = decode(reader.data, reader.offset)
             assert decoded.fault in (Fault.NONE, Fault.PARTIAL)
             found += [payload for _, _, payload in decoded.messages]
-            stream.take(decoded.valid_bytes)
+            reader.take(decoded.valid_bytes)
     assert found == payloads
-
-
-@pytest.mark.parametrize(
-    ("high_watermark", "after_bytes", "expected"),
-    [(-1, 0, False), (1013, 0, False), (1012, 0, True), (1013, 13, True), (9999, 13, False)],
-)
-def test_message_stream_when_an_entry_ends_past_all_there_is_then_it_is_cut_for_good(
-    high_watermark: int, after_bytes: int, expected: bool
-) -> None:
-    stream = MessageStream(1000)
-    stream.add((ONE + ONE)[:20], high_watermark)
-
-    assert stream.is_cut_for_good(after_bytes) is expected
 
 
 def test_poll_when_broker_of_0_7_answers_with_less_than_asked_then_it_ends_on_a_boundary(
@@ -388,16 +376,3 @@ def test_poll_when_broker_of_0_7_answers_with_less_than_asked_then_it_ends_on_a_
     fetcher = open_fetcher(old_broker, fetch_bytes=30)
 
     assert [piece.high_watermark for _ in range(2) for piece in fetcher.poll()] == [-1, 39]
-
-
-def test_message_stream_when_started_inside_a_log_then_offsets_go_on_from_there() -> None:
-    stream = MessageStream(1000)
-    whole = ONE * 3
-    seen: list[int] = []
-    for place in range(0, len(whole), 5):
-        view = stream.add(whole[place : place + 5])
-        decoded = decode(view, stream.offset)
-        seen += [offset for offset, _, _ in decoded.messages]
-        stream.take(decoded.valid_bytes)
-    assert seen == [1000, 1013, 1026]
-    assert stream.offset == 1039

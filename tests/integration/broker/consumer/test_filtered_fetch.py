@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from broker.consumer.chunk import Piece
+from broker.consumer.chunk import Chunk
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.simple_consumer import SimpleConsumer
 from broker.errors import (
@@ -110,9 +110,9 @@ def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]
         fetcher.close()
 
 
-def poll_to(fetcher: Fetcher, end: int, partition: TopicPartition = EVENTS) -> list[Piece]:
+def poll_to(fetcher: Fetcher, end: int, partition: TopicPartition = EVENTS) -> list[Chunk]:
     """Poll until a partition is read up to an offset, and check that nothing is left out."""
-    found: list[Piece] = []
+    found: list[Chunk] = []
     offset: int | None = None
     give_up_s = time.monotonic() + 20
     while offset != end and time.monotonic() < give_up_s:
@@ -127,11 +127,11 @@ def poll_to(fetcher: Fetcher, end: int, partition: TopicPartition = EVENTS) -> l
     return found
 
 
-def contents(pieces: list[Piece]) -> bytes:
+def contents(pieces: list[Chunk]) -> bytes:
     return b"".join(piece.data for piece in pieces)
 
 
-def messages_of(pieces: list[Piece]) -> list[tuple[int, int, bytes]]:
+def messages_of(pieces: list[Chunk]) -> list[tuple[int, int, bytes]]:
     """All messages with their offsets; pieces hold whole entries."""
     found: list[tuple[int, int, bytes]] = []
     for piece in pieces:
@@ -146,7 +146,7 @@ def test_poll_when_filtered_then_unwanted_messages_are_skipped(
 ) -> None:
     peer.publish("events", NO + YES * 2 + NO)
     pieces = poll_to(open_fetcher(place), 2 * len(NO + YES))
-    assert [(one.offset, one.next_offset, one.is_skip) for one in pieces] == [
+    assert [(one.offset, one.next_offset, one.skip_to is not None) for one in pieces] == [
         (0, 12, True),
         (12, 38, False),
         (38, 50, True),
@@ -225,7 +225,7 @@ def test_poll_when_a_message_is_corrupt_then_it_comes(
     peer.publish("events", NO * 3 + YES)
     overwrite(broker, len(NO) + 10, b"??")
     pieces = poll_to(open_fetcher(place), 3 * len(NO) + len(YES))
-    assert [(one.offset, one.data) for one in pieces if not one.is_skip] == [
+    assert [(one.offset, one.data) for one in pieces if one.skip_to is None] == [
         (len(NO), NO[:10] + b"??"),
         (3 * len(NO), YES),
     ]
@@ -238,7 +238,7 @@ def test_poll_when_a_length_is_impossible_then_all_behind_it_comes(
     peer.publish("events", NO * 4)
     overwrite(broker, len(NO), INT32.pack(length))
     pieces = poll_to(open_fetcher(place, fetch_bytes=30), 4 * len(NO))
-    assert pieces[0].is_skip
+    assert pieces[0].skip_to is not None
     assert contents(pieces[1:]) == INT32.pack(length) + (NO * 3)[4:]
 
 

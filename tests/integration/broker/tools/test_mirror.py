@@ -11,9 +11,10 @@ import pytest
 
 from broker import Broker, BrokerError, Codec, Connection, Producer, StaticCluster, TopicPartition
 from broker.client.cluster import LockedCluster
-from broker.consumer.lease import Lease
-from broker.consumer.owned import OwnedPartition
-from broker.consumer.stream import Arrival, ConsumerStream
+from broker.consumer.chunk import Chunk
+from broker.consumer.committer import AssignedPartition
+from broker.consumer.membership import Lease
+from broker.consumer.stream import ConsumerStream
 from broker.errors import (
     BrokerUnreachableError,
     ConfigError,
@@ -60,17 +61,17 @@ class Group:
                 timeout_s=0.05,
                 on_room=lambda: None,
                 on_restart=lambda partition, offset: None,
-                find_behind=lambda _partition, _offset: None,
+                next_good_message=lambda _partition, _offset: None,
             )
             for n in range(stream_count)
         ]
         self.owned = [
-            OwnedPartition(TopicPartition("t", 3, index), "thread", None)
+            AssignedPartition(TopicPartition("t", 3, index), "thread", None)
             for index in range(stream_count)
         ]
         for stream, owned in zip(self.streams, self.owned, strict=True):
             owned.restart_at(0)
-            stream.adopt(owned)
+            stream.assign(owned)
         self._ends = [0] * stream_count
         self.is_shut_down = False
 
@@ -81,7 +82,9 @@ class Group:
         for start in range(0, len(data), piece_bytes):
             piece = data[start : start + piece_bytes]
             end = self._ends[place] + len(data) - start
-            self.streams[place].put(Arrival(self.owned[place], self._ends[place], piece, end))
+            owned = self.owned[place]
+            chunk = Chunk(owned.partition, self._ends[place], piece, high_watermark=end)
+            self.streams[place].put(owned, chunk)
             self._ends[place] += len(piece)
 
 
@@ -212,7 +215,7 @@ def test_mirror_when_stopped_while_the_target_is_away_then_gives_up_and_says_why
     done = group.owned[0].finished
     broker.stop()
     group.fill(0, build_set(numbers(10, 20)))
-    wait_until(lambda: group.owned[0].arrived.offset > done, "the second set taken")
+    wait_until(lambda: group.owned[0].offset > done, "the second set taken")
 
     running.stop()
 

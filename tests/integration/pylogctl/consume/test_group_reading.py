@@ -9,12 +9,12 @@ import pytest
 
 from broker import Broker, Connection, ConsumerConfig, ConsumerConnector
 from broker.client.cluster import RegistryCluster
-from broker.consumer.list_offsets import Positions
+from broker.client.list_offsets import OffsetLister
 from broker.consumer.offset_store import RegistryOffsets
 from broker.protocol.responses import BrokerAddress
 from broker.zk import paths
 from broker.zk.registry import Registry
-from pylogctl.consume.group_reading import GroupReading, StartElsewhere
+from pylogctl.consume.group import GroupReader, StartElsewhere
 from tests.integration.pylogctl.consume.test_consume import fill
 from tests.support.waiting import wait_until
 
@@ -41,19 +41,19 @@ def test_reading_when_a_stored_offset_is_out_of_range_then_ends_only_after_all_t
         )
         config = ConsumerConfig(group="g", zookeeper=zookeeper, consumer_timeout_ms=50)
         with (
-            Positions(cluster, Connection) as positions,
+            OffsetLister(cluster, Connection) as positions,
             ConsumerConnector(
                 config, offsets=starts, registry=registry, connect=connect
             ) as connector,
         ):
             stream = connector.create_shared_stream(["t"])
             ends = {one: positions.latest(one) for one in cluster.partitions("t")}
-            reading = GroupReading(connector, stream, ends, positions, starts, patience_s=30)
-            polls = reading.polls()
-            wait_until(lambda: next(polls) == [] and connector.await_assignment(0), "a share")
+            reader = GroupReader(connector, stream, ends, positions, starts, patience_s=30)
+            polls = reader.polls()
+            wait_until(lambda: not next(polls) and connector.await_assignment(0), "a share")
 
-            assert next(polls) == []
+            assert not next(polls)
             may_fetch.set()
-            (stretch,) = next(poll for poll in polls if poll)
+            (assigned,) = next(poll for poll in polls if poll)
 
-    assert stretch.offset == 0
+    assert assigned.offset == 0

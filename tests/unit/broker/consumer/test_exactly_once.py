@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.consumer.chunk import GroupMessage
-from broker.consumer.lease import Lease
-from broker.consumer.offset_store import RESULTS_NAME, FileOffsets, Position, SqliteOffsets
-from broker.consumer.owned import OwnedPartition
-from broker.consumer.stream import Arrival, ConsumerStream
+from broker.consumer.chunk import Chunk, GroupMessage, MessagePosition
+from broker.consumer.committer import AssignedPartition
+from broker.consumer.membership import Lease
+from broker.consumer.offset_store import RESULTS_NAME, FileOffsets, SqliteOffsets
+from broker.consumer.stream import ConsumerStream
 from broker.errors import ConsumerTimeoutError
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
@@ -51,20 +51,20 @@ class Member:
             timeout_s=0,
             on_room=lambda: None,
             on_restart=store.restart,
-            find_behind=lambda _partition, _offset: None,
+            next_good_message=lambda _partition, _offset: None,
         )
-        self._owned: OwnedPartition | None = None
+        self._owned: AssignedPartition | None = None
 
     def claim(self) -> None:
         """Own the partition, and have what follows the stored position fetched."""
-        position = self.store.load([PARTITION]).get(PARTITION, Position(0))
-        self._owned = OwnedPartition(PARTITION, "g_c-0", position)
-        self.stream.adopt(self._owned)
-        self.stream.put(Arrival(self._owned, position.offset, LOG[position.offset :]))
+        position = self.store.load([PARTITION]).get(PARTITION, MessagePosition(0))
+        self._owned = AssignedPartition(PARTITION, "g_c-0", position)
+        self.stream.assign(self._owned)
+        self.stream.put(self._owned, Chunk(PARTITION, position.offset, LOG[position.offset :]))
 
     def release(self) -> None:
         if self._owned is not None:
-            self.stream.release(self._owned)
+            self.stream.revoke(self._owned)
             self._owned = None
 
     def take(self, count: int) -> None:

@@ -4,8 +4,8 @@ import pickle
 
 import pytest
 
-from broker.consumer.chunk import GroupMessage, InnerMessage, inner_index
-from broker.consumer.offset_store import Position, position_after
+from broker.consumer.chunk import GroupMessage, InnerMessage, MessagePosition, inner_index
+from broker.consumer.offset_store import position_after
 from broker.topic import TopicPartition
 
 PARTITION = TopicPartition("t", 0, 0)
@@ -25,9 +25,9 @@ def test_message_of_a_set_when_sent_to_another_process_then_keeps_its_place() ->
 
 
 def test_position_when_a_message_is_done_then_is_behind_it() -> None:
-    assert position_after(("t", PARTITION, 0, 11, b"x")) == Position(11)
-    assert position_after(InnerMessage(INSIDE, 3)) == Position(7, 4)
-    assert position_after(InnerMessage(("t", PARTITION, 7, 50, b"x"), 4)) == Position(50)
+    assert position_after(("t", PARTITION, 0, 11, b"x")) == MessagePosition(11)
+    assert position_after(InnerMessage(INSIDE, 3)) == MessagePosition(7, 4)
+    assert position_after(InnerMessage(("t", PARTITION, 7, 50, b"x"), 4)) == MessagePosition(50)
 
 
 def test_inner_index_when_the_message_is_not_the_one_given_then_says_so() -> None:

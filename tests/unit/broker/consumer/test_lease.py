@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 import time
 
-from broker.consumer.lease import Lease, LeaseKeeper
+from broker.consumer.membership import Lease, LeaseKeeper
 from broker.errors import RegistryUnreachableError
 from tests.support.waiting import wait_until
 

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.consumer.chunk import InnerMessage
+from broker.consumer.chunk import InnerMessage, MessagePosition
 from broker.consumer.offset_store import (
     OFFSETS_NAME,
     RESULTS_NAME,
     FileOffsets,
-    Position,
     SqliteOffsets,
 )
 from broker.errors import OffsetStoreError
@@ -46,7 +45,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenS
 
 
 def test_store_when_committed_and_reopened_then_has_the_positions(open_store: OpenStore) -> None:
-    positions = {PARTITION: Position(100), OTHER: Position(7, 3)}
+    positions = {PARTITION: MessagePosition(100), OTHER: MessagePosition(7, 3)}
 
     assert open_store().commit(positions) == set()
 
@@ -60,7 +59,7 @@ def test_store_when_empty_then_has_no_position(open_store: OpenStore) -> None:
 def test_store_when_restarted_at_a_lower_offset_then_counts_from_there(
     open_store: OpenStore,
 ) -> None:
-    open_store().commit({PARTITION: Position(1000)})
+    open_store().commit({PARTITION: MessagePosition(1000)})
     store = open_store()
     store.load([PARTITION])
 
@@ -72,23 +71,23 @@ def test_store_when_restarted_at_a_lower_offset_then_counts_from_there(
     else:
         assert store.finish(message(0, 11))
         store.checkpoint()
-    assert open_store().load([PARTITION]) == {PARTITION: Position(11)}
+    assert open_store().load([PARTITION]) == {PARTITION: MessagePosition(11)}
 
 
 def test_sqlite_when_another_group_commits_then_positions_stay_apart(tmp_path: Path) -> None:
     with SqliteOffsets(tmp_path / "db", "g") as one, SqliteOffsets(tmp_path / "db", "h") as two:
-        one.commit({PARTITION: Position(1)})
-        two.commit({PARTITION: Position(2)})
+        one.commit({PARTITION: MessagePosition(1)})
+        two.commit({PARTITION: MessagePosition(2)})
 
-        assert one.load([PARTITION]) == {PARTITION: Position(1)}
+        assert one.load([PARTITION]) == {PARTITION: MessagePosition(1)}
 
 
 def test_sqlite_when_a_position_would_go_back_then_stays(tmp_path: Path) -> None:
     with SqliteOffsets(tmp_path / "db", "g") as store:
-        store.commit({PARTITION: Position(100)})
-        store.commit({PARTITION: Position(50)})
+        store.commit({PARTITION: MessagePosition(100)})
+        store.commit({PARTITION: MessagePosition(50)})
 
-        assert store.load([PARTITION]) == {PARTITION: Position(100)}
+        assert store.load([PARTITION]) == {PARTITION: MessagePosition(100)}
 
 
 def test_sqlite_when_a_transaction_ends_then_offset_and_results_are_there(tmp_path: Path) -> None:
@@ -99,7 +98,7 @@ def test_sqlite_when_a_transaction_ends_then_offset_and_results_are_there(tmp_pa
             assert store.finish(message(0, 11))
             database.execute("INSERT INTO results VALUES (1)")
 
-        assert store.load([PARTITION]) == {PARTITION: Position(11)}
+        assert store.load([PARTITION]) == {PARTITION: MessagePosition(11)}
         with store.transaction() as database:
             assert database.execute("SELECT count(*) FROM results").fetchone() == (1,)
 
@@ -162,7 +161,7 @@ def test_file_when_results_follow_the_last_checkpoint_then_they_are_cut_off(
         store.results.write(b"two")
 
     with FileOffsets(tmp_path) as store:
-        assert store.load([PARTITION]) == {PARTITION: Position(11)}
+        assert store.load([PARTITION]) == {PARTITION: MessagePosition(11)}
         assert (tmp_path / RESULTS_NAME).read_bytes() == b"one"
         assert store.finish(message(11, 22))
 

@@ -1,17 +1,15 @@
 from __future__ import annotations
 
-import itertools
 import threading
 import time
 from collections.abc import Callable
 
 import pytest
 
-from broker.consumer.chunk import inner_index
-from broker.consumer.lease import Lease
-from broker.consumer.offset_store import Position
-from broker.consumer.owned import OwnedPartition
-from broker.consumer.stream import Arrival, ConsumerStream
+from broker.consumer.chunk import Chunk, MessagePosition, inner_index
+from broker.consumer.committer import AssignedPartition
+from broker.consumer.membership import Lease
+from broker.consumer.stream import ConsumerStream
 from broker.errors import ConsumerTimeoutError, InvalidMessageError, OffsetOutOfRangeError
 from broker.protocol.codec import decode_delimited, encode
 from broker.protocol.compression import Codec
@@ -22,7 +20,7 @@ from tests.support.waiting import wait_until
 PARTITION = TopicPartition("t", 0, 0)
 OTHER = TopicPartition("t", 0, 1)
 THREE = encode([b"a", b"b", b"c"])  # 11 bytes each
-START = Position(0)
+START = MessagePosition(0)
 
 
 @pytest.fixture
@@ -53,15 +51,17 @@ def make_stream(
         on_room=on_room,
         on_restart=lambda _partition, _offset: None,
         is_wanted=is_wanted,
-        find_behind=lambda _partition, _offset: behind,
+        next_good_message=lambda _partition, _offset: behind,
     )
 
 
 def own(
-    stream: ConsumerStream, partition: TopicPartition = PARTITION, at: Position | None = START
-) -> OwnedPartition:
-    owned = OwnedPartition(partition, "g_c-0", at)
-    stream.adopt(owned)
+    stream: ConsumerStream,
+    partition: TopicPartition = PARTITION,
+    at: MessagePosition | None = START,
+) -> AssignedPartition:
+    owned = AssignedPartition(partition, "g_c-0", at)
+    stream.assign(owned)
     return owned
 
 
@@ -72,8 +72,8 @@ def take(stream: ConsumerStream, count: int) -> list[bytes]:
 def test_stream_when_iterated_then_gives_topic_partition_offsets_and_payload(
     stream: ConsumerStream,
 ) -> None:
-    owned = own(stream, at=Position(100))
-    stream.put(Arrival(owned, 100, encode([b"hello"])))
+    owned = own(stream, at=MessagePosition(100))
+    stream.put(owned, Chunk(owned.partition, 100, encode([b"hello"])))
 
     assert next(stream) == ("t", PARTITION, 100, 115, b"hello")
 
@@ -82,42 +82,42 @@ def test_stream_when_the_next_message_is_asked_for_then_the_one_before_is_finish
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
 
     next(stream)
-    assert owned.position == Position(0)
+    assert owned.position == MessagePosition(0)
     next(stream)
-    assert owned.position == Position(11)
+    assert owned.position == MessagePosition(11)
 
 
 def test_stream_when_a_message_is_finished_by_hand_then_it_counts_at_once(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
 
     stream.finish(next(stream))
 
-    assert owned.position == Position(11)
+    assert owned.position == MessagePosition(11)
 
 
 def test_stream_when_a_loop_is_left_and_another_begins_then_goes_on_behind_it(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
 
     for _ in stream:
         break
-    assert owned.position == Position(0)
+    assert owned.position == MessagePosition(0)
     assert take(stream, 1) == [b"b"]
-    assert owned.position == Position(11)
+    assert owned.position == MessagePosition(11)
 
 
 def test_stream_when_a_message_comes_in_pieces_then_is_given_whole(stream: ConsumerStream) -> None:
     owned = own(stream)
     for start in range(0, len(THREE), 5):
-        stream.put(Arrival(owned, start, THREE[start : start + 5]))
+        stream.put(owned, Chunk(owned.partition, start, THREE[start : start + 5]))
 
     assert take(stream, 3) == [b"a", b"b", b"c"]
 
@@ -129,7 +129,7 @@ def test_stream_when_nothing_comes_then_times_out_and_can_be_used_again(
     with pytest.raises(ConsumerTimeoutError, match="nothing came to stream t-0"):
         next(stream)
 
-    stream.put(Arrival(owned, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
 
     assert take(stream, 1) == [b"a"]
 
@@ -138,13 +138,13 @@ def test_stream_when_a_partition_is_released_then_nothing_of_it_is_given_any_mor
     stream: ConsumerStream,
 ) -> None:
     owned, kept = own(stream), own(stream, OTHER)
-    stream.put(Arrival(owned, 0, THREE))
-    stream.put(Arrival(owned, 33, THREE))
-    stream.put(Arrival(kept, 0, encode([b"kept"])))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 33, THREE))
+    stream.put(kept, Chunk(kept.partition, 0, encode([b"kept"])))
     next(stream)
 
-    stream.release(owned)
-    stream.put(Arrival(owned, 66, THREE))
+    stream.revoke(owned)
+    stream.put(owned, Chunk(owned.partition, 66, THREE))
 
     assert take(stream, 1) == [b"kept"]
     with pytest.raises(ConsumerTimeoutError):
@@ -156,14 +156,14 @@ def test_stream_when_the_lease_has_run_out_then_gives_nothing_until_it_is_renewe
 ) -> None:
     stream = make_stream(lease, timeout_s=None)
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
     next(stream)
     lease.lose()
 
     received: list[bytes] = []
     reader = threading.Thread(target=lambda: received.extend(take(stream, 2)))
     reader.start()
-    wait_until(lambda: owned.position == Position(11), "the finish of the first message")
+    wait_until(lambda: owned.position == MessagePosition(11), "the finish of the first message")
     assert received == []
     lease.renew(time.monotonic() + 1000)
     reader.join()
@@ -175,13 +175,13 @@ def test_stream_when_released_while_the_lease_has_run_out_then_gives_nothing_of_
     lease: Lease, stream: ConsumerStream
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
     next(stream)
     lease.lose()
     with pytest.raises(ConsumerTimeoutError):
         next(stream)
 
-    stream.release(owned)
+    stream.revoke(owned)
     lease.renew(time.monotonic() + 1000)
 
     with pytest.raises(ConsumerTimeoutError):
@@ -189,7 +189,8 @@ def test_stream_when_released_while_the_lease_has_run_out_then_gives_nothing_of_
 
 
 def test_stream_when_ended_then_iteration_ends(stream: ConsumerStream) -> None:
-    stream.put(Arrival(own(stream), 0, THREE))
+    owned = own(stream)
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
     next(stream)
 
     stream.end()
@@ -202,7 +203,7 @@ def test_stream_when_a_set_is_compressed_then_finishes_inside_it_count_but_do_no
 ) -> None:
     wrapper = build_set([b"a", b"b", b"c"], Codec.GZIP)
     owned = own(stream)
-    stream.put(Arrival(owned, 0, wrapper))
+    stream.put(owned, Chunk(owned.partition, 0, wrapper))
 
     positions = []
     for _ in range(3):
@@ -211,21 +212,21 @@ def test_stream_when_a_set_is_compressed_then_finishes_inside_it_count_but_do_no
     with pytest.raises(ConsumerTimeoutError):
         next(stream)
 
-    assert positions == [Position(0), Position(0, 1), Position(0, 2)]
-    assert owned.position == Position(len(wrapper))
+    assert positions == [MessagePosition(0), MessagePosition(0, 1), MessagePosition(0, 2)]
+    assert owned.position == MessagePosition(len(wrapper))
 
 
 def test_stream_when_messages_of_a_set_were_finished_before_then_leaves_them_out(
     stream: ConsumerStream,
 ) -> None:
     wrapper = build_set([b"a", b"b", b"c"], Codec.GZIP)
-    owned = own(stream, at=Position(0, 1))
-    stream.put(Arrival(owned, 0, wrapper))
+    owned = own(stream, at=MessagePosition(0, 1))
+    stream.put(owned, Chunk(owned.partition, 0, wrapper))
 
     second = next(stream)
     assert (second[4], inner_index(second)) == (b"b", 1)
     stream.finish(second)
-    assert owned.position == Position(0, 2)
+    assert owned.position == MessagePosition(0, 2)
     assert take(stream, 1) == [b"c"]
 
 
@@ -235,15 +236,15 @@ def test_stream_when_a_message_is_corrupt_then_says_where_and_goes_on_with_other
     damaged = bytearray(THREE)
     damaged[21] ^= 1  # the payload of the second message
     owned, other = own(stream), own(stream, OTHER)
-    stream.put(Arrival(owned, 0, damaged))
-    stream.put(Arrival(other, 0, encode([b"x"])))
+    stream.put(owned, Chunk(owned.partition, 0, damaged))
+    stream.put(other, Chunk(other.partition, 0, encode([b"x"])))
 
     assert take(stream, 1) == [b"a"]
     with pytest.raises(InvalidMessageError, match=r"t\[0-0\].* 11"):
         next(stream)
 
     assert take(stream, 1) == [b"x"]
-    assert owned.position == Position(11)
+    assert owned.position == MessagePosition(11)
 
 
 def test_skip_corrupt_when_called_then_the_partition_goes_on_behind_the_message(
@@ -252,15 +253,15 @@ def test_skip_corrupt_when_called_then_the_partition_goes_on_behind_the_message(
     damaged = bytearray(THREE)
     damaged[21] ^= 1
     owned = own(stream)
-    stream.put(Arrival(owned, 0, damaged))
+    stream.put(owned, Chunk(owned.partition, 0, damaged))
     take(stream, 1)
     with pytest.raises(InvalidMessageError):
         next(stream)
 
     assert stream.skip_corrupt(PARTITION) == 22
     assert owned.seek_offset == 22
-    stream.put(Arrival(owned, 33, THREE))  # was on its way
-    stream.put(Arrival(owned, 22, THREE[22:]))
+    stream.put(owned, Chunk(owned.partition, 33, THREE))  # was on its way
+    stream.put(owned, Chunk(owned.partition, 22, THREE[22:]))
 
     assert take(stream, 1) == [b"c"]
 
@@ -272,17 +273,17 @@ def test_stream_when_a_length_is_damaged_then_says_so_at_once_and_goes_on_with_o
     stream = make_stream(lease, behind=22)
     owned, other = own(stream), own(stream, OTHER)
     damaged = THREE[:11] + damage + THREE[12:]
-    stream.put(Arrival(owned, 0, damaged, high_watermark=33))
-    stream.put(Arrival(other, 0, encode([b"x"]), high_watermark=11))
+    stream.put(owned, Chunk(owned.partition, 0, damaged, high_watermark=33))
+    stream.put(other, Chunk(other.partition, 0, encode([b"x"]), high_watermark=11))
 
     assert take(stream, 1) == [b"a"]
     with pytest.raises(InvalidMessageError, match=r"t\[0-0\]: the message at 11 .*length.*skip"):
         next(stream)
     assert take(stream, 1) == [b"x"]
-    assert owned.position == Position(11)
+    assert owned.position == MessagePosition(11)
 
     assert stream.skip_corrupt(PARTITION) == 22
-    stream.put(Arrival(owned, 22, THREE[22:], high_watermark=33))
+    stream.put(owned, Chunk(owned.partition, 22, THREE[22:], high_watermark=33))
     assert take(stream, 1) == [b"c"]
 
 
@@ -290,10 +291,10 @@ def test_stream_when_a_message_is_larger_than_what_came_then_waits_for_the_rest(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE[:5], high_watermark=11))
+    stream.put(owned, Chunk(owned.partition, 0, THREE[:5], high_watermark=11))
     with pytest.raises(ConsumerTimeoutError):
         next(stream)
-    stream.put(Arrival(owned, 5, THREE[5:], high_watermark=33))
+    stream.put(owned, Chunk(owned.partition, 5, THREE[5:], high_watermark=33))
 
     assert take(stream, 3) == [b"a", b"b", b"c"]
 
@@ -302,7 +303,7 @@ def test_skip_corrupt_when_nobody_knows_where_the_next_message_is_then_says_how_
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, b"\x7f" + THREE[1:], high_watermark=33))
+    stream.put(owned, Chunk(owned.partition, 0, b"\x7f" + THREE[1:], high_watermark=33))
     with pytest.raises(InvalidMessageError):
         next(stream)
 
@@ -314,45 +315,46 @@ def test_chunk_when_its_last_entry_goes_on_past_all_there_is_then_says_so(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE[:20], high_watermark=33))
-    stream.put(Arrival(owned, 20, THREE[20:22] + b"\x7f" + THREE[23:], high_watermark=33))
-    first, second = itertools.islice(stream.chunks(), 2)
+    stream.put(owned, Chunk(owned.partition, 0, THREE[:20], high_watermark=33))
+    rest = THREE[20:22] + b"\x7f" + THREE[23:]
+    stream.put(owned, Chunk(owned.partition, 20, rest, high_watermark=33))
+    chunks = stream.chunks()
 
-    assert not first.is_cut_for_good(11)
-    assert second.is_cut_for_good(22)
+    assert not next(chunks).is_truncated(11)
+    assert next(chunks).is_truncated(22)
 
 
 def test_seek_when_called_in_a_loop_then_the_loop_goes_on_there(stream: ConsumerStream) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
     given = []
 
     for message in stream:
         given.append(message[4])
         if given == [b"a"]:
             stream.seek(PARTITION, 22)
-            stream.put(Arrival(owned, 33, THREE))  # was on its way
-            stream.put(Arrival(owned, 22, THREE[22:]))
+            stream.put(owned, Chunk(owned.partition, 33, THREE))  # was on its way
+            stream.put(owned, Chunk(owned.partition, 22, THREE[22:]))
         if message[4] == b"c":
             break
 
     assert given == [b"a", b"c"]
-    assert (owned.seek_offset, owned.position) == (22, Position(22))
+    assert (owned.seek_offset, owned.position) == (22, MessagePosition(22))
 
 
 def test_release_when_a_message_of_a_set_is_in_hand_then_it_is_finished_with_the_next_asked_for(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, build_set([b"a", b"b", b"c", b"d"], Codec.GZIP)))
+    stream.put(owned, Chunk(owned.partition, 0, build_set([b"a", b"b", b"c", b"d"], Codec.GZIP)))
     take(stream, 2)
 
-    stream.release(owned)
-    assert owned.position == Position(0, 1)
+    stream.revoke(owned)
+    assert owned.position == MessagePosition(0, 1)
     with pytest.raises(ConsumerTimeoutError):
         next(stream)
 
-    assert owned.position == Position(0, 2)
+    assert owned.position == MessagePosition(0, 2)
 
 
 def test_stream_when_sets_and_others_come_then_tells_each_ones_place_in_its_set(
@@ -366,7 +368,7 @@ def test_stream_when_sets_and_others_come_then_tells_each_ones_place_in_its_set(
         encode([b"i"]),
     ]
     owned = own(stream)
-    stream.put(Arrival(owned, 0, b"".join(parts)))
+    stream.put(owned, Chunk(owned.partition, 0, b"".join(parts)))
 
     found = []
     for _ in range(9):  # each in a loop of its own
@@ -383,23 +385,23 @@ def test_seek_when_back_to_a_set_that_was_begun_then_counts_from_its_start(
 ) -> None:
     wrapper = build_set([b"a", b"b", b"c"], Codec.GZIP)
     owned = own(stream)
-    stream.put(Arrival(owned, 0, wrapper))
+    stream.put(owned, Chunk(owned.partition, 0, wrapper))
     take(stream, 3)
 
     stream.seek(PARTITION, 0)
-    stream.put(Arrival(owned, 0, wrapper))
+    stream.put(owned, Chunk(owned.partition, 0, wrapper))
 
     assert take(stream, 1) == [b"a"]
-    assert owned.position == Position(0)
+    assert owned.position == MessagePosition(0)
     stream.finish(next(stream))
-    assert owned.position == Position(0, 2)
+    assert owned.position == MessagePosition(0, 2)
 
 
 def test_stream_when_bytes_are_a_slice_of_others_then_reads_only_the_slice(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, memoryview(b"frame" + THREE)[5:]))
+    stream.put(owned, Chunk(owned.partition, 0, memoryview(b"frame" + THREE)[5:]))
 
     assert take(stream, 3) == [b"a", b"b", b"c"]
 
@@ -408,15 +410,15 @@ def test_stream_when_a_jump_arrives_then_everything_before_counts_as_finished(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 500, is_jump=True))
-    stream.put(Arrival(owned, 500, encode([b"x"])))
+    stream.put(owned, 500)
+    stream.put(owned, Chunk(owned.partition, 500, encode([b"x"])))
 
     assert next(stream)[2] == 500
-    assert owned.position == Position(500)
+    assert owned.position == MessagePosition(500)
 
 
 def test_stream_when_an_error_arrives_then_raises_it_once(stream: ConsumerStream) -> None:
-    stream.put(Arrival(own(stream), 0, error=OffsetOutOfRangeError("no such offset")))
+    stream.put(own(stream), OffsetOutOfRangeError("no such offset"))
 
     with pytest.raises(OffsetOutOfRangeError):
         next(stream)
@@ -428,8 +430,8 @@ def test_stream_when_it_fills_and_empties_then_tells_fetchers(lease: Lease) -> N
     told: list[bool] = []
     stream = make_stream(lease, on_room=lambda: told.append(True))
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
-    stream.put(Arrival(owned, 33, THREE))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 33, THREE))
     assert (stream.is_full, told) == (True, [])
 
     next(stream)
@@ -441,61 +443,77 @@ def test_chunks_when_part_is_taken_then_the_rest_comes_in_front_of_the_next(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE[:15]))
-    stream.put(Arrival(owned, 15, THREE[15:]))
+    stream.put(owned, Chunk(owned.partition, 0, THREE[:15]))
+    stream.put(owned, Chunk(owned.partition, 15, THREE[15:]))
     chunks = stream.chunks()
 
     first = next(chunks)
-    decoded = decode_delimited(first.data, b"\n")
+    offset, decoded = first.offset, decode_delimited(first.data, b"\n")
     first.take(decoded.valid_bytes)
     second = next(chunks)
 
-    assert (first.offset, decoded.text) == (0, b"a\n")
+    assert (offset, decoded.text) == (0, b"a\n")
     assert (second.offset, decode_delimited(second.data, b"\n").text) == (11, b"b\nc\n")
-    assert owned.position == Position(0)
+    second.take(11)
+    assert owned.position == MessagePosition(0)
     assert second.finish(22)
-    assert owned.position == Position(22)
+    assert owned.position == MessagePosition(22)
+
+
+def test_finish_when_messages_before_the_offset_were_not_taken_then_refused(
+    stream: ConsumerStream,
+) -> None:
+    owned = own(stream)
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
+    assigned = next(stream.chunks())
+    assigned.take(11)
+
+    with pytest.raises(ValueError, match="taken up to 11 only"):
+        assigned.finish(22)
+
+    assert owned.position == MessagePosition(0)
 
 
 def test_chunk_when_its_partition_was_released_then_cannot_be_finished(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
-    chunk = next(stream.chunks())
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
+    assigned = next(stream.chunks())
+    assigned.take(33)
 
-    stream.release(owned)
+    stream.revoke(owned)
 
-    assert not chunk.finish(33)
-    assert owned.position == Position(0)
+    assert not assigned.finish(33)
+    assert owned.position == MessagePosition(0)
 
 
 def test_stream_when_messages_were_left_out_then_they_are_finished_after_those_before_them(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
-    stream.put(Arrival(owned, 33, skip_to=500))
-    stream.put(Arrival(owned, 500, encode([b"d"])))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 33, skip_to=500))
+    stream.put(owned, Chunk(owned.partition, 500, encode([b"d"])))
 
     assert take(stream, 3) == [b"a", b"b", b"c"]
-    assert owned.position == Position(22)
+    assert owned.position == MessagePosition(22)
     assert next(stream)[2:] == (500, 511, b"d")
-    assert owned.position == Position(500)
+    assert owned.position == MessagePosition(500)
     with pytest.raises(ConsumerTimeoutError):
         next(stream)
-    assert owned.position == Position(511)
+    assert owned.position == MessagePosition(511)
 
 
 def test_stream_when_all_is_left_out_then_times_out_and_has_got_on(stream: ConsumerStream) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, skip_to=500))
-    stream.put(Arrival(owned, 500, skip_to=900))
+    stream.put(owned, Chunk(owned.partition, 0, skip_to=500))
+    stream.put(owned, Chunk(owned.partition, 500, skip_to=900))
 
     with pytest.raises(ConsumerTimeoutError):
         next(stream)
 
-    assert owned.position == Position(900)
+    assert owned.position == MessagePosition(900)
 
 
 def test_stream_when_no_end_of_what_is_left_out_comes_then_times_out_nevertheless(
@@ -507,7 +525,7 @@ def test_stream_when_no_end_of_what_is_left_out_comes_then_times_out_nevertheles
     with pytest.raises(ConsumerTimeoutError):
         while offset < 10**9:
             for _ in range(5000):
-                stream.put(Arrival(owned, offset, skip_to=offset + 1))
+                stream.put(owned, Chunk(owned.partition, offset, skip_to=offset + 1))
                 offset += 1
             next(stream)
 
@@ -518,8 +536,8 @@ def test_stream_when_what_was_left_out_is_no_continuation_then_is_dropped(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 70, skip_to=500))
-    stream.put(Arrival(owned, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 70, skip_to=500))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
 
     assert take(stream, 1) == [b"a"]
 
@@ -528,13 +546,13 @@ def test_stream_when_a_message_does_not_end_before_what_was_left_out_then_says_w
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE[:15]))
-    stream.put(Arrival(owned, 15, skip_to=500))
+    stream.put(owned, Chunk(owned.partition, 0, THREE[:15]))
+    stream.put(owned, Chunk(owned.partition, 15, skip_to=500))
 
     assert take(stream, 1) == [b"a"]
     with pytest.raises(InvalidMessageError, match=r"t\[0-0\]: the message at 11 is invalid"):
         next(stream)
-    assert owned.position == Position(11)
+    assert owned.position == MessagePosition(11)
     assert owned.is_blocked
 
 
@@ -544,23 +562,23 @@ def test_stream_when_some_messages_are_wanted_then_others_are_finished_without_b
     stream = make_stream(lease, is_wanted=lambda payload: payload in b"bd")
     wrapper = build_set([b"a", b"b", b"c", b"d", b"e"], Codec.GZIP)
     owned = own(stream)
-    stream.put(Arrival(owned, 0, wrapper))
+    stream.put(owned, Chunk(owned.partition, 0, wrapper))
 
     assert take(stream, 1) == [b"b"]
-    assert owned.position == Position(0, 1)
+    assert owned.position == MessagePosition(0, 1)
     assert take(stream, 1) == [b"d"]
-    assert owned.position == Position(0, 3)
+    assert owned.position == MessagePosition(0, 3)
     with pytest.raises(ConsumerTimeoutError):
         next(stream)
-    assert owned.position == Position(len(wrapper))
+    assert owned.position == MessagePosition(len(wrapper))
 
 
 def test_stream_when_it_starts_inside_a_set_then_those_finished_before_count_wanted_or_not(
     lease: Lease,
 ) -> None:
     stream = make_stream(lease, is_wanted=lambda payload: payload in b"bd")
-    owned = own(stream, at=Position(0, 2))
-    stream.put(Arrival(owned, 0, build_set([b"a", b"b", b"c", b"d"], Codec.GZIP)))
+    owned = own(stream, at=MessagePosition(0, 2))
+    stream.put(owned, Chunk(owned.partition, 0, build_set([b"a", b"b", b"c", b"d"], Codec.GZIP)))
 
     assert take(stream, 1) == [b"d"]
 
@@ -569,18 +587,18 @@ def test_chunks_when_messages_were_left_out_then_an_empty_one_tells_how_far(
     stream: ConsumerStream,
 ) -> None:
     owned = own(stream)
-    stream.put(Arrival(owned, 0, THREE))
-    stream.put(Arrival(owned, 33, skip_to=500))
+    stream.put(owned, Chunk(owned.partition, 0, THREE))
+    stream.put(owned, Chunk(owned.partition, 33, skip_to=500))
     chunks = stream.chunks()
 
     first = next(chunks)
     first.take(33)
     second = next(chunks)
-    assert owned.position == Position(0)
+    assert owned.position == MessagePosition(0)
     assert first.finish(33)
     assert (second.offset, bytes(second.data)) == (500, b"")
     assert second.finish(500)
-    assert owned.position == Position(500)
+    assert owned.position == MessagePosition(500)
 
 
 def test_position_when_nothing_is_known_yet_then_is_none(stream: ConsumerStream) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.consumer.lease import Lease
-from broker.consumer.offset_store import Position
-from broker.consumer.owned import OwnedPartition
-from broker.consumer.stream import Arrival, ConsumerStream
+from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.committer import AssignedPartition
+from broker.consumer.membership import Lease
+from broker.consumer.stream import ConsumerStream
 from broker.errors import RetryStoreError
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
@@ -225,7 +225,7 @@ def test_run_when_nothing_comes_then_tries_parked_messages(
     assert len(store) == 0
 
 
-def stream_of(data: bytes, *, timeout_s: float = 5) -> tuple[ConsumerStream, OwnedPartition]:
+def stream_of(data: bytes, *, timeout_s: float = 5) -> tuple[ConsumerStream, AssignedPartition]:
     """A stream that some bytes have arrived in."""
     lease = Lease()
     lease.until_s = float("inf")
@@ -236,11 +236,11 @@ def stream_of(data: bytes, *, timeout_s: float = 5) -> tuple[ConsumerStream, Own
         timeout_s=timeout_s,
         on_room=lambda: None,
         on_restart=lambda _partition, _offset: None,
-        find_behind=lambda _partition, _offset: None,
+        next_good_message=lambda _partition, _offset: None,
     )
-    owned = OwnedPartition(PARTITION, "thread", Position(0))
-    stream.adopt(owned)
-    stream.put(Arrival(owned, 0, data))
+    owned = AssignedPartition(PARTITION, "thread", MessagePosition(0))
+    stream.assign(owned)
+    stream.put(owned, Chunk(owned.partition, 0, data))
     return stream, owned
 
 

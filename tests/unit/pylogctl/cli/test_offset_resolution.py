@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange, resolve
+from pylogctl.cli.offset_resolution import resolve
 from pylogctl.cli.offsets import parse_range
 
 PARTITION = TopicPartition("t", 0, 0)
@@ -50,7 +51,7 @@ class LogInMemory:
         return [(offset, count) for offset, count in pairs if start <= offset < end]
 
 
-def _resolve(text: str, log: LogInMemory, *, strict: bool = False) -> ResolvedRange:
+def _resolve(text: str, log: LogInMemory, *, strict: bool = False) -> ReadRange:
     return resolve(parse_range(text, now_ms=10**15), PARTITION, log, strict=strict)
 
 
@@ -92,9 +93,11 @@ def test_resolve_given_a_position_inside_a_message_names_the_neighbours() -> Non
 
 def test_resolve_given_a_position_out_of_range_moves_it_and_warns() -> None:
     log = LogInMemory([(10, 1)], start=8192)
-    resolved = _resolve("4096", log)
+    warnings: list[str] = []
+    wanted = parse_range("4096", now_ms=0)
+    resolved = resolve(wanted, PARTITION, log, warn=warnings.append)
     assert resolved.start == MessagePosition(8192)
-    assert resolved.warnings == ("t[0-0]: 4096 is before the first offset 8192; starting at 8192",)
+    assert warnings == ["t[0-0]: 4096 is before the first offset 8192; starting at 8192"]
 
 
 def test_resolve_given_strict_refuses_a_position_out_of_range() -> None:

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.consumer.list_offsets import Positions
+from broker.consumer.boundaries import BoundaryFinder
+from broker.consumer.chunk import MessagePosition, ReadRange
+from broker.errors import InvalidMessageError
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import Entry, build_set, iter_entries, messages_of
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.offset_resolution import MessagePosition, ResolvedRange
+from pylogctl.cli.errors import ExitStatus
+from pylogctl.cli.report import failure_of
 from pylogctl.format.envelope import MessageFacts
 from pylogctl.topic.sampling import Sampler
 
@@ -61,9 +63,9 @@ class LogInMemory:
         chance: Random | None,
         whole_bytes: int,
     ) -> list[MessageFacts]:
-        positions = cast(Positions, self)
+        positions = cast(BoundaryFinder, self)
         sampler = Sampler(positions, PARTITION, chance, whole_bytes=whole_bytes)
-        return sampler.sample(ResolvedRange(start, end, ()), count)
+        return sampler.sample(ReadRange(start, end), count)
 
 
 def points_of(found: list[MessageFacts]) -> list[MessagePosition]:
@@ -125,6 +127,9 @@ def test_sample_when_a_chosen_message_is_damaged_names_it() -> None:
     damaged = bytearray(build_set([b"good", b"bad"]))
     damaged[-1] ^= 1
     log = LogInMemory(bytes(damaged))
-    with pytest.raises(CliError, match=r"t\[0-0\]: the message at 1014 is invalid") as raised:
+    named = r"t\[0-0\]: the message at 1014 is invalid"
+    with pytest.raises(InvalidMessageError, match=named) as raised:
         log.sample(MessagePosition(BASE), MessagePosition(log.end), 2, None, NEVER_WHOLE)
-    assert raised.value.status is ExitStatus.CORRUPT
+    failure = failure_of(raised.value)
+    assert failure is not None
+    assert (failure.status, failure.details["partition"]) == (ExitStatus.CORRUPT, "0-0")

@@ -1,0 +1,140 @@
+"""Finds message boundaries and counts messages, by reading where a broker cannot look them up."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Generator
+from contextlib import closing
+
+from broker.client.list_offsets import OffsetLister
+from broker.consumer.chunk import MessagePosition, ReadRange
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.partition_reader import PartitionReader
+from broker.errors import InvalidMessageError, OffsetOutOfRangeError
+from broker.protocol.codec import boundaries, scan, unfold
+from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import Lookup
+from broker.protocol.message_set import Entry, iter_entries
+from broker.topic import TopicPartition
+
+_WALK_BYTES = 1 << 20
+_ENTRY_BYTES = 1 << 16
+
+
+class BoundaryFinder(OffsetLister):
+    """Lists offsets, and finds the message boundaries between them."""
+
+    def boundary_before(
+        self, partition: TopicPartition, position: int, *, known: int | None = None
+    ) -> int:
+        """Return the message boundary at or before a position.
+
+        Args:
+            partition: whose boundary.
+            position: any position in what can be read.
+            known: a boundary at or before it, from where to read if the broker is a 0.7 one; the
+                start of the segment if None.
+
+        Raises:
+            OffsetOutOfRangeError: the position is outside what can be read.
+        """
+        if self.has_lookup(partition):
+            return self.lookup(partition, Lookup.BOUNDARY_BEFORE, position).offset
+        return self._boundaries_around(partition, position, known)[0]
+
+    def boundary_after(
+        self, partition: TopicPartition, position: int, *, known: int | None = None
+    ) -> int:
+        """Return the message boundary at or after a position; see `boundary_before`."""
+        if self.has_lookup(partition):
+            return self.lookup(partition, Lookup.BOUNDARY_AFTER, position).offset
+        return self._boundaries_around(partition, position, known)[1]
+
+    def message_counts(
+        self, partition: TopicPartition, start: int, end: int
+    ) -> list[tuple[int, int]]:
+        """Return start offset and number of messages of each entry in a range.
+
+        Args:
+            partition: whose entries.
+            start: a message boundary.
+            end: where to stop; an entry that starts before it counts.
+
+        Raises:
+            InvalidMessageError: a message in the range is corrupt.
+        """
+        counts: list[tuple[int, int]] = []
+        for offset, view in self._read(partition, start, end):
+            for entry in iter_entries(view, offset):
+                if entry.offset >= end:
+                    break
+                codec = entry.codec or Codec.NONE
+                counts.append((entry.offset, len(unfold(codec, entry.payload)) if codec else 1))
+        return counts
+
+    def entry_at(self, partition: TopicPartition, offset: int) -> Entry:
+        """Return the entry, a message or a compressed set, that starts at a message boundary.
+
+        Args:
+            partition: whose entry.
+            offset: a boundary before the end of what can be read.
+
+        Raises:
+            InvalidMessageError: it is corrupt, or no entry starts there.
+            OffsetOutOfRangeError: there is nothing to be read there any more.
+        """
+        with closing(self._read(partition, offset, offset + 1, fetch_bytes=_ENTRY_BYTES)) as found:
+            _, view = next(found)
+            return next(iter_entries(view, offset))
+
+    def _boundaries_around(
+        self, partition: TopicPartition, position: int, known: int | None
+    ) -> tuple[int, int]:
+        """Return the boundaries before and after a position, reading from one before it."""
+        starts = self.segment_starts(partition)
+        if not starts[0] <= position <= starts[-1]:
+            raise OffsetOutOfRangeError(
+                f"{position} is not within {starts[0]}..{starts[-1]} of {partition}"
+            )
+        before = starts[bisect_right(starts, position) - 1] if known is None else known
+        for offset, view in self._read(partition, before, starts[-1]):
+            if before == position:
+                break
+            for boundary in boundaries(view):
+                if offset + boundary >= position:
+                    after = offset + boundary
+                    return (after if after == position else before), after
+                before = offset + boundary
+        return before, before
+
+    def _read(
+        self, partition: TopicPartition, start: int, end: int, *, fetch_bytes: int = _WALK_BYTES
+    ) -> Generator[tuple[int, memoryview], None, None]:
+        """Give offset and bytes of whole entries, from `start` until past `end`.
+
+        `end` lies before the end of what can be read, or there.
+        """
+        # With an end inside an entry, the reader gives all of the last entry that starts before it.
+        until = ReadRange(MessagePosition(start), MessagePosition(end - 1, 1))
+        reader: PartitionReader | None = None
+        with ClusterReader(
+            self._cluster,
+            self._connect,
+            {partition: until},
+            fetch_bytes=fetch_bytes,
+            max_wait_ms=0,
+        ) as cluster_reader:
+            for ready in cluster_reader.polls():
+                if not ready:
+                    at = start if reader is None else reader.offset
+                    raise InvalidMessageError(
+                        f"the message at {at} of {partition} is longer than all there is"
+                    )
+                (reader,) = ready
+                offset, view = reader.offset, reader.data
+                found = scan(view)
+                reader.take(found.valid_bytes)
+                if found.valid_bytes:
+                    yield offset, view[: found.valid_bytes]
+                if reader.offset < end:
+                    reader.take_good(0, found.fault)

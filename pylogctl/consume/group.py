@@ -1,0 +1,320 @@
+"""`pylogctl consume --group`: joins a group, reads its share of the partitions, commits, leaves.
+
+Messages that were written out and flushed are finished, and so committed; no others are. A run
+starts at the group's stored offsets, unless the user names another start and the group has no
+other members.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from broker.client.cluster import Connect, RegistryCluster
+from broker.client.list_offsets import OffsetLister
+from broker.config import ConsumerConfig
+from broker.consumer.boundaries import BoundaryFinder
+from broker.consumer.chunk import MessagePosition
+from broker.consumer.committer import AssignedPartition
+from broker.consumer.connector import ConsumerConnector
+from broker.consumer.membership import Whitelist
+from broker.consumer.offset_store import OffsetStore, RegistryOffsets
+from broker.consumer.stream import ConsumerStream
+from broker.errors import (
+    BrokerError,
+    ConsumerTimeoutError,
+    OffsetOutOfRangeError,
+    RegistryNodeNotFoundError,
+    RegistryUnreachableError,
+)
+from broker.topic import TopicPartition
+from broker.zk import paths
+from broker.zk.registry import Registry
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.offset_resolution import resolve
+from pylogctl.cli.offsets import Mark
+from pylogctl.cli.service import library_warnings
+from pylogctl.consume.output import Consumption
+from pylogctl.consume.plan import GroupOptions, Request
+
+_POLL_MS = 200
+
+
+class StartElsewhere:
+    """An offset store that names another start for each partition, the first time it is asked.
+
+    A partition that comes back later in the same run goes on where it was committed.
+
+    Args:
+        store: where offsets are kept.
+        start_of: the start of a partition; None for the one that is stored.
+        is_kept: keep each start at once, so that the next run goes on from it even if this one
+            finishes nothing.
+    """
+
+    def __init__(
+        self,
+        store: OffsetStore,
+        start_of: Callable[[TopicPartition], MessagePosition | None],
+        *,
+        is_kept: bool,
+    ) -> None:
+        self._store = store
+        self._start_of = start_of
+        self._is_kept = is_kept
+        self._started: set[TopicPartition] = set()
+        self.failure: CliError | None = None
+        """Why a partition has no start, for whoever reads: `load` runs in a thread of its own."""
+
+    def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
+        """Return where to go on, or where to start what was not started yet.
+
+        Raises:
+            BrokerError: the store failed, or a partition has no such start; see `failure`.
+        """
+        positions = self._store.load(partitions)
+        fresh = set(partitions) - self._started
+        try:
+            found = {partition: self._start_of(partition) for partition in sorted(fresh)}
+        except CliError as error:
+            self.failure = error
+            raise BrokerError(str(error)) from error
+        starts = {partition: start for partition, start in found.items() if start is not None}
+        if starts and self._is_kept:
+            self._store.commit(starts)
+        self._started |= fresh
+        return positions | starts
+
+    def restart(self, partition: TopicPartition, offset: int) -> None:
+        """Have the store behind take note that a partition goes on elsewhere."""
+        self._store.restart(partition, offset)
+
+    def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
+        """Keep positions in the store behind."""
+        return self._store.commit(positions)
+
+
+class GroupReader:
+    """Reads the partitions that the group assigns to this member.
+
+    Args:
+        connector: has joined; its stream times out, so that ends and signals are noticed.
+        stream: of the connector, the only one.
+        ends: where to stop in each partition; None for never.
+        offsets: lists offsets.
+        starts: the offset store, which records a partition without the requested start.
+        patience_s: how long reading to `ends` continues while ZooKeeper is unreachable. Without
+            ends the reader waits for ZooKeeper forever.
+    """
+
+    def __init__(
+        self,
+        connector: ConsumerConnector,
+        stream: ConsumerStream,
+        ends: Mapping[TopicPartition, int] | None,
+        offsets: OffsetLister,
+        starts: StartElsewhere,
+        *,
+        patience_s: float,
+    ) -> None:
+        self._connector = connector
+        self._stream = stream
+        self._ends = ends
+        self._offsets = offsets
+        self._starts = starts
+        self._patience_s = patience_s
+        self._certain_at_s = time.monotonic()
+        self.next_good_message = offsets.next_good_message
+        self.seek = stream.seek
+
+    @property
+    def partition_count(self) -> int:
+        """Return how many partitions this member reads."""
+        return len(self._connector.positions)
+
+    def polls(self) -> Iterator[Sequence[AssignedPartition]]:
+        """Give a partition after each chunk, none after an empty wait, until all are read.
+
+        The data must be decoded, and `take` called, before the next poll.
+
+        Raises:
+            BrokerError: an offset does not exist and no reset is configured.
+            RegistryUnreachableError: ZooKeeper is unreachable for too long.
+            CliError: a partition does not have the requested start.
+        """
+        chunks = self._stream.chunks()
+        while not self._is_done():
+            self._check_progress()
+            try:
+                assigned = next(chunks)
+            except ConsumerTimeoutError:
+                chunks = self._stream.chunks()
+                yield ()
+                continue
+            except StopIteration:
+                return
+            yield (assigned,)
+
+    def _check_progress(self) -> None:
+        """Raise the reason if no more chunks can come."""
+        if self._starts.failure is not None:
+            raise self._starts.failure
+        now_s = time.monotonic()
+        if self._connector.is_certain or self._ends is None:
+            self._certain_at_s = now_s
+        elif now_s - self._certain_at_s > self._patience_s:
+            raise RegistryUnreachableError(
+                f"the registry is away for {self._patience_s:g}s longer than the session lasts, "
+                "and what this member owned may be read by others"
+            )
+
+    def _is_done(self) -> bool:
+        """Return whether this member has its share, and all of it is read to its end."""
+        if self._ends is None or not self._connector.await_assignment(0):
+            return False
+        beyond = []
+        for partition, position in self._connector.positions.items():
+            offset, end = 0 if position is None else position.offset, self._ends.get(partition, 0)
+            if offset < end:
+                return False
+            if offset > end:
+                beyond.append((partition, offset))
+        # Either the group has processed more since, or its stored offset is out of range: then the
+        # fetcher will reset it, and all of the partition has yet to be read.
+        return all(offset <= self._offsets.latest(partition) for partition, offset in beyond)
+
+
+def run_in_group(
+    env: Environment,
+    request: Request,
+    group: GroupOptions,
+    connect: Connect,
+    consumption: Consumption,
+) -> ExitStatus:
+    """Join the group and write what it assigns to this member.
+
+    A first SIGINT or SIGTERM ends the reading; what was written is committed, and the group left.
+
+    Args:
+        env: names the registry.
+        request: what to read.
+        group: how to take part.
+        connect: makes connections to brokers.
+        consumption: writes what is read.
+
+    Raises:
+        CliError: a message is corrupt, or an offset is not valid.
+        BrokerError: the registry or a broker fails.
+    """
+    patience_s = request.config.zk_connection_timeout_ms / 1000
+    registry = Registry(
+        env.zookeeper,
+        session_timeout_ms=request.config.zk_session_timeout_ms,
+        request_timeout_s=patience_s,
+    )
+    registry.start(env.timeout_s(patience_s))
+    with ExitStack() as stack:
+        stack.enter_context(library_warnings(env))
+        stack.callback(registry.stop)
+        cluster = RegistryCluster(registry)
+        offsets = stack.enter_context(OffsetLister(cluster, connect))
+        # The offset store is used in another thread, and so has connections of its own.
+        finder = stack.enter_context(BoundaryFinder(cluster, connect))
+        starts = _starts(env, request, group, registry, finder)
+        ends = _ends(cluster, offsets, request.topics) if request.span.exit_at_end else None
+        connector = stack.enter_context(
+            ConsumerConnector(
+                _group_config(request, group),
+                offsets=starts,
+                registry=registry,
+                connect=connect,
+                payload_filter=request.plan.payload_filter,
+            )
+        )
+        if request.topics:
+            stream = connector.create_shared_stream(request.topics)
+        else:
+            chosen = Whitelist(group.pattern)
+            (stream,) = connector.create_message_streams_by_filter(chosen, 1)
+        if group.commit == "exit":
+            stack.callback(connector.commit_offsets)
+        reader = GroupReader(connector, stream, ends, offsets, starts, patience_s=patience_s)
+        stack.enter_context(_explained(group.group))
+        return consumption.run(reader)
+
+
+@contextmanager
+def _explained(group: str) -> Iterator[None]:
+    """Have the error about a stored offset say what to do."""
+    try:
+        yield
+    except OffsetOutOfRangeError as error:
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            str(error),
+            hints=[
+                f"pylogctl group reset {group} moves the group's offsets",
+                "without --strict-offset it goes on at the first message there is",
+            ],
+            code="OFFSET_OUT_OF_RANGE",
+        ) from error
+
+
+def _ends(
+    cluster: RegistryCluster, offsets: OffsetLister, topics: Sequence[str]
+) -> dict[TopicPartition, int]:
+    """Return where all partitions of topics end now; of all topics if none is named."""
+    everything = cluster.partitions_of(topics or cluster.topics())
+    return {partition: offsets.latest(partition) for partition in everything}
+
+
+def _starts(
+    env: Environment,
+    request: Request,
+    group: GroupOptions,
+    registry: Registry,
+    finder: BoundaryFinder,
+) -> StartElsewhere:
+    """Return the group's offsets, behind what the user wants instead where nobody else reads."""
+    wanted = request.span.starts_elsewhere
+    if wanted and (members := _members(registry, group.group)):
+        env.note(f"group '{group.group}' has {len(members)} other members: going on where it is")
+        wanted = False
+    return StartElsewhere(
+        RegistryOffsets(registry.session, group.group),
+        lambda one: _start_of(env, request, one, finder) if wanted else None,
+        is_kept=group.commit != "none",
+    )
+
+
+def _group_config(request: Request, group: GroupOptions) -> ConsumerConfig:
+    return replace(
+        request.config,
+        group=group.group,
+        auto_commit=group.commit == "auto",
+        auto_commit_interval_ms=group.commit_interval_ms,
+        offset_reset="smallest" if group.default_offset == "start" else "largest",
+        out_of_range_reset="fail" if request.strict_offset else "smallest",
+        consumer_timeout_ms=_POLL_MS,
+    )
+
+
+def _members(registry: Registry, group: str) -> list[str]:
+    try:
+        return registry.session.children(paths.consumer_ids(group))
+    except RegistryNodeNotFoundError:
+        return []
+
+
+def _start_of(
+    env: Environment, request: Request, partition: TopicPartition, finder: BoundaryFinder
+) -> MessagePosition | None:
+    """Return where the user wants this member to start; None for where the group is."""
+    wanted = request.span.range_for(partition)._replace(end=None)
+    if wanted.start in (None, Mark.STORED):
+        return None
+    found = resolve(wanted, partition, finder, strict=request.strict_offset, warn=env.warn)
+    return found.start
