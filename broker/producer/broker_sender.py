@@ -42,7 +42,7 @@ from broker.protocol.extension_requests import (
     PartitionSet,
     PublishRequest,
     SinglePublish,
-    good_answer_from,
+    single_publish_response,
 )
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import (
@@ -477,7 +477,9 @@ class BrokerSender:
         frame = connection.receive()
         if len(request.sets) == 1:
             (one,) = request.sets
-            base_offset = good_answer_from(one.partition).decode(frame, request.correlation_id)
+            base_offset = single_publish_response(one.partition).decode(
+                frame, request.correlation_id
+            )
             if base_offset is not None:
                 self._pop(request)
                 self.ends[one.partition] = base_offset + len(one.message_set)

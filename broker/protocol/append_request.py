@@ -3,8 +3,8 @@
 Produce and multiproduce of 0.7 and our publish differ in layout, in acknowledgement and in what a
 bad one costs; the broker appends the sets of all three in the same way. `append_request` converts
 a decoded request. `decode_single_appends` reads requests of one set, which most are, straight
-from their frames: the requests of one client for one partition differ in correlation id and set
-only, so everything else is decoded once and recognised by its bytes.
+from their frames: those of one client for one partition differ in correlation id and set only, so
+everything else is decoded once and recognised by its bytes.
 """
 
 from __future__ import annotations
@@ -40,69 +40,90 @@ _Head = tuple[Acks, int, TopicPartition]
 """Acks, timeout in milliseconds and partition: what requests of one client share."""
 
 
+class PartitionSets(NamedTuple):
+    """Message sets for one partition, in order; its home may be -1, the broker asked."""
+
+    partition: TopicPartition
+    sets: list[Buffer]
+
+
 class AppendRequest(NamedTuple):
     """Message sets to append, in order.
 
-    `correlation_id` is None for 0.7's requests: they are never answered, and an error closes the
-    connection. `timeout_ms` limits the wait for `Acks.COMMITTED`.
+    It stands for one request, or for several of one set each that arrived together.
+    `correlation_ids` has one for a request, which is answered with the results of all sets, or
+    one for each set. It is None for 0.7's requests: they are never answered, and an error closes
+    the connection. `timeout_ms` limits the wait for `Acks.COMMITTED`.
     """
 
-    correlation_id: int | None
+    correlation_ids: Sequence[int] | None
     acks: Acks
     timeout_ms: int
-    sets: Sequence[tuple[TopicPartition, Buffer]]
+    parts: list[PartitionSets]
 
 
 def append_request(
-    request: ProduceRequest | MultiProduceRequest | PublishRequest, correlation_id: int | None
+    request: ProduceRequest | MultiProduceRequest | PublishRequest, correlation_id: int
 ) -> AppendRequest:
-    """Return the general form of a decoded request."""
+    """Return the general form of a decoded request.
+
+    Args:
+        request: as it was decoded.
+        correlation_id: of a publish; 0.7's requests have none.
+    """
     if isinstance(request, PublishRequest):
-        return AppendRequest(correlation_id, request.acks, request.timeout_ms, request.sets)
+        parts = [PartitionSets(one.partition, [one.message_set]) for one in request.sets]
+        return AppendRequest((correlation_id,), request.acks, request.timeout_ms, parts)
     produces = (request,) if isinstance(request, ProduceRequest) else request.produces
-    sets = [
-        (TopicPartition(one.topic, _ASKED_BROKER, one.index), one.message_set) for one in produces
+    parts = [
+        PartitionSets(TopicPartition(one.topic, _ASKED_BROKER, one.index), [one.message_set])
+        for one in produces
     ]
-    return AppendRequest(None, Acks.NONE, 0, sets)
+    return AppendRequest(None, Acks.NONE, 0, parts)
 
 
-def decode_single_appends(frames: Sequence[memoryview]) -> list[AppendRequest] | None:
+def decode_single_appends(frames: Sequence[memoryview]) -> AppendRequest | None:
     """Decode requests of one message set each that have the same acks and timeout.
 
     Args:
         frames: of one type, `PRODUCE_TYPE` or `PUBLISH_TYPE`, without size fields.
 
     Returns:
-        None if any of them is something else, or malformed: the general decoder must read each.
+        One request for all; None if any of them is something else, or malformed: the general
+        decoder must read each.
     """
     is_publish = frames[0][: INT16.size] == PUBLISH_TYPE
     expected_start = _PUBLISH_START if is_publish else PRODUCE_TYPE
-    requests: list[AppendRequest] = []
     layout = _layout(is_publish, 0)
     unpack, set_start = layout.unpack_from, layout.size
-    head: bytes | None = None
-    decoded: _Head | None = None
-    acks, timeout_ms, partition = Acks.NONE, 0, TopicPartition("", _ASKED_BROKER, 0)
+    correlation_ids: list[int] = []
+    parts: list[PartitionSets] = []
+    sets: list[Buffer] = []
+    rule: tuple[Acks, int] | None = None
+    head = b""
     for frame in frames:
-        fields = unpack(frame) if len(frame) >= set_start else None
-        if decoded is None or fields is None or fields[-2] != head:
+        size = len(frame)
+        fields = unpack(frame) if size >= set_start else None
+        if not parts or fields is None or fields[-2] != head:
             head_bytes = _head_bytes(frame, is_publish)
             layout = _layout(is_publish, head_bytes)
             unpack, set_start = layout.unpack_from, layout.size
-            if not 0 < head_bytes <= _MAX_HEAD_BYTES or len(frame) < set_start:
+            if not 0 < head_bytes <= _MAX_HEAD_BYTES or size < set_start:
                 return None
             fields = unpack(frame)
-            head, previous = fields[-2], decoded
+            head = fields[-2]
             decoded = _decode_publish_head(head) if is_publish else _decode_produce_head(head)
-            if decoded is None or (previous is not None and previous[:2] != decoded[:2]):
+            if decoded is None or rule not in (None, decoded[:2]):
                 return None
-            acks, timeout_ms, partition = decoded
-        if fields[0] != expected_start or fields[-1] != len(frame) - set_start:
+            rule, sets = decoded[:2], []
+            parts.append(PartitionSets(decoded[2], sets))
+        if fields[0] != expected_start or fields[-1] != size - set_start:
             return None
-        correlation_id = fields[1] if is_publish else None
-        sets = ((partition, frame[set_start:]),)
-        requests.append(AppendRequest(correlation_id, acks, timeout_ms, sets))
-    return requests
+        sets.append(frame[set_start:])
+        correlation_ids.append(fields[1])
+    if rule is None:
+        return None
+    return AppendRequest(correlation_ids if is_publish else None, *rule, parts)
 
 
 @lru_cache(maxsize=1024)

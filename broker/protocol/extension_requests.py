@@ -410,7 +410,7 @@ class SinglePublish:
         return [head, message_set]
 
 
-class GoodAnswer:
+class SinglePublishResponse:
     """The answers to publishes of one set that were taken.
 
     Args:
@@ -445,6 +445,6 @@ class GoodAnswer:
 
 
 @lru_cache(maxsize=4096)
-def good_answer_from(partition: TopicPartition) -> GoodAnswer:
+def single_publish_response(partition: TopicPartition) -> SinglePublishResponse:
     """Return the answers to publishes to a partition; one object for all who ask."""
-    return GoodAnswer(partition)
+    return SinglePublishResponse(partition)

@@ -153,7 +153,7 @@ class RequestHandlers:
             case OffsetsRequest() as request:
                 return self._fetch.offsets(request)
             case ProduceRequest() | MultiProduceRequest() as request:
-                return self._produce.append(append_request(request, None))
+                return self._produce.append(append_request(request, 0))
 
     def _handle_extension(self, request_type: int, reader: Reader) -> Response | None:
         header = RequestHeader.decode(reader)

@@ -29,7 +29,7 @@ from broker.errors import (
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol.append_request import AppendRequest, decode_single_appends
-from broker.protocol.extension_requests import Acks, good_answer_from
+from broker.protocol.extension_requests import Acks, single_publish_response
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.protocol.responses import (
@@ -95,18 +95,17 @@ class _LogAppend:
                 f"{self.log.partition} is written up to {self.end_offset}, but not flushed in time"
             )
 
-    def result(self, partition: TopicPartition, position: int) -> Published:
-        """Return the result of one set.
+    def result(self, partition: TopicPartition) -> Published:
+        """Return the result of the first set.
 
         Args:
-            partition: as its request names it; a response about written messages names the log.
-            position: of the set in this write.
+            partition: as its request names it; a result about written messages names the log's.
         """
         if self.log is not None and self.base_offset >= 0:
             partition = self.log.partition
         if self.error is not None:
             return Published(partition, self.error.code, -1, str(self.error))
-        return Published(partition, NO_ERROR, self.base_offset + position, "")
+        return Published(partition, NO_ERROR, self.base_offset, "")
 
 
 class ProduceHandler:
@@ -157,42 +156,40 @@ class ProduceHandler:
         started_s = time.perf_counter()
         if self._host.refuses_appends or (len(frames) == 1 and len(frames[0]) > _SMALL_BYTES):
             return None
-        requests = decode_single_appends(frames)
-        if requests is None:
+        request = decode_single_appends(frames)
+        if request is None:
             return None
         appends: dict[int, _LogAppend] = {}
         parts: list[_Part] = []
-        named: TopicPartition | None = None
-        one: _LogAppend | None = None
-        for request in requests:
-            partition, message_set = request.sets[0]
-            if (
-                one is None or partition is not named
-            ):  # most requests name the partition of the one before
-                log = self._logs.get(partition.topic, partition.index)
-                if log is None or partition.home not in (-1, self._broker_id):
-                    return None
-                named = partition
-                one = appends.get(id(log)) or _LogAppend(partition, log)
-                appends[id(log)] = one
-            parts.append((request.correlation_id, partition, one, one.received_bytes))
-            one.sets.append(message_set)
-            one.received_bytes += len(message_set)
+        for partition, sets in request.parts:
+            log = self._logs.get(partition.topic, partition.index)
+            if log is None or partition.home not in (-1, self._broker_id):
+                return None
+            one = appends.get(id(log))
+            if one is None:
+                one = appends[id(log)] = _LogAppend(partition, log)
+            sizes = list(map(len, sets))
+            parts.append((partition, one, one.received_bytes, sizes))
+            one.sets += sets
+            one.received_bytes += sum(sizes)
         self._validator.begin_request()
         for one in appends.values():
             one.valid = self._validator.validate_together(one.sets)
             if one.valid is None:
                 return None
-        first = requests[0]
+        correlation_ids, acks, timeout_ms, _ = request
         try:
             for one in appends.values():
-                self._write(one, flush_now=first.acks is Acks.COMMITTED)
-                if one.error is not None and first.correlation_id is None:
+                self._write(one, flush_now=acks is Acks.COMMITTED)
+                if one.error is not None and correlation_ids is None:
                     raise one.error
         finally:
             self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
         response = self._respond(
-            first.acks, first.timeout_ms, list(appends.values()), lambda: _encode_single(parts)
+            acks,
+            timeout_ms,
+            list(appends.values()),
+            lambda: _encode_single(correlation_ids or (), parts),
         )
         return [] if response is None else [response]
 
@@ -208,12 +205,13 @@ class ProduceHandler:
             ValidationBudgetExceededError: nothing was appended; a worker must do it.
         """
         started_s = time.perf_counter()
-        is_answered = request.correlation_id is not None
+        correlation_ids, acks, timeout_ms, parts = request
+        is_answered = correlation_ids is not None
         if self._host.refuses_appends and not is_answered:
             raise ShuttingDownError("the broker is shutting down")
         self._validator.begin_request()
         appends: list[_LogAppend] = []
-        for partition, message_set in request.sets:
+        for partition, (message_set,) in parts:
             one = self._validate(partition, message_set)
             if isinstance(one.error, MessageSizeTooLargeError) and not is_answered:
                 logger.warning("dropped a message set: %s", one.error)
@@ -224,13 +222,14 @@ class ProduceHandler:
         try:
             for one in appends:
                 if one.error is None:
-                    self._write(one, flush_now=request.acks is Acks.COMMITTED)
+                    self._write(one, flush_now=acks is Acks.COMMITTED)
                 if one.error is not None and not is_answered:
                     raise one.error
         finally:
             self._metrics.produce.record(time.perf_counter() - started_s)
-        acks, timeout_ms, correlation_id = request.acks, request.timeout_ms, request.correlation_id
-        return self._respond(acks, timeout_ms, appends, lambda: _encode(correlation_id, appends))
+        return self._respond(
+            acks, timeout_ms, appends, lambda: _encode(correlation_ids or (), appends)
+        )
 
     def _validate(self, partition: TopicPartition, message_set: Buffer) -> _LogAppend:
         one = _LogAppend(partition, None)
@@ -304,26 +303,28 @@ class ProduceHandler:
         return DelayedResponse(attempt, deadline_s, logs, awaits_flush=True)
 
 
-_Part = tuple[int | None, TopicPartition, _LogAppend, int]
-"""A request of one set: correlation id, partition as named, write, position of its set in that."""
+_Part = tuple[TopicPartition, _LogAppend, int, list[int]]
+"""Sets that follow each other: partition as named, write, position in it, size of each set."""
 
 
-def _encode_single(parts: list[_Part]) -> bytes:
-    """Return the responses to publishes of one set, in order."""
+def _encode_single(correlation_ids: Sequence[int], parts: list[_Part]) -> bytes:
+    """Return the responses to publishes of one set each, in order."""
     frames: list[bytes] = []
-    for correlation_id, partition, one, position in parts:
-        assert correlation_id is not None
+    ids = iter(correlation_ids)
+    for partition, one, position, sizes in parts:
         if one.error is None and one.log is not None:
-            good = good_answer_from(one.log.partition)
-            frames.append(good.encode(correlation_id, one.base_offset + position))
+            encode = single_publish_response(one.log.partition).encode
+            position += one.base_offset
+            for size in sizes:
+                frames.append(encode(next(ids), position))
+                position += size
         else:
-            body = encode_publish_response([one.result(partition, position)])
-            frames.append(encode_extension_response(correlation_id, body))
+            body = encode_publish_response([one.result(partition)])
+            frames += [encode_extension_response(next(ids), body) for _ in sizes]
     return b"".join(frames)
 
 
-def _encode(correlation_id: int | None, appends: list[_LogAppend]) -> bytes:
+def _encode(correlation_ids: Sequence[int], appends: list[_LogAppend]) -> bytes:
     """Return the response to a publish of any number of sets."""
-    assert correlation_id is not None
-    results = [one.result(one.partition, 0) for one in appends]
-    return encode_extension_response(correlation_id, encode_publish_response(results))
+    body = encode_publish_response([one.result(one.partition) for one in appends])
+    return encode_extension_response(correlation_ids[0], body)

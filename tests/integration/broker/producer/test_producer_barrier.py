@@ -16,7 +16,7 @@ from broker.errors import (
 from broker.producer.broker_sender import BrokerConnection, BrokerSender, SendRules
 from broker.producer.delivery import Delivery
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import GoodAnswer, PublishRequest
+from broker.protocol.extension_requests import PublishRequest, SinglePublishResponse
 from broker.protocol.primitives import INT32, INT64, Buffer, Reader
 from broker.protocol.requests import BaseRequest
 from broker.protocol.responses import BrokerAddress, Published, encode_publish_response
@@ -68,7 +68,7 @@ class Answering:
     def receive(self) -> Buffer:
         if self._is_sent:
             self._is_sent = False
-            return GoodAnswer(T).encode(1, 0)[INT32.size :]
+            return SinglePublishResponse(T).encode(1, 0)[INT32.size :]
         return bytes(2) + INT32.pack(1) + INT64.pack(self._latest)
 
     def close(self) -> None:

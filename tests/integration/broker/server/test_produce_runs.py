@@ -116,7 +116,7 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
 def append_singly(handler: ProduceHandler, frame: memoryview) -> None:
     request = decode_request(frame)
     assert isinstance(request, ProduceRequest)
-    handler.append(append_request(request, None))
+    handler.append(append_request(request, 0))
 
 
 def effect_of_each(frames_of_run: list[memoryview]) -> Effect:

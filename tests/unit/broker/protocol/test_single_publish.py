@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from broker.errors import UnknownTopicError
 from broker.protocol.extension_requests import (
     Acks,
-    GoodAnswer,
     PartitionSet,
     PublishRequest,
     SinglePublish,
+    SinglePublishResponse,
     encode_extension_parts,
 )
 from broker.protocol.requests import RequestHeader
@@ -59,7 +59,7 @@ def test_good_answer_when_made_in_one_step_then_as_any_and_read_again(
     partition: TopicPartition, correlation_id: int, base_offset: int
 ) -> None:
     result = Published(partition, 0, base_offset, "")
-    good = GoodAnswer(partition)
+    good = SinglePublishResponse(partition)
     frame = good.encode(correlation_id, base_offset)
     assert frame[4:] == answer_frame(result, correlation_id=correlation_id)
     assert good.decode(memoryview(frame)[4:], correlation_id) == base_offset
@@ -81,4 +81,4 @@ def test_good_answer_when_made_in_one_step_then_as_any_and_read_again(
     ids=["other request", "error", "text", "other place", "two", "none", "cut", "refused", "empty"],
 )
 def test_answer_when_it_is_not_the_good_one_then_left_to_others(frame: bytes) -> None:
-    assert GoodAnswer(PLACE).decode(frame, 7) is None
+    assert SinglePublishResponse(PLACE).decode(frame, 7) is None
