@@ -76,10 +76,10 @@ def _parse_line(line: str) -> tuple[LogKey, RecoveryPoint]:
 
 
 LOCK_NAME = ".lock"
-BROKER_ID_NAME = "broker-id"
-CLEAN_SHUTDOWN_NAME = ".pylog_clean_shutdown"
-PARTITION_COUNTS_NAME = "topic-partition-counts"
-CREATOR_NAME = "creator"
+_BROKER_ID_NAME = "broker-id"
+_CLEAN_SHUTDOWN_NAME = ".pylog_clean_shutdown"
+_PARTITION_COUNTS_NAME = "topic-partition-counts"
+_CREATOR_NAME = "creator"
 ZOOKEEPER_NAME = "zookeeper"
 """The data directory of an embedded ZooKeeper, if the broker was started with one."""
 DELETING_NAME = "topic-being-deleted"
@@ -89,10 +89,10 @@ DELETED_NAME = ".deleted"
 _OWN_NAMES = frozenset(
     (
         LOCK_NAME,
-        BROKER_ID_NAME,
-        CLEAN_SHUTDOWN_NAME,
-        PARTITION_COUNTS_NAME,
-        CREATOR_NAME,
+        _BROKER_ID_NAME,
+        _CLEAN_SHUTDOWN_NAME,
+        _PARTITION_COUNTS_NAME,
+        _CREATOR_NAME,
         ZOOKEEPER_NAME,
         DELETING_NAME,
         DELETED_NAME,
@@ -177,15 +177,15 @@ class DataDirectory:
 
     def is_clean(self) -> bool:
         """Return whether the last broker here flushed and closed every log."""
-        return (self.path / CLEAN_SHUTDOWN_NAME).exists()
+        return (self.path / _CLEAN_SHUTDOWN_NAME).exists()
 
     def mark_clean(self) -> None:
         """Write the clean-shutdown marker: every log was flushed and closed."""
-        write_atomically(self.path / CLEAN_SHUTDOWN_NAME, b"")
+        write_atomically(self.path / _CLEAN_SHUTDOWN_NAME, b"")
 
     def mark_in_use(self) -> None:
         """Remove the clean-shutdown marker, durably, before anything else is written."""
-        (self.path / CLEAN_SHUTDOWN_NAME).unlink(missing_ok=True)
+        (self.path / _CLEAN_SHUTDOWN_NAME).unlink(missing_ok=True)
         sync_directory(self.path)
 
     def creator_token(self, host: str, time_ms: int) -> str:
@@ -202,7 +202,7 @@ class DataDirectory:
         Raises:
             StorageError: a new token cannot be stored.
         """
-        path = self.path / CREATOR_NAME
+        path = self.path / _CREATOR_NAME
         try:
             if not path.exists():
                 write_atomically(path, f"{host}-{time_ms}\n".encode())
@@ -228,7 +228,7 @@ class DataDirectory:
         Raises:
             ConfigError: the file is damaged.
         """
-        path = self.path / PARTITION_COUNTS_NAME
+        path = self.path / _PARTITION_COUNTS_NAME
         try:
             lines = path.read_bytes().decode().split("\n")
             if lines[0] != _COUNTS_FIRST_LINE or lines[-1] != "":
@@ -250,7 +250,7 @@ class DataDirectory:
             StorageError: they cannot be written; the old ones remain.
         """
         lines = [_COUNTS_FIRST_LINE, *(f"{topic} {counts[topic]}" for topic in sorted(counts)), ""]
-        path = self.path / PARTITION_COUNTS_NAME
+        path = self.path / _PARTITION_COUNTS_NAME
         try:
             write_atomically(path, "\n".join(lines).encode())
         except OSError as error:
@@ -268,7 +268,7 @@ class DataDirectory:
         write_all(fd, f"{os.getpid()} {self._broker_id}\n".encode())
 
     def _validate_broker_id(self) -> None:
-        path = self.path / BROKER_ID_NAME
+        path = self.path / _BROKER_ID_NAME
         if not path.exists():
             write_atomically(path, f"{self._broker_id}\n".encode())
             return
@@ -289,7 +289,7 @@ class DataDirectory:
 def read_broker_id(data_dir: Path) -> int | None:
     """Return the id of the broker a directory belongs to, None for any other directory."""
     try:
-        text = (data_dir / BROKER_ID_NAME).read_text().strip()
+        text = (data_dir / _BROKER_ID_NAME).read_text().strip()
     except OSError:
         return None
     return int(text) if text.isdecimal() else None

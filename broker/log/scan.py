@@ -124,7 +124,7 @@ def fault_of_large(fd: int, position: int, size: int, end: int) -> Fault:
     """
     if size > end - position:
         return Fault.PARTIAL
-    return Fault.NONE if has_good_crc(fd, position, end) else Fault.CRC
+    return Fault.NONE if _has_good_crc(fd, position, end) else Fault.CRC
 
 
 def crc_of_range(fd: int, start: int, end: int) -> int:
@@ -188,10 +188,10 @@ def _is_good_entry(fd: int, position: int, end: int) -> bool:
     if header is None or header.end == header.payload_position:
         # Without a payload no CRC tells an entry from a few stray zero bytes.
         return False
-    return has_good_crc(fd, position, end)
+    return _has_good_crc(fd, position, end)
 
 
-def has_good_crc(fd: int, position: int, end: int) -> bool:
+def _has_good_crc(fd: int, position: int, end: int) -> bool:
     """Return whether a whole entry starts at a position, judging by its header and CRC."""
     header = read_header(fd, position)
     if header is None or not header.is_plausible or header.end > end:
@@ -199,7 +199,7 @@ def has_good_crc(fd: int, position: int, end: int) -> bool:
     return crc_of_range(fd, header.payload_position, header.end) == header.crc
 
 
-class ChainBrokenError(LogCorruptError):
+class _ChainBrokenError(LogCorruptError):
     """An entry has an impossible length, so the start of the next one is unknown.
 
     Args:
@@ -228,7 +228,7 @@ def boundaries_around(
         Two positions, equal when the target is itself a boundary.
 
     Raises:
-        ChainBrokenError: a length before the target is impossible.
+        _ChainBrokenError: a length before the target is impossible.
         OSError: the file cannot be read.
     """
     position = file.boundaries.floor(target) if start is None else start
@@ -238,7 +238,7 @@ def boundaries_around(
         if len(starts) == 1:  # the entry is larger than the block
             size = entry_bytes(block) if len(block) >= MIN_ENTRY_BYTES else 0
             if size < MIN_ENTRY_BYTES or position + size > end:
-                raise ChainBrokenError(position)
+                raise _ChainBrokenError(position)
             starts.append(size)
         if position + starts[-1] > target:
             at = bisect_left(starts, target - position)
@@ -269,11 +269,11 @@ def boundaries_despite_damage(file: SegmentFile, target: int, end: int) -> tuple
     while True:
         try:
             before, after = boundaries_around(file, target, end, start=start)
-        except ChainBrokenError as error:
+        except _ChainBrokenError as error:
             before = error.position
         else:
             if after in (target, end) or any(
-                has_good_crc(file.fd, at, end) for at in (before, after)
+                _has_good_crc(file.fd, at, end) for at in (before, after)
             ):
                 return before, after
         start = find_entry(file.fd, before + 1, end) or end

@@ -60,8 +60,8 @@ class BoundaryIndex:
         return len(self._positions)
 
 
-SEGMENT_SUFFIX = ".pylog"
-KAFKA_SUFFIX = ".kafka"
+_SEGMENT_SUFFIX = ".pylog"
+_KAFKA_SUFFIX = ".kafka"
 
 _SEGMENT_NAME = re.compile(r"([0-9]{20})\.pylog", re.ASCII)
 
@@ -71,7 +71,7 @@ def segment_name(base_offset: int) -> str:
 
     Source: Kafka 0.7 `Log.nameFromOffset`, with another suffix.
     """
-    return f"{base_offset:020d}{SEGMENT_SUFFIX}"
+    return f"{base_offset:020d}{_SEGMENT_SUFFIX}"
 
 
 def parse_segment_name(name: str) -> int | None:
@@ -225,7 +225,7 @@ class SegmentFiles:
 
 
 _NAME = re.compile(
-    rf"([0-9]{{20}})(?:{re.escape(SEGMENT_SUFFIX)}|{re.escape(KAFKA_SUFFIX)})", re.ASCII
+    rf"([0-9]{{20}})(?:{re.escape(_SEGMENT_SUFFIX)}|{re.escape(_KAFKA_SUFFIX)})", re.ASCII
 )
 _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
 

@@ -6,13 +6,24 @@ paths are in `codec`; this is the detailed view for tools, filters and output fo
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import NamedTuple
 
 from broker.errors import InvalidFetchSizeError, InvalidMessageError
 from broker.protocol.checksum import crc32
-from broker.protocol.codec import Fault, Scan, count_unfolded, decode, encode, scan, unfold
+from broker.protocol.codec import (
+    Fault,
+    Scan,
+    boundaries,
+    count_unfolded,
+    decode,
+    encode,
+    scan,
+    unfold,
+)
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of, compress
 from broker.protocol.message import (
     CRC_BYTES,
@@ -24,6 +35,8 @@ from broker.protocol.message import (
     entry_end,
 )
 from broker.protocol.primitives import INT32, Buffer
+
+_UINT32 = struct.Struct(">I")
 
 _FAULT_TEXT = {
     Fault.SIZE: "its length field is impossible",
@@ -171,6 +184,34 @@ def messages_of(entry: Entry) -> Iterator[Message]:
             crc=crc32(payload) if codec else entry.crc,
             payload=payload,
         )
+
+
+_MAGIC1_PLAIN = b"\x01\x00"
+
+
+def iter_payload_crcs(buffer: Buffer) -> Iterator[tuple[int, int]]:
+    """Yield CRC and size of the payload of every message, wrappers unfolded, to compare sets.
+
+    Args:
+        buffer: whole, valid entries.
+
+    Raises:
+        InvalidMessageError: a wrapper cannot be read.
+    """
+    view = memoryview(buffer)
+    unpack = _UINT32.unpack_from
+    for start, end in pairwise(boundaries(view)):
+        payload = start + ENTRY_OVERHEAD_BYTES
+        crc = payload - CRC_BYTES
+        if view[start + LENGTH_BYTES : crc] == _MAGIC1_PLAIN:
+            yield unpack(view, crc)[0], end - payload
+            continue
+        for entry in iter_entries(view[start:end], start):
+            if not entry.codec:
+                yield entry.crc, len(entry.payload)
+                continue
+            for inner in unfold(entry.codec, entry.payload):
+                yield crc32(inner), len(inner)
 
 
 class MessageCount(NamedTuple):

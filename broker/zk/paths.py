@@ -15,7 +15,7 @@ from broker.topic import TopicPartition
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONSUMERS = "/consumers"
-MIRRORS = "/mirrors"
+_MIRRORS = "/mirrors"
 
 DEFAULT_PORT = 2181
 
@@ -75,7 +75,7 @@ def mirror_error(group_name: str, partition: TopicPartition) -> str:
 
     Kafka 0.7 has no such node, and its tools do not read this tree.
     """
-    return f"{MIRRORS}/{group_name}/errors/{partition.topic}/{partition.name}"
+    return f"{_MIRRORS}/{group_name}/errors/{partition.topic}/{partition.name}"
 
 
 class ConnectString(NamedTuple):
