@@ -1,8 +1,8 @@
-"""Files of offsets: what they look like, and reading them.
+"""Files of offsets.
 
-Five forms are read, told apart by how they start: 0.7's export `/consumers/G/offsets/T/B-P:N`
-(written here as well), JSON lines, a JSON document, CSV with a header, and `TOPIC PARTITION OFFSET`
-lines. Pure text to values; a broken line is named by its number.
+Five formats are read, recognized by how they start: 0.7's export `/consumers/G/offsets/T/B-P:N`
+(also written here), JSON lines, a JSON document, CSV with a header, and `TOPIC PARTITION OFFSET`
+lines.
 
 Source: Kafka 0.7 `ExportZkOffsets`, `ImportZkOffsets`.
 """
@@ -31,8 +31,8 @@ _SHOWN_NUMBERS = 20
 class Entry:
     """One offset of a file.
 
-    `group` is None if the file does not say; `offset` is None if the offset is to be removed.
-    With `checks_current` the offset must still be `current`, None for none, as the plan had it.
+    `group` is None if the file has none; `offset` is None if the offset is to be deleted. With
+    `checks_current` (in a saved plan) the committed offset must still be `current`, None for none.
     """
 
     group: str | None
@@ -44,7 +44,7 @@ class Entry:
     current: int | None = None
 
     def matches(self, partition: TopicPartition) -> bool:
-        """Say whether this is the offset of a partition."""
+        """Return whether this is the offset of a partition."""
         return self.topic == partition.topic and self.pattern.matches(partition)
 
     def __str__(self) -> str:
@@ -53,25 +53,18 @@ class Entry:
 
 
 def zk07_line(group: str, partition: TopicPartition, text: str) -> str:
-    """Return an offset as 0.7's export tool writes it, without the line end.
-
-    Args:
-        group: its name.
-        partition: which.
-        text: what the node holds, number or not.
-    """
+    """Return a line of 0.7's export tool, without the line end; `text` is the node's value."""
     return f"{paths.offset(group, partition)}:{text}"
 
 
 def parse_entries(text: str, name: str) -> list[Entry]:
-    """Return the offsets of a file; empty lines and those that start with `#` are skipped.
+    """Return the offsets in the text of a file; skip empty lines and those that start with `#`.
 
     Args:
-        text: the file.
-        name: what it is called in errors.
+        name: of the file, for errors.
 
     Raises:
-        UsageError: lines are broken; the error names the number of each.
+        UsageError: lines are malformed; the error lists their numbers.
     """
     if (document := _document(text)) is not None:
         parse: Callable[[str, int], Entry] = _parse_record_text
@@ -89,7 +82,7 @@ def parse_entries(text: str, name: str) -> list[Entry]:
 
 
 def _document(text: str) -> list[Any] | None:
-    """Return the records of a JSON document, None if the text is none."""
+    """Return the records of a JSON document; None if the text is not one."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -107,7 +100,7 @@ def _is_csv_header(line: str) -> bool:
 
 
 def _parse_lines(
-    lines: Iterable[tuple[int, str]], parse: Callable[[str, int], Entry], place: str
+    lines: Iterable[tuple[int, str]], parse: Callable[[str, int], Entry], line_name: str
 ) -> list[Entry]:
     entries, broken = [], []
     for number, text in lines:
@@ -119,17 +112,17 @@ def _parse_lines(
         number, text = broken[0]
         shown = text if len(text) <= _SHOWN_LENGTH else f"{text[:_SHOWN_LENGTH]}..."
         raise UsageError(
-            f"{place.format(number)} is not an offset: '{shown}'",
+            f"{line_name.format(number)} is not an offset: '{shown}'",
             hints=[
-                *_others([number for number, _ in broken[1:]]),
+                *_other_lines([number for number, _ in broken[1:]]),
                 "valid: /consumers/G/offsets/T/0-0:123, T 0-0 123, JSON lines, CSV",
             ],
         )
     return entries
 
 
-def _others(numbers: Sequence[int]) -> list[str]:
-    """Return a line that names what else is broken; none if nothing is."""
+def _other_lines(numbers: Sequence[int]) -> list[str]:
+    """Return a hint with the numbers of the other malformed lines, if there are any."""
     if not numbers:
         return []
     more = len(numbers) - _SHOWN_NUMBERS
@@ -177,7 +170,7 @@ def _csv_cells(text: str) -> list[str]:
 
 
 def _entry_of(record: Mapping[str, Any], number: int) -> Entry:
-    """Return what an export, or a saved plan with its `current` and `new`, says."""
+    """Return the entry of an exported record, or of a saved plan with `current` and `new`."""
     is_plan = "new" in record
     partition = str(record["partition"])
     if "broker" in record:

@@ -152,7 +152,7 @@ def test_check_when_all_agree_then_shows_nothing_unless_asked(
     assert [row["status"] for row in rows(full)] == ["ok"]
 
 
-def test_check_when_counting_the_log_then_finds_what_the_broker_has(
+def test_check_when_counting_the_log_then_finds_the_messages_on_the_broker(
     running_broker: Broker, audit: Invoke
 ) -> None:
     produce(running_broker, "producer", [START_MS, START_MS + 60_000, START_MS + 60_001])

@@ -88,7 +88,7 @@ def test_delete_of_an_unknown_group_is_not_found_unless_that_is_fine(command: In
     assert (result.status, result.stderr) == (0, "there is no group 'g'\n")
 
 
-def test_delete_when_the_registry_goes_away_midway_is_finished_when_repeated(
+def test_delete_when_the_zookeeper_goes_away_midway_is_finished_when_repeated(
     session: Session, zookeeper: str, broker: Broker, command: Invoke, invoke: Invoke
 ) -> None:
     store(session, "g", {"0-0": 33, "0-1": 44})
@@ -194,7 +194,7 @@ def test_rebalance_that_does_not_settle_gives_up_and_says_which_partition(
     assert rows(result)[1]["new_owner"] is None
 
 
-def test_rebalance_when_the_registry_goes_away_midway_is_unreachable(
+def test_rebalance_when_the_zookeeper_goes_away_midway_is_unreachable(
     session: Session, zookeeper: str, join: Join, invoke: Invoke
 ) -> None:
     join("g")

@@ -71,7 +71,7 @@ def test_export_of_an_unknown_group_is_not_found(command: Invoke) -> None:
     assert command("export", "nope").status == ExitStatus.NOT_FOUND
 
 
-def test_export_leaves_out_what_is_no_number_unless_it_goes_as_it_is(
+def test_export_leaves_out_offsets_that_are_no_numbers_unless_written_as_they_are(
     session: Session, command: Invoke
 ) -> None:
     store(session, "g", {"0-0": "abc", "0-1": 44})
@@ -232,7 +232,7 @@ def test_import_when_something_is_wrong_says_what(
     assert message in result.stderr
 
 
-def test_import_of_what_is_no_text_says_so(command: Invoke, tmp_path: Path) -> None:
+def test_import_of_a_file_that_is_not_utf8_is_refused(command: Invoke, tmp_path: Path) -> None:
     path = tmp_path / "segment"
     path.write_bytes(b"\xff\xfe\x00")
     result = command("import", "g", "--file", str(path))
@@ -281,7 +281,7 @@ def test_clone_onto_a_group_with_offsets_is_a_conflict(session: Session, command
     assert stored(session, "h") == {"0-0": "0"}
 
 
-def test_clone_leaves_out_what_is_no_number(session: Session, command: Invoke) -> None:
+def test_clone_leaves_out_offsets_that_are_no_numbers(session: Session, command: Invoke) -> None:
     store(session, "g", {"0-0": 33, "0-1": "abc"})
     result = command("clone", "g", "h")
     assert result.status == ExitStatus.PARTIAL
@@ -300,7 +300,7 @@ def test_clone_when_a_name_is_wrong_makes_nothing(
     assert session.children(paths.CONSUMERS) == ["g"]
 
 
-def test_clone_when_the_registry_goes_away_midway_says_that_some_may_be_there(
+def test_clone_when_the_zookeeper_goes_away_midway_says_that_some_may_be_there(
     session: Session, zookeeper: str, broker: Broker, invoke: Invoke
 ) -> None:
     store(session, "g", {"0-0": 33, "0-1": 44})

@@ -55,7 +55,7 @@ def three_groups(session: Session, join: Join) -> None:
     )
 
 
-def test_list_tells_state_members_and_lag_of_each_group(
+def test_list_shows_state_members_and_lag_of_each_group(
     three_groups: None, command: Invoke
 ) -> None:
     found = {row["group"]: row for row in rows(command("list", "--output", "json"))}
@@ -79,9 +79,7 @@ def test_list_of_a_state_has_the_groups_in_it(
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_reads_tell_what_they_found_in_every_format(
-    session: Session, command: Invoke, form: str
-) -> None:
+def test_reads_render_in_every_format(session: Session, command: Invoke, form: str) -> None:
     store(session, "g", {"0-0": 11})
     for name in ("describe", "lag"):
         assert TOPIC in command(name, "g", "--output", form).text
@@ -170,7 +168,7 @@ def test_describe_by_something_has_a_row_for_each(
         ("110", "OK", ""),
     ],
 )
-def test_describe_tells_what_is_wrong_with_a_stored_offset(
+def test_describe_warns_of_a_stored_offset(
     session: Session, command: Invoke, value: str, status: str, warning: str
 ) -> None:
     store(session, "g", {"0-0": value})
@@ -181,7 +179,7 @@ def test_describe_tells_what_is_wrong_with_a_stored_offset(
     assert warning in result.stderr
 
 
-def test_describe_when_counting_tells_messages_and_offsets_inside_a_message(
+def test_describe_when_counting_shows_messages_and_offsets_inside_a_message(
     session: Session, command: Invoke
 ) -> None:
     store(session, "g", {"0-0": 88, "0-1": 5})
@@ -189,7 +187,7 @@ def test_describe_when_counting_tells_messages_and_offsets_inside_a_message(
     assert [(row["lag_msgs"], row["status"]) for row in found] == [(2, "LAG"), (None, "MISALIGNED")]
 
 
-def test_describe_with_a_window_tells_rate_and_eta(session: Session, command: Invoke) -> None:
+def test_describe_with_a_window_shows_rate_and_eta(session: Session, command: Invoke) -> None:
     store(session, "g", {"0-0": 88})
     row = rows(command("describe", "g", "--window", "200ms", "--output", "json"))[0]
     assert (row["rate"], row["eta"], row["status"]) == (0, None, "STOP")
@@ -267,9 +265,7 @@ def test_lag_above_a_limit_of_bytes_or_messages_has_its_own_exit_status(
 
 
 @pytest.mark.parametrize("value", ["abc", "4096"])
-def test_lag_that_cannot_be_told_is_above_every_limit(
-    session: Session, command: Invoke, value: str
-) -> None:
+def test_unknown_lag_is_above_every_limit(session: Session, command: Invoke, value: str) -> None:
     store(session, "g", {"0-0": value, "0-1": END})
     result = command("lag", "g", "--fail-above", "1GiB")
     assert result.status == ExitStatus.THRESHOLD
@@ -291,7 +287,7 @@ def test_lag_that_is_allowed_is_ok(session: Session, command: Invoke) -> None:
 # members
 
 
-def test_members_tells_what_each_reads_and_owns(
+def test_members_shows_what_each_consumes_and_is_assigned(
     session: Session, join: Join, command: Invoke
 ) -> None:
     join("g", "*2*ord.*")
@@ -383,7 +379,7 @@ def test_watch_ends_with_status_0_when_interrupted(
     assert (process.returncode, stderr) == (0, b"")
 
 
-def test_watch_when_the_registry_goes_away_is_unreachable(
+def test_watch_when_the_zookeeper_goes_away_is_unreachable(
     session: Session, zookeeper: str, broker: Broker, invoke: Invoke
 ) -> None:
     store(session, "g", {"0-0": 11})

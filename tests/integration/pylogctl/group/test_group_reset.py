@@ -138,7 +138,7 @@ def test_reset_when_the_group_is_there_already_changes_nothing(
         ("group:other", 22, 99, None),
     ],
 )
-def test_reset_goes_where_it_was_told(
+def test_reset_moves_the_offset_to_the_target(
     session: Session, reset: Reset, to: str, first: int, second: int, note: str | None
 ) -> None:
     store(session, "g", {"0-0": 33, "0-1": 55})
@@ -286,7 +286,7 @@ def test_reset_when_something_is_wrong_says_what_and_changes_nothing(
     assert stored(session, "g") == {"0-0": "33"}
 
 
-def test_reset_when_the_offset_makes_no_sense_shows_what_a_group_can_be_told(
+def test_reset_when_the_offset_makes_no_sense_shows_the_valid_forms(
     session: Session, reset: Reset
 ) -> None:
     store(session, "g", {"0-0": 33})
@@ -337,7 +337,7 @@ def test_reset_when_the_broker_is_down_changes_nothing(
     assert stored(session, "g") == {"0-0": "33"}
 
 
-def test_reset_when_the_registry_goes_away_midway_says_that_some_may_be_changed(
+def test_reset_when_the_zookeeper_goes_away_midway_says_that_some_may_be_changed(
     session: Session, zookeeper: str, broker: Broker, invoke: Invoke
 ) -> None:
     store(session, "g", {"0-0": 33, "0-1": 33})

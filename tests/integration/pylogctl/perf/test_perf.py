@@ -95,12 +95,12 @@ def test_produce_in_every_way_sends_each_message_once(
     assert len(stored()) == 100
 
 
-def test_produce_tells_latencies_of_what_is_acknowledged_only(perf: Invoke) -> None:
+def test_produce_shows_latencies_of_acknowledged_batches_only(perf: Invoke) -> None:
     assert record(perf("produce", "--messages", "10", "--acks", "1"))["max_ms"] > 0
     assert record(perf("produce", "--messages", "10", "--acks", "0"))["max_ms"] is None
 
 
-def test_produce_tells_what_a_message_takes_in_the_log_beyond_its_payload(perf: Invoke) -> None:
+def test_produce_shows_the_overhead_of_a_message_in_the_log(perf: Invoke) -> None:
     plain = record(perf("produce", "--messages", "100", "--warmup", "50", "--batch", "7"))
     assert plain["overhead_bytes"] == ENTRY_OVERHEAD_BYTES
     packed = record(perf("produce", "--messages", "100", "--size", "1000", "-z", "gzip"))
@@ -215,11 +215,11 @@ def test_produce_finds_brokers_by_property(running_broker: Broker, invoke: Invok
     assert record(result)["messages"] == 5
 
 
-def test_produce_when_verbose_tells_the_requests(perf: Invoke) -> None:
+def test_produce_when_verbose_shows_the_requests(perf: Invoke) -> None:
     assert "-> " in perf("produce", "--messages", "5", "-vv").stderr
 
 
-def test_produce_when_no_broker_is_there_is_unreachable(invoke: Invoke) -> None:
+def test_produce_when_no_broker_listens_is_unreachable(invoke: Invoke) -> None:
     result = invoke("perf", "produce", "t", "-b", "127.0.0.1:1", "--timeout", "50ms")
     assert result.status == ExitStatus.UNREACHABLE
 
@@ -241,7 +241,7 @@ def _interrupt_after_a_row(process: subprocess.Popen[bytes], signum: int) -> tup
 
 
 @pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_produce_when_interrupted_tells_what_it_did_until_then(
+def test_produce_when_interrupted_reports_the_part_done(
     running_broker: Broker, spawn: Spawn, stored: Stored, signum: int, status: int
 ) -> None:
     process = spawn(
@@ -256,7 +256,9 @@ def test_produce_when_interrupted_tells_what_it_did_until_then(
 # consume
 
 
-def test_consume_without_limits_reads_what_is_there(running_broker: Broker, perf: Invoke) -> None:
+def test_consume_without_limits_reads_the_existing_messages(
+    running_broker: Broker, perf: Invoke
+) -> None:
     fill(running_broker, [b"abc"] * 10)
     fill(running_broker, [b"de"] * 5, codec=Codec.GZIP)
     result = record(perf("consume"))
@@ -346,7 +348,7 @@ def test_consume_compat07_writes_a_row_as_07_does(running_broker: Broker, perf: 
     assert re.fullmatch(pattern, row)
 
 
-def test_consume_saves_what_it_takes_to_repeat_it(
+def test_consume_saves_the_options_to_repeat_it(
     running_broker: Broker, perf: Invoke, tmp_path: Path
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
@@ -357,7 +359,7 @@ def test_consume_saves_what_it_takes_to_repeat_it(
     assert saved["options"]["properties"]["fetch.size"] == "4096"
 
 
-def test_consume_when_interrupted_tells_what_it_did_until_then(
+def test_consume_when_interrupted_reports_the_part_done(
     running_broker: Broker, spawn: Spawn
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
@@ -370,7 +372,7 @@ def test_consume_when_interrupted_tells_what_it_did_until_then(
     assert json.loads(stdout)["data"][0]["messages"] == 10
 
 
-def test_consume_from_a_broker_of_07_reads_what_is_there(
+def test_consume_from_a_broker_of_07_reads_the_existing_messages(
     running_broker: Broker, broker_of_07: BrokerOf07, invoke: Invoke
 ) -> None:
     fill(running_broker, [b"abc"] * 10)
@@ -381,7 +383,7 @@ def test_consume_from_a_broker_of_07_reads_what_is_there(
 # simple
 
 
-def test_simple_reads_what_is_there(running_broker: Broker, perf: Invoke) -> None:
+def test_simple_reads_the_existing_messages(running_broker: Broker, perf: Invoke) -> None:
     fill(running_broker, [b"abc"] * 10)
     fill(running_broker, [b"de"] * 5, codec=Codec.GZIP)
     result = record(perf("simple"))
@@ -439,7 +441,7 @@ def test_simple_compat07_writes_a_row_as_07_does(running_broker: Broker, perf: I
     assert re.fullmatch(rf"{DATE_07}, {DATE_07}, 1048576, .*, 10, .*", row)
 
 
-def test_simple_from_a_broker_of_07_reads_what_is_there(
+def test_simple_from_a_broker_of_07_reads_the_existing_messages(
     running_broker: Broker, broker_of_07: BrokerOf07, invoke: Invoke
 ) -> None:
     fill(running_broker, [b"abc"] * 10)

@@ -68,7 +68,7 @@ def test_e2e_says_when_the_broker_flushes(
     assert (record(result)["acks"], record(result)["flush"]) == (acks, flush)
 
 
-def test_e2e_reads_all_partitions_and_leaves_out_what_others_send(
+def test_e2e_reads_all_partitions_and_leaves_out_messages_of_others(
     running_broker: Broker, invoke: Invoke, perf: Invoke
 ) -> None:
     create = ["topic", "create", "t", "--partitions", "3", "-b", at(running_broker)]
@@ -88,9 +88,7 @@ def test_e2e_with_a_broker_of_07_gets_each_message(
     assert (record(result)["messages"], record(result)["flush"]) == (100, None)
 
 
-def test_e2e_when_interrupted_tells_what_it_did_until_then(
-    running_broker: Broker, spawn: Spawn
-) -> None:
+def test_e2e_when_interrupted_reports_the_part_done(running_broker: Broker, spawn: Spawn) -> None:
     process = spawn(
         "perf", "e2e", "t", "-b", at(running_broker), "--duration", "1h", "--rate", "1000/s",
         "--warmup", "0", "--interval", "100ms", "--output", "json",
@@ -124,7 +122,7 @@ def test_e2e_when_an_option_is_wrong_says_which(
     assert text in result.stderr
 
 
-def test_e2e_when_no_broker_is_there_is_unreachable(invoke: Invoke) -> None:
+def test_e2e_when_no_broker_listens_is_unreachable(invoke: Invoke) -> None:
     result = invoke("perf", "e2e", "t", "-b", "127.0.0.1:1", "--timeout", "50ms")
     assert result.status == ExitStatus.UNREACHABLE
 
@@ -192,7 +190,7 @@ def test_compare_without_a_limit_never_fails(saved: tuple[Path, Path], invoke: I
     assert invoke("perf", "compare", *map(str, saved)).status == 0
 
 
-def test_compare_tells_what_else_was_different(
+def test_compare_warns_of_other_differences(
     saved: tuple[Path, Path], perf: Invoke, invoke: Invoke
 ) -> None:
     perf("produce", "--messages", "100", "--batch", "7", "--acks", "1", "--save", str(saved[1]))

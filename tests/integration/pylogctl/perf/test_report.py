@@ -52,7 +52,7 @@ def test_record_when_nothing_was_measured_divides_by_no_zero() -> None:
 @pytest.mark.parametrize(
     ("log_bytes", "overhead"), [(None, None), ((5 << 20) + 10_000, 10.0), (0, -5242.88)]
 )
-def test_overhead_is_what_the_log_has_beyond_payloads(
+def test_overhead_is_the_bytes_of_log_beyond_payloads(
     result: Result, log_bytes: int | None, overhead: float | None
 ) -> None:
     figures = produce_figures(replace(result, log_bytes=log_bytes))
@@ -92,7 +92,7 @@ def test_consume_csv_of_07_has_its_columns_and_formats(result: Result) -> None:
     assert len(row.split(", ")) == len(header.split(", "))
 
 
-def test_saved_run_tells_what_it_takes_to_repeat_it(result: Result, tmp_path: Path) -> None:
+def test_saved_run_has_the_options_to_repeat_it(result: Result, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     interval = Interval.of(1.0, 0.5, result.counted)
     save_run(path, Run("perf consume", {"topic": "t"}, result, [interval]))

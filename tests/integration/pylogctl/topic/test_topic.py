@@ -69,7 +69,7 @@ def two_brokers(start_broker: Callable[..., Broker], tmp_path: Path) -> tuple[Br
 # list
 
 
-def test_list_when_there_are_topics_tells_size_and_offsets(
+def test_list_when_there_are_topics_shows_size_and_offsets(
     running_broker: Broker, topic: Invoke
 ) -> None:
     fill(running_broker, "b", [b"12345"])
@@ -168,7 +168,7 @@ def test_list_when_the_broker_knows_only_07_says_that_it_cannot_tell(
 # describe
 
 
-def test_describe_tells_offsets_segments_and_age_of_each_partition(
+def test_describe_shows_offsets_segments_and_age_of_each_partition(
     start_broker: Callable[..., Broker], invoke: Invoke
 ) -> None:
     broker = start_broker(num_partitions=2, segment_bytes=20)
@@ -182,7 +182,7 @@ def test_describe_tells_offsets_segments_and_age_of_each_partition(
     assert filled["address"] == at(broker)
 
 
-def test_describe_tells_the_last_append_to_the_millisecond(
+def test_describe_shows_the_last_append_to_the_millisecond(
     start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
 ) -> None:
     earlier = Broker(BrokerConfig(port=0, data_dir=tmp_path / "data", num_threads=1))
@@ -455,7 +455,7 @@ def test_offsets_when_verbose_logs_the_time_of_the_request(
     assert "t[0-0]: listed offsets at 2023-11-14T22:13:20.000Z\n" in result.stderr
 
 
-def test_offsets_when_the_message_is_inside_a_compressed_set_tells_how_many_to_skip(
+def test_offsets_when_the_message_is_inside_a_compressed_set_shows_how_many_to_skip(
     running_broker: Broker, topic: Invoke
 ) -> None:
     fill(running_broker, "t", [b"1", b"2", b"3"], codec=Codec.GZIP)
@@ -482,7 +482,7 @@ def test_offsets_when_out_of_range_warns_or_fails_if_strict(
     assert topic("offsets", "t", "--at", "4096", "--strict-offset").status == ExitStatus.NOT_FOUND
 
 
-def test_offsets_when_partitions_are_chosen_tells_those_only(topic: Invoke) -> None:
+def test_offsets_when_partitions_are_chosen_shows_those_only(topic: Invoke) -> None:
     topic("create", "t", "--partitions", "3")
     result = topic("offsets", "t", "-p", "1..2", "--columns", "partition", "--no-header")
     assert result.text.split() == ["0-1", "0-2"]

@@ -31,7 +31,7 @@ def damage_last_byte(broker: Broker) -> None:
 # watermarks
 
 
-def test_watermarks_when_some_is_unflushed_tells_how_much(
+def test_watermarks_when_messages_are_unflushed_shows_the_pending_bytes(
     start_broker: Callable[..., Broker], invoke: Invoke
 ) -> None:
     broker = start_broker(flush_interval_ms=3_600_000)
@@ -88,7 +88,7 @@ def test_watermarks_of_unknown_topics_does_the_rest_or_is_not_found(
 # count
 
 
-def test_count_tells_each_partition_and_the_total(
+def test_count_shows_each_partition_and_the_total(
     start_broker: Callable[..., Broker], invoke: Invoke
 ) -> None:
     broker = start_broker(num_partitions=2)
@@ -248,7 +248,7 @@ def test_sample_by_chance_shows_as_many_different_messages(
     assert (len(found), sorted(set(found))) == (5, found)
 
 
-def test_sample_of_a_large_partition_reads_only_what_it_shows(
+def test_sample_of_a_large_partition_reads_only_the_messages_shown(
     running_broker: Broker, topic: Invoke
 ) -> None:
     fill(running_broker, "t", [b"%d" % n + b"x" * 600_000 for n in range(4)])

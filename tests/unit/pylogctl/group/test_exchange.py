@@ -69,7 +69,7 @@ def test_a_null_offset_is_one_to_remove() -> None:
     assert entry.offset is None
 
 
-def test_a_saved_plan_keeps_what_was_current() -> None:
+def test_a_saved_plan_keeps_the_current_offset() -> None:
     plan = {"group": "g", "topic": "t", "partition": "0-0", "current": 5, "new": 7}
     (entry,) = parse_entries(json.dumps({"schema": "x", "data": [plan]}), "f")
     assert (entry.offset, entry.checks_current, entry.current) == (7, True, 5)

@@ -115,7 +115,7 @@ def test_window_status_does_not_depend_on_when_or_where_it_is(
 
 
 @given(samples=histories(), window_ms=NUMBERS)
-def test_within_window_keeps_what_spans_it(samples: list[Sample], window_ms: int) -> None:
+def test_within_window_keeps_samples_that_cover_it(samples: list[Sample], window_ms: int) -> None:
     kept = within_window(samples, window_ms)
     assert list(kept) == samples[len(samples) - len(kept) :]
     if samples[-1].time_ms - samples[0].time_ms >= window_ms:

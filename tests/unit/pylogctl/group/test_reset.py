@@ -185,13 +185,13 @@ def test_an_offset_that_is_no_number_is_replaced_with_a_note() -> None:
 
 
 @pytest.mark.parametrize("text", ["10", "+", "x", "+10:20", "-1y"])
-def test_what_is_no_shift_is_refused(text: str) -> None:
+def test_a_malformed_shift_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_shift(text)
 
 
 @pytest.mark.parametrize("text", ["1h", "+", "-x"])
-def test_what_is_no_shift_in_time_is_refused(text: str) -> None:
+def test_a_malformed_shift_in_time_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_shift_time(text)
 

@@ -50,7 +50,7 @@ def test_rows_come_when_an_interval_is_over_and_not_before(
     )
 
 
-def test_rows_tell_what_was_counted_since_the_row_before(
+def test_rows_have_the_counts_since_the_last_row(
     make_env: Callable[..., Environment], clock: FakeClock
 ) -> None:
     tally = Tally()
@@ -67,7 +67,7 @@ def test_rows_tell_what_was_counted_since_the_row_before(
 
 
 @pytest.mark.parametrize("settings", [{"quiet": True}, {"progress": "never"}])
-def test_rows_are_not_shown_when_nobody_wants_them(
+def test_rows_are_not_shown_when_progress_is_off(
     make_env: Callable[..., Environment],
     clock: FakeClock,
     stderr: io.StringIO,

@@ -61,7 +61,7 @@ def test_latencies_without_any_are_unknown() -> None:
     assert set(latencies_ms(Latencies()).values()) == {None}
 
 
-def test_latencies_are_told_in_milliseconds() -> None:
+def test_latencies_are_reported_in_milliseconds() -> None:
     assert latencies_ms(_latencies([0.25]))["max_ms"] == 250
 
 
@@ -76,7 +76,7 @@ def test_counted_adds_up_what_threads_counted() -> None:
     assert counted.latencies.count == 1
 
 
-def test_budget_gives_no_more_than_there_is() -> None:
+def test_budget_grants_no_more_than_is_left() -> None:
     budget = Budget(5)
     assert [budget.take(3), budget.take(3), budget.take(3)] == [3, 2, 0]
     assert budget.is_spent

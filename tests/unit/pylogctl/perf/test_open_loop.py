@@ -70,7 +70,7 @@ def run(
 
 
 @given(st.integers(0, 10**12), RATES, st.integers(0, 10**6))
-def test_a_message_is_due_at_its_moment_and_not_before(
+def test_a_message_is_due_at_its_time_and_not_before(
     first_ns: int, rate: float, number: int
 ) -> None:
     schedule = Schedule(first_ns, rate)
