@@ -18,23 +18,23 @@ class Window(NamedTuple):
 
     @property
     def per_second(self) -> float:
-        """Return how often it happened per second."""
+        """Return events per second."""
         return self.event_count / self.length_s if self.length_s else 0.0
 
     @property
     def average_ms(self) -> float:
-        """Return how long it took on average."""
+        """Return the average duration of an event in milliseconds."""
         return 1000 * self.total_s / self.event_count if self.event_count else 0.0
 
 
 class WindowedStats:
     """Counts events and how long they took.
 
-    Unlike 0.7's, the last completed window also ends by the clock: figures of a busy hour do not
-    stand for an idle one that follows.
+    Unlike in 0.7, a window ends by the clock, also without events: the figures of a busy hour do
+    not remain during the idle hour that follows.
 
     Args:
-        clock: tells when a window ends.
+        clock: for the windows.
         period_s: length of a window, above 0.
     """
 

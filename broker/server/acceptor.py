@@ -1,4 +1,4 @@
-"""The acceptor: one thread that takes connections and deals them out to processors."""
+"""The acceptor: one thread that accepts connections and distributes them over the processors."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _BACKLOG = 512
 _MAX_PORT = 65535
 _PORT_ERRORS = (errno.EADDRINUSE, errno.EACCES)
 _PAUSE_S = 0.1
-"""After an accept that failed for lack of something, such as descriptors."""
+"""Before the next attempt when the system is short of descriptors or memory."""
 
 
 class AddressInUseError(BrokerError):
-    """The address to listen on is not to be had."""
+    """The broker cannot listen on the address."""
 
 
 def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
@@ -35,7 +35,7 @@ def listen(host: str, port: int, *, receive_bytes: int) -> socket.socket:
         receive_bytes: SO_RCVBUF of accepted sockets; 0 leaves it to the system.
 
     Raises:
-        AddressInUseError: somebody else listens there, or the address is not of this machine.
+        AddressInUseError: another process listens there, or it is no address of this machine.
     """
     if not 0 <= port <= _MAX_PORT:
         raise AddressInUseError(f"cannot listen on {host}:{port}: ports end at {_MAX_PORT}")
@@ -69,9 +69,9 @@ class Acceptor:
 
     Args:
         listener: a listening, non-blocking socket; closed by `stop`.
-        processors: who serves the connections.
+        processors: serve the connections.
         count: the limits on connections.
-        peer_log: tells of refused peers.
+        peer_log: logs refused connections.
         send_bytes: SO_SNDBUF of accepted sockets; 0 leaves it to the system.
     """
 
@@ -90,7 +90,7 @@ class Acceptor:
         self._peer_log = peer_log
         self._send_bytes = send_bytes
         self._stopped = threading.Event()
-        self._is_short_of_something = False
+        self._is_short = False
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="acceptor", daemon=True)
 
@@ -127,13 +127,13 @@ class Acceptor:
             except OSError as error:
                 self._pause(error)
                 return
-            self._is_short_of_something = False
+            self._is_short = False
             self._admit(sock, str(address[0]))
 
     def _pause(self, error: OSError) -> None:
-        """Wait for what the system is short of; say so when that begins."""
-        if not self._is_short_of_something:
-            self._is_short_of_something = True
+        """Wait while the system is short of descriptors or memory; log when that begins."""
+        if not self._is_short:
+            self._is_short = True
             is_descriptors = error.errno in (errno.EMFILE, errno.ENFILE)
             hint = "; raise the limit on open files" if is_descriptors else ""
             logger.error("cannot accept connections: %s%s", error.strerror, hint)

@@ -47,10 +47,10 @@ from broker.topic import TopicPartition, validate_topic_name
 logger = logging.getLogger(__name__)
 
 WORK_DEADLINE_S = 60.0
-"""How long a client waits for what a worker does."""
+"""How long a client waits for a worker."""
 SHUTDOWN_DEADLINE_S = 3600.0
 MAX_PARTITIONS = 10_000
-"""Of a topic that a client creates on one broker: a metadata answer tells of each of them."""
+"""Of a topic that a client creates on one broker: a metadata response lists each of them."""
 
 
 class Host(Protocol):
@@ -63,13 +63,13 @@ class Host(Protocol):
         """Return who this broker is."""
 
     def address(self) -> BrokerAddress:
-        """Return where clients reach this broker."""
+        """Return the address that clients connect to."""
 
     def status(self) -> dict[str, Any]:
         """Return the state and counters as a document."""
 
     def request_shutdown(self, *, force: bool) -> None:
-        """Start the shutdown, or have one that waits for clients wait no longer."""
+        """Start the shutdown; with `force`, also end its wait for clients."""
 
     def shutdown_report(self) -> bytes:
         """Return the steps of the shutdown so far as a JSON array."""
@@ -106,7 +106,7 @@ class AdminHandler:
             raise WrongPartitionError(f"broker {broker_id} does not lead {partition}")
 
     def lookup(self, request: LookupRequest, header: RequestHeader) -> DelayedResponse:
-        """Answer lookups from a worker thread, as they may read a stretch of a segment."""
+        """List offsets on a worker thread, as that may read part of a segment."""
 
         def work() -> bytes:
             return encode_lookup_response([self._look_up(one) for one in request.lookups])
@@ -116,7 +116,7 @@ class AdminHandler:
     def _respond_from_worker(
         self, work: Callable[[], bytes], header: RequestHeader, name: str
     ) -> DelayedResponse:
-        """Answer with the body that a worker comes back with, or with its `ServerError`."""
+        """Respond with the body that `work` returns on a worker thread, or with its error."""
         future = self._workers.submit(work)
 
         def attempt(is_last: bool) -> list[Part] | None:
@@ -146,7 +146,7 @@ class AdminHandler:
         return LookedUp(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
-        """Return error and offset for a partition that nothing was appended to yet."""
+        """Return error and offset of a partition without a log."""
         validate_topic_name(partition.topic)
         if partition.topic not in self._logs.topics():
             return UnknownTopicError.code, -1
@@ -155,7 +155,7 @@ class AdminHandler:
         return NO_ERROR, 0
 
     def metadata(self, request: MetadataRequest, header: RequestHeader) -> Response:
-        """Answer with this broker's topics and the partitions it leads."""
+        """List this broker's topics and the partitions it leads."""
         topics = self._logs.topics()
         known = frozenset(topics)
         asked = topics if request.topics is None else request.topics
@@ -210,18 +210,18 @@ class AdminHandler:
         return self._respond_from_worker(work, header, f"deleting topic '{request.topic}'")
 
     def hello(self, header: RequestHeader) -> Response:
-        """Answer who the broker is."""
+        """Say who the broker is."""
         return Response(
             encode_extension_response(header.correlation_id, self._host.hello().encode())
         )
 
     def status(self, header: RequestHeader) -> Response:
-        """Answer with the state and counters as JSON."""
+        """Return the state and counters as JSON."""
         document = json.dumps(self._host.status(), separators=(",", ":")).encode()
         return Response(encode_extension_response(header.correlation_id, encode_document(document)))
 
     def shutdown(self, request: ShutdownRequest, header: RequestHeader) -> DelayedResponse:
-        """Start the shutdown; answered, with all its steps, when nothing is left to be done."""
+        """Start the shutdown; the response comes at its end, with all its steps."""
 
         def attempt(is_last: bool) -> list[Part] | None:
             if not is_last:
@@ -235,7 +235,7 @@ class AdminHandler:
 
 
 def supported_versions() -> dict[int, tuple[int, int]]:
-    """Return the least and greatest version of every extension request this broker answers."""
+    """Return the least and greatest version of every extension request the broker knows."""
     versions: dict[int, tuple[int, int]] = {}
     for request_type, version in EXTENSION_REQUESTS:
         least, greatest = versions.get(request_type, (version, version))

@@ -1,4 +1,4 @@
-"""A broker from start to stop, in straight lines; stopping is starting in reverse."""
+"""The start and stop of a broker; it stops in the reverse order of its start."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 QUIET_CLIENT_S = 1.0
-"""Clients count as moved on when none has asked for anything for so long."""
+"""A shutdown stops waiting for clients when none has sent a request for so long."""
 MAX_CLIENT_WAIT_S = 10.0
 
 
@@ -78,7 +78,7 @@ class _ShutdownSteps:
 
 
 class Broker:
-    """One broker: its logs, its place in the registry, and the threads that serve clients.
+    """One broker: its logs, its registration, and the threads that serve clients.
 
     Args:
         config: its settings.
@@ -88,7 +88,7 @@ class Broker:
     def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
         self.config = config
         self.recoveries: list[Recovery] = []
-        """What the start had to cut off the logs, for the operator to see."""
+        """What the start had to cut off the logs, for the operator."""
         self._clock = clock or SystemClock()
         self._logs = LogManager(config, self._clock)
         self._registry: Registry | None = None
@@ -125,11 +125,11 @@ class Broker:
         """Open the data directory, listen, register, and serve.
 
         Raises:
-            LogLockedError: another broker uses the data directory, or owned it before.
+            LogLockedError: another broker uses the data directory, or it is of another broker.
             LogCorruptError: the logs contradict themselves.
             ConfigError: the data directory cannot be used.
             AddressInUseError: the port is taken.
-            RegistryUnreachableError: no session with the registry can be had.
+            RegistryUnreachableError: ZooKeeper gives no session.
             RegistryConflictError: another broker holds this id.
         """
         _raise_open_files_limit()
@@ -236,10 +236,10 @@ class Broker:
         return self._shutdown_requested.wait(timeout_s)
 
     def request_shutdown(self, *, force: bool) -> None:
-        """Have `wait_for_shutdown_request` return, so that the owner calls `stop`.
+        """Make `wait_for_shutdown_request` return, so that its caller calls `stop`.
 
         Args:
-            force: do not wait for clients to move on; ends such a wait as well.
+            force: do not wait for clients to leave; ends such a wait as well.
         """
         self._is_forced |= force
         self._shutdown_requested.set()
@@ -251,9 +251,9 @@ class Broker:
     def stop(self) -> None:
         """Shut down: deregister, let clients go, flush, write the marker, close.
 
-        A shutdown that a client asked for waits for the other clients to move on, unless it was
-        forced; one by a signal does not. Who asked is told of all steps. Can be called on a broker
-        that never started, or whose start failed; a second call does nothing.
+        A shutdown that a client asked for waits for the other clients to leave, unless it was
+        forced; one by a signal does not. The client gets a report of all steps. Can be called on
+        a broker that never started, or whose start failed; a second call does nothing.
         """
         if self._phase in ("stopping", "stopped"):
             return
@@ -307,12 +307,12 @@ class Broker:
         self._pattern_filter.stop()
 
     def address(self) -> BrokerAddress:
-        """Return where clients reach this broker."""
+        """Return the address that clients connect to."""
         host = self.config.hostname or _advertised_host(self.config.host)
         return BrokerAddress(self.config.broker_id, host, self._port)
 
     def hello(self) -> HelloResponse:
-        """Return who this broker is; its cluster is named by the registry it belongs to."""
+        """Return who this broker is; its cluster has the name of its registry."""
         return HelloResponse(
             broker_id=self.config.broker_id,
             cluster_id=self.config.zookeeper_connect,
@@ -393,14 +393,14 @@ class Broker:
 
 
 def _advertised_host(host: str) -> str:
-    """Return an address that clients can use where the broker listens on all of them."""
+    """Return an address for clients where the broker listens on all addresses."""
     if host in ("", "0.0.0.0", "::"):
         return socket.gethostname()
     return host
 
 
 def _raise_open_files_limit() -> None:
-    """Allow as many open files as the system lets us have without asking."""
+    """Raise the limit on open files to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:

@@ -1,8 +1,8 @@
-"""The process that matches patterns: `re` would hold the broker's interpreter lock meanwhile.
+"""The child process that matches patterns: in the broker, `re` would hold the interpreter lock.
 
-It gets one job after another over the socket that is its standard input, each with a descriptor of
-the segment file to read, and answers each. It ends when the broker does, as the socket then comes
-to its end, and dies of SIGALRM when a pattern takes too long: nothing else gets `re` to stop.
+It receives jobs over the socket that is its standard input, each with a descriptor of the segment
+file to read, and sends a result for each. It exits when the broker does, as that ends the stream,
+and dies of SIGALRM when a pattern takes too long: nothing else stops `re`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _RECEIVE_BYTES = 1 << 16
 
 
 class ScanJob(NamedTuple):
-    """A stretch of a segment file to look through.
+    """A slice of a segment file to filter.
 
     Args:
-        position: where it starts in the file: an entry.
-        length: how many bytes there are; whole entries, if the file is in order.
+        position: of its first entry in the file.
+        length: of the slice in bytes; whole entries, unless the file is damaged.
         offset: the log offset of its start.
-        scan_bytes: how much to look at; an entry that is longer is looked at nevertheless.
-        max_entry_bytes: but not if it is longer than this.
+        scan_bytes: how much of it to filter; a longer first entry is filtered all the same.
+        max_entry_bytes: unless it is longer than this.
         room_bytes: how much to keep; the entry that reaches it is the last.
         limit_ms: how long the matching may take, at least 1.
-        payload_filter: what to keep.
+        payload_filter: which messages to keep.
     """
 
     position: int
@@ -68,11 +68,11 @@ class ScanJob(NamedTuple):
 
 
 class ScanResult(NamedTuple):
-    """What a job came to.
+    """The result of a job.
 
-    `error` is a wire code that `text` explains; else everything before log offset `end_offset` has
-    been looked at, `left_out_count` messages are left out, and `runs` are the others as they go
-    into an answer.
+    `error` is a wire code that `text` explains. Without one, everything before log offset
+    `end_offset` is filtered: `left_out_count` messages are left out, and `runs` hold the others,
+    encoded for the response.
     """
 
     error: int
@@ -104,11 +104,11 @@ class ScanResult(NamedTuple):
         return cls(error, text, end_offset, *counts, bytes(reader.data(reader.remaining)))
 
 
-def read_stretch(fd: int, job: ScanJob) -> bytes:
-    """Return the bytes a job is about.
+def read_slice(fd: int, job: ScanJob) -> bytes:
+    """Return the bytes to filter, or the whole first entry if that is longer.
 
     Raises:
-        OSError: the file cannot be read, or is shorter than it should be.
+        OSError: the file cannot be read, or is too short.
     """
     size = min(job.length, max(job.scan_bytes, LENGTH_BYTES))
     data = _read(fd, size, job.position)
@@ -131,10 +131,10 @@ def _read(fd: int, size: int, position: int) -> bytes:
     return b"".join(parts)
 
 
-def choose(data: bytes, job: ScanJob) -> ScanResult:
-    """Return what a reader is to get of the bytes of a job.
+def filter_slice(data: bytes, job: ScanJob) -> ScanResult:
+    """Return the wanted entries among the bytes of a job.
 
-    An entry that goes on behind all there is cannot be looked at; so it is for the reader to see.
+    An entry longer than them cannot be matched, so the reader gets it.
     """
     found = filter_entries(data, job.payload_filter.compile(), job.room_bytes)
     end = found.end or len(data)
@@ -150,39 +150,35 @@ def choose(data: bytes, job: ScanJob) -> ScanResult:
     )
 
 
-def answer(fd: int, job: ScanJob) -> ScanResult:
-    """Return what a job came to; the process dies of SIGALRM if that takes longer than it may."""
+def do_job(fd: int, job: ScanJob) -> ScanResult:
+    """Return the result of a job; SIGALRM ends the process if matching takes too long."""
     try:
-        data = read_stretch(fd, job)
+        data = read_slice(fd, job)
     except OSError as error:
         return ScanResult(StorageError.code, error.strerror or str(error))
     signal.setitimer(signal.ITIMER_REAL, job.limit_ms / 1000)
-    result = choose(data, job)
+    result = filter_slice(data, job)
     signal.setitimer(signal.ITIMER_REAL, 0)
     return result
 
 
 def serve(broker: socket.socket) -> None:
-    """Answer jobs until the socket comes to its end."""
+    """Do jobs until the broker closes the socket."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(broker, _RECEIVE_BYTES, 1)
         if not data:
             return
         try:
-            job = ScanJob.decode(Reader(_rest_of_frame(broker, data)))
-            result = answer(descriptors[0], job)
+            decoder = FrameDecoder()
+            decoder.receive_data(data)
+            while (frame := decoder.next_frame()) is None:
+                decoder.receive_data(broker.recv(_RECEIVE_BYTES))
+            job = ScanJob.decode(Reader(frame))
+            result = do_job(descriptors[0], job)
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)
         broker.sendall(encode_frame(result.encode()))
-
-
-def _rest_of_frame(broker: socket.socket, data: bytes) -> bytes:
-    decoder = FrameDecoder()
-    decoder.receive_data(data)
-    while (frame := decoder.next_frame()) is None:
-        decoder.receive_data(broker.recv(_RECEIVE_BYTES))
-    return frame
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """Counters of the broker, under the names that 0.7 shows over JMX (kafka07.md section 9).
 
-Each processor counts into objects of its own, so that counting takes no lock; they are added up
-when somebody asks.
+Each processor counts into objects of its own, so that counting takes no lock; `metrics` adds them
+up.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from broker.stats import WindowedStats
 
 
 class TopicCounters:
-    """What went in and out of one topic."""
+    """Messages and bytes in and out of one topic."""
 
     __slots__ = (
         "bytes_in",
@@ -55,12 +55,7 @@ class TopicCounters:
 
 
 class ProcessorMetrics:
-    """What one processor counts.
-
-    Args:
-        clock: for the windows.
-        period_s: length of the windows in seconds.
-    """
+    """The counters of one processor, with windows of `period_s` seconds."""
 
     def __init__(self, clock: Clock, period_s: float) -> None:
         self.produce = WindowedStats(clock, period_s)
@@ -74,8 +69,9 @@ class ProcessorMetrics:
 def socket_server_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, float]:
     """Return the attributes of `kafka:type=kafka.SocketServerStats` over all processors.
 
-    `BytesReadPerSecond` and its twin are left out: what 0.7 shows under that name is the average
-    size of a read. `BadFrames` is ours: connections closed for bytes that are no request.
+    `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
+    read or write under these names. `BadFrames` is ours: connections closed for bytes that are no
+    request.
     """
     shards = list(metrics)
     attributes: dict[str, float] = {}
@@ -115,7 +111,7 @@ def stats_attributes(stats: WindowedStats, noun: str, plural: str) -> dict[str, 
     """Return rate, average, total, maximum and number of one kind of event.
 
     Args:
-        stats: where they were counted.
+        stats: of that kind.
         noun: as in `AvgFlushMs`.
         plural: as in `NumFlushes`.
     """

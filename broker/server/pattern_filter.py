@@ -1,8 +1,7 @@
-"""Looking through logs for what a pattern matches, in a process of its own.
+"""The broker's side of filtering: starts, feeds and ends the process of `filter_worker`.
 
-Owns that process: starts it when it is needed first, starts it again when it was killed, and ends
-it with the broker. One thread hands it one piece of work after another, so that a processor only
-has to look whether its search is done.
+The process starts with the first search, starts again when it was killed, and ends with the
+broker. One thread sends it one job after another; a processor only asks whether its search is done.
 """
 
 from __future__ import annotations
@@ -39,54 +38,54 @@ from broker.topic import TopicPartition
 logger = logging.getLogger(__name__)
 
 LIMIT_S = 5.0
-"""How long one request may keep the process busy before the process is killed for it."""
+"""How long one request may keep the process busy before the process is killed."""
 SCAN_BYTES = 4 << 20
-"""How much of the logs one request has looked at."""
+"""How much of the logs is filtered for one request."""
 KEPT_BYTES = 1 << 20
-"""How much one request gets; the entry that reaches it is the last."""
+"""How much is kept for one request; the entry that reaches it is the last."""
 _TURN_S = 1.0
 _CHUNK_BYTES = 1 << 18
-_ANSWER_TIMEOUT_S = 15.0
+_RESULT_TIMEOUT_S = 15.0
 _SOURCE_ROOT = Path(__file__).parents[2]
 
 
 class Search:
-    """A stretch of one partition to look through, and what came of it.
+    """A slice of one partition to filter, and the result so far.
 
     Args:
-        partition: where.
-        stretch: what of its segment files.
-        offset: the log offset that the stretch starts at.
+        partition: for messages.
+        file_slice: the slice.
+        offset: the log offset of its start.
         room_bytes: how much to keep; the entry that reaches it is the last.
     """
 
     def __init__(
-        self, partition: TopicPartition, stretch: FileSlice, offset: int, room_bytes: int
+        self, partition: TopicPartition, file_slice: FileSlice, offset: int, room_bytes: int
     ) -> None:
         self.partition = partition
         self.next_offset = offset
-        """Everything before it has been looked at."""
+        """Everything before it has been filtered."""
         self.left_out_count = 0
         self.kept_bytes = 0
         self.run_count = 0
         self.runs: list[bytes] = []
-        """What is wanted, as it goes into an answer."""
+        """The wanted entries, encoded for the response."""
         self.error: ServerError | None = None
         """Why the search ended at `next_offset`."""
-        self._stretch = stretch
+        self._slice = file_slice
         self._base_offset = offset
         self._room_bytes = room_bytes
 
     @property
-    def is_over(self) -> bool:
-        """Return whether there is nothing left to do."""
-        is_at_end = self.next_offset - self._base_offset >= self._stretch.length
+    def is_done(self) -> bool:
+        """Return whether there is nothing left to filter."""
+        is_at_end = self.next_offset - self._base_offset >= self._slice.length
         return is_at_end or self.error is not None or self.kept_bytes >= self._room_bytes
 
     @property
     def descriptor(self) -> int:
         """Return the file to read."""
-        return self._stretch.file.fd
+        return self._slice.file.fd
 
     def job(
         self,
@@ -97,11 +96,11 @@ class Search:
         room_bytes: int,
         limit_s: float,
     ) -> ScanJob:
-        """Return what to do next, within the limits of the whole request."""
+        """Return the next job, within the limits of the whole request."""
         done = self.next_offset - self._base_offset
         return ScanJob(
-            position=self._stretch.position + done,
-            length=self._stretch.length - done,
+            position=self._slice.position + done,
+            length=self._slice.length - done,
             offset=self.next_offset,
             scan_bytes=min(_CHUNK_BYTES, scan_bytes),
             max_entry_bytes=max_entry_bytes,
@@ -111,7 +110,7 @@ class Search:
         )
 
     def take(self, result: ScanResult) -> None:
-        """Note what a job came to."""
+        """Add the result of a job."""
         self.next_offset = result.end_offset
         self.left_out_count += result.left_out_count
         self.kept_bytes += result.kept_bytes
@@ -124,7 +123,7 @@ class PatternFilter:
 
     Args:
         clock: for the limits.
-        max_entry_bytes: no entry is longer that is in order.
+        max_entry_bytes: the longest valid entry.
     """
 
     def __init__(self, clock: Clock, *, max_entry_bytes: int) -> None:
@@ -138,18 +137,18 @@ class PatternFilter:
     def submit(
         self, searches: Sequence[Search], payload_filter: PayloadFilter, max_bytes: int
     ) -> Future[None]:
-        """Have some searches done, in order, as far as the limits allow; callable from any thread.
+        """Do searches in order, as far as the limits allow; callable from any thread.
 
         Args:
-            searches: they know what came of them when the future is done, and are not to be
-                touched before that.
-            payload_filter: what to keep; its pattern is one.
+            searches: they have their results when the future is done, and must not be used
+                before.
+            payload_filter: which messages to keep; its pattern is valid.
             max_bytes: how much to keep for all of them together.
         """
         return self._executor.submit(self._run, searches, payload_filter, max_bytes)
 
     def stop(self) -> None:
-        """End the process and the thread, whatever they do."""
+        """End the process and the thread, also in the middle of a job."""
         with self._lock:
             self._is_stopped = True
             if self._child is not None:
@@ -161,12 +160,12 @@ class PatternFilter:
     def _run(
         self, searches: Sequence[Search], payload_filter: PayloadFilter, max_bytes: int
     ) -> None:
-        """Do searches until a limit is reached; but some part of one in any case."""
+        """Do searches until a limit is reached, but at least one job."""
         started_s = self._clock.monotonic_s()
         scan_bytes, room_bytes = SCAN_BYTES, min(max_bytes, KEPT_BYTES)
         elapsed_s = 0.0
         for search in searches:
-            while not search.is_over and min(scan_bytes, room_bytes) > 0 and elapsed_s < _TURN_S:
+            while not search.is_done and min(scan_bytes, room_bytes) > 0 and elapsed_s < _TURN_S:
                 job = search.job(
                     payload_filter,
                     scan_bytes=scan_bytes,
@@ -175,7 +174,7 @@ class PatternFilter:
                     limit_s=LIMIT_S - elapsed_s,
                 )
                 try:
-                    result = self._ask(search, job)
+                    result = self._do_job(search, job)
                 except ServerError as error:
                     search.error = error
                 else:
@@ -184,8 +183,8 @@ class PatternFilter:
                     room_bytes -= result.kept_bytes
                 elapsed_s = self._clock.monotonic_s() - started_s
 
-    def _ask(self, search: Search, job: ScanJob) -> ScanResult:
-        """Have a job done, by a new process if the one there was has been killed."""
+    def _do_job(self, search: Search, job: ScanJob) -> ScanResult:
+        """Do a job, with a new process if the old one was killed."""
         where = f"{search.partition} from offset {job.offset} on"
         try:
             result = self._attempt(search, job, where)
@@ -210,7 +209,7 @@ class PatternFilter:
         except TimeoutError as error:
             self._drop_child(child)
             raise RequestTimedOutError(
-                f"{where} could not be filtered in {_ANSWER_TIMEOUT_S:g} s; is the disk stuck?"
+                f"{where} could not be filtered in {_RESULT_TIMEOUT_S:g} s; is the disk stuck?"
             ) from error
 
     def _running_child(self) -> _Child:
@@ -227,7 +226,7 @@ class PatternFilter:
             return self._child
 
     def _drop_child(self, child: _Child) -> int:
-        """Have the next job done by a new process; return how this one has ended."""
+        """Forget the process, so that the next job starts another; return its exit status."""
         with self._lock:
             self._child = None
         return child.end()
@@ -238,7 +237,7 @@ class _ChildEndedError(UnknownServerError):
 
 
 class _Child:
-    """The process, and the way to it.
+    """The process and the socket to it.
 
     Raises:
         OSError: it cannot be started.
@@ -246,7 +245,7 @@ class _Child:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
-        self._socket.settimeout(_ANSWER_TIMEOUT_S)
+        self._socket.settimeout(_RESULT_TIMEOUT_S)
         search_path = os.pathsep.join(
             filter(None, (str(_SOURCE_ROOT), os.environ.get("PYTHONPATH")))
         )
@@ -266,11 +265,11 @@ class _Child:
         logger.info("process %d matches patterns from now on", self._process.pid)
 
     def exchange(self, descriptor: int, job: ScanJob) -> ScanResult:
-        """Have one job done.
+        """Send a job and return its result.
 
         Raises:
-            EOFError: the process has ended, perhaps over this.
-            TimeoutError: it does nothing.
+            EOFError: the process ended, perhaps because of this job.
+            TimeoutError: no result came in time.
         """
         try:
             socket.send_fds(self._socket, [encode_frame(job.encode())], [descriptor])
@@ -290,11 +289,11 @@ class _Child:
         return data
 
     def kill(self) -> None:
-        """End the process at once; who waits for its answer hears of it."""
+        """End the process at once; `exchange` then raises."""
         self._process.kill()
 
     def end(self) -> int:
-        """Give back what the process took, and return its exit status (negative: a signal)."""
+        """End the process and return its exit status (negative: a signal)."""
         self._socket.close()
         self._process.kill()  # without effect if it has ended by itself
         return self._process.wait()

@@ -1,4 +1,4 @@
-"""Limits that connections share, and the log line that a bad peer gets once a minute."""
+"""Limits that all connections share, and the log of why connections are closed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _MAX_REMEMBERED_PEERS = 10_000
 
 
 class Reservation:
-    """A share of the bytes of `QueuedBytes`, had or waited for.
+    """A share of the bytes of `QueuedBytes`, granted or waiting.
 
     Args:
         size: bytes.
-        on_granted: called, from any thread, when it is had after a wait.
+        on_granted: called, from any thread, when it is granted after a wait.
     """
 
     __slots__ = ("is_granted", "on_granted", "size")
@@ -33,9 +33,9 @@ class Reservation:
 
 
 class QueuedBytes:
-    """The budget of bytes that frames larger than a receive buffer are received under.
+    """The budget for frames that are larger than a receive buffer.
 
-    Who comes first is served first, so that a large frame is not kept waiting by small ones.
+    Granted in the order of asking, so that small frames do not keep a large one waiting.
 
     Args:
         limit: bytes in all.
@@ -57,14 +57,14 @@ class QueuedBytes:
         return len(self._waiting)
 
     def reserve(self, size: int, on_granted: Callable[[], None]) -> Reservation:
-        """Reserve bytes, now or when it is their turn.
+        """Reserve bytes, now or when it is this reservation's turn.
 
         Args:
             size: how many.
             on_granted: called, from any thread, if they are not granted at once but later.
 
         Raises:
-            BrokerError: there will never be so many.
+            BrokerError: the size is above the limit.
         """
         if size > self._limit:
             raise BrokerError(f"a frame of {size} bytes is above queued.max.bytes={self._limit}")
@@ -75,7 +75,7 @@ class QueuedBytes:
         return reservation
 
     def release(self, reservation: Reservation) -> None:
-        """Give back what was reserved, or no longer wait for it."""
+        """Give back the bytes, or stop waiting for them."""
         with self._lock:
             if reservation.is_granted:
                 self._left += reservation.size
@@ -131,11 +131,7 @@ class ConnectionCount:
 
 
 class PeerLog:
-    """Logs what a peer did wrong, at most once a minute for one peer.
-
-    Args:
-        clock: tells when the minute is over.
-    """
+    """Logs why connections are closed or refused, at most once a minute for one address."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
