@@ -1,12 +1,11 @@
-"""Mirrors topics of one cluster into another, for ever.
+"""Mirrors topics of one cluster into another until it is told to stop.
 
-A group consumer reads message sets, relays send them on as they are, and offsets are committed in
-the source once the target has acknowledged: nothing is lost when a mirror is killed, and what was
-under way then comes twice. Several mirrors of one group share the partitions.
+A group consumer reads message sets, mirror producers send them as they are, and offsets are
+committed in the source once the target has acknowledged: nothing is lost when a mirror is killed,
+and sets that were in flight then come twice. Several mirrors of one group share the partitions.
 
-What became of each route of a mirror: how much it moved, how far it is, what went wrong last.
-
-Knows no broker. Safe for several threads.
+`RouteLog` keeps the state of each route, from a source partition to its target partition, for
+several threads: how much it moved, its offset, its last error.
 """
 
 from __future__ import annotations
@@ -35,8 +34,8 @@ from broker.errors import (
 from broker.producer.producer import Producer
 from broker.protocol.codec import Fault, scan
 from broker.protocol.message_set import count_messages, describe_fault, find_damage
+from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.tools.placement import counts_like, create_topic, place_by_order
-from broker.tools.relay import Parcel, Relay
 from broker.topic import TopicPartition
 
 
@@ -94,17 +93,17 @@ class RouteLog:
         with self._lock:
             self._routes[source] = replace(self._route(source), target=target)
 
-    def acknowledged(self, parcel: Parcel) -> None:
+    def acknowledged(self, mirrored: MirroredSet) -> None:
         """Note that the target has a set for good."""
         with self._lock:
-            route = self._route(parcel.source)
-            is_stuck = route.stuck_at is not None and parcel.next_offset <= route.stuck_at
-            self._routes[parcel.source] = replace(
+            route = self._route(mirrored.source)
+            is_stuck = route.stuck_at is not None and mirrored.next_offset <= route.stuck_at
+            self._routes[mirrored.source] = replace(
                 route,
-                target=parcel.target,
-                message_count=route.message_count + parcel.message_count,
-                size_bytes=route.size_bytes + len(parcel.message_set),
-                next_offset=parcel.next_offset,
+                target=mirrored.target,
+                message_count=route.message_count + mirrored.message_count,
+                size_bytes=route.size_bytes + len(mirrored.message_set),
+                next_offset=mirrored.next_offset,
                 is_failing=is_stuck,
                 stuck_at=route.stuck_at if is_stuck else None,
             )
@@ -279,13 +278,13 @@ class Mirror:
         self._skips_corrupt = skips_corrupt
         self._give_up_s = float("inf")
         self._stopping = threading.Event()
-        self._lock = threading.Lock()  # guards _failure, _lanes and _under_way
+        self._lock = threading.Lock()  # guards _failure, _queue_numbers and _in_flight
         self._failure: Exception | None = None
-        self._lanes: dict[TopicPartition, int] = {}
-        self._under_way: Counter[TopicPartition] = Counter()
+        self._queue_numbers: dict[TopicPartition, int] = {}
+        self._in_flight: Counter[TopicPartition] = Counter()
         self.log = log or RouteLog(SystemClock())
         """What became of each route so far."""
-        self._queues: list[queue.Queue[Parcel | None]] = [
+        self._queues: list[queue.Queue[MirroredSet | None]] = [
             queue.Queue(queue_size) for _ in range(producer_count)
         ]
         self._readers = [
@@ -418,14 +417,14 @@ class Mirror:
         target = self._insist(source, "no place for it", lambda: self._route.place(source))
         self.log.placed(source, target)
 
-        def acknowledged(parcel: Parcel, base_offset: int) -> None:
-            assigned.finish(parcel.next_offset)
-            self.log.acknowledged(parcel)
+        def acknowledged(mirrored: MirroredSet, base_offset: int) -> None:
+            assigned.finish(mirrored.next_offset)
+            self.log.acknowledged(mirrored)
             with self._lock:
-                self._under_way[parcel.source] -= 1
+                self._in_flight[mirrored.source] -= 1
 
         self._put(
-            Parcel(
+            MirroredSet(
                 source,
                 target,
                 message_set,
@@ -464,7 +463,7 @@ class Mirror:
         """Wait until nothing of a partition is under way; return False if it is time to stop."""
         while True:
             with self._lock:
-                if not self._under_way[source]:
+                if not self._in_flight[source]:
                     return True
             if self._stopping.wait(_ACKNOWLEDGED_POLL_S):
                 return False
@@ -489,37 +488,39 @@ class Mirror:
                 if not self._has_time_after(_TRY_AGAIN_S):
                     raise
 
-    def _put(self, parcel: Parcel) -> None:
+    def _put(self, mirrored: MirroredSet) -> None:
         with self._lock:
-            lane = self._lanes.setdefault(parcel.source, len(self._lanes) % len(self._queues))
-            self._under_way[parcel.source] += 1
+            number = self._queue_numbers.setdefault(
+                mirrored.source, len(self._queue_numbers) % len(self._queues)
+            )
+            self._in_flight[mirrored.source] += 1
         while self._failure is None:
             try:
-                self._queues[lane].put(parcel, timeout=_POLL_S)
+                self._queues[number].put(mirrored, timeout=_POLL_S)
                 return
             except queue.Full:
                 continue
 
-    def _send(self, waiting: queue.Queue[Parcel | None]) -> None:
-        relay = Relay(
-            self._make_producer, wait=lambda seconds: self._wait_for_target(relay, seconds)
+    def _send(self, waiting: queue.Queue[MirroredSet | None]) -> None:
+        producer = MirrorProducer(
+            self._make_producer, wait=lambda seconds: self._wait_for_target(producer, seconds)
         )
         try:
-            while (parcel := _next(waiting, relay)) is not None:
-                relay.send(parcel)
-            relay.flush()
+            while (mirrored := _next(waiting, producer)) is not None:
+                producer.send(mirrored)
+            producer.flush()
         except BrokerError as error:
-            self.log.failed(relay.pending_sources, str(error))
+            self.log.failed(producer.pending_sources, str(error))
             self._fail(error)
         except Exception as error:
             logger.exception("failure in a producer of the mirror")
             self._fail(error)
         finally:
-            relay.close()
+            producer.close()
 
-    def _wait_for_target(self, relay: Relay, seconds: float) -> bool:
+    def _wait_for_target(self, producer: MirrorProducer, seconds: float) -> bool:
         """Wait before the target is tried again; return whether it is worth while."""
-        self.log.failed(relay.pending_sources, relay.last_error)
+        self.log.failed(producer.pending_sources, producer.last_error)
         return self._has_time_after(seconds)
 
     def _has_time_after(self, seconds: float) -> bool:
@@ -561,10 +562,10 @@ def _good_part(reader: AssignedPartition) -> _GoodPart:
     return _GoodPart(found.valid_bytes, count, problem)
 
 
-def _next(waiting: queue.Queue[Parcel | None], relay: Relay) -> Parcel | None:
-    """Return the next parcel; while there is none, have those before it acknowledged."""
+def _next(waiting: queue.Queue[MirroredSet | None], producer: MirrorProducer) -> MirroredSet | None:
+    """Return the next set; while there is none, have those before it acknowledged."""
     try:
         return waiting.get_nowait()
     except queue.Empty:
-        relay.flush()
+        producer.flush()
         return waiting.get()

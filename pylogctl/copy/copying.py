@@ -21,7 +21,7 @@ from broker.protocol.message_set import (
     iter_entries,
     slice_messages,
 )
-from broker.tools.relay import Parcel, Relay
+from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.failures import CorruptMessages
@@ -64,7 +64,7 @@ class Copy:
         sent_sets: remembers what to verify; None for nothing.
     """
 
-    relay: Relay
+    relay: MirrorProducer
     placement: Mapping[TopicPartition, TopicPartition]
     copied: dict[TopicPartition, Copied]
     limits: Limits
@@ -190,7 +190,7 @@ class Copy:
     def _send(self, reader: PartitionReader, cut: MessageSlice) -> None:
         if self.limits.pacer is not None:
             self.limits.pacer.wait_for(cut.message_count, len(cut.message_set))
-        parcel = Parcel(
+        parcel = MirroredSet(
             reader.partition,
             self.placement[reader.partition],
             cut.message_set,
@@ -202,7 +202,7 @@ class Copy:
         self._relay(lambda: self.relay.send(parcel))
         self.advance(cut.taken_bytes)
 
-    def _confirm(self, parcel: Parcel, base_offset: int) -> None:
+    def _confirm(self, parcel: MirroredSet, base_offset: int) -> None:
         done = self.copied[parcel.source]
         if self.sent_sets is not None:
             first = self.message_count + 1

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from broker.consumer.chunk import ReadRange
 from broker.consumer.cluster_reader import ClusterReader
 from broker.producer.producer import Producer
+from broker.tools.mirror_producer import MirrorProducer
 from broker.tools.placement import (
     counts_by_name,
     counts_like,
@@ -22,7 +23,6 @@ from broker.tools.placement import (
     place_by_name,
     place_by_order,
 )
-from broker.tools.relay import Relay
 from broker.topic import TopicPartition, validate_topic_name
 from pylogctl.cli.connections import Absence, Side, are_same, open_side
 from pylogctl.cli.context import Environment
@@ -208,7 +208,7 @@ def _copy(
     limit_s = env.timeout_s(_TIMEOUT_S)
     pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
     in_bytes = plan.rate is not None and plan.rate.in_bytes
-    relay = Relay(
+    relay = MirrorProducer(
         lambda: Producer(
             target.cluster, target.connect, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
         )

@@ -4,7 +4,7 @@ import pytest
 
 from broker.protocol.codec import encode
 from broker.tools.mirror import RouteLog, RouteStatus
-from broker.tools.relay import Parcel
+from broker.tools.mirror_producer import MirroredSet
 from broker.topic import TopicPartition
 from tests.doubles import FakeClock
 
@@ -13,8 +13,8 @@ TARGET = TopicPartition("m.t", 7, 0)
 SET = encode([b"one", b"two"])
 
 
-def parcel(next_offset: int) -> Parcel:
-    return Parcel(SOURCE, TARGET, SET, 2, next_offset, lambda *_: None)
+def mirrored(next_offset: int) -> MirroredSet:
+    return MirroredSet(SOURCE, TARGET, SET, 2, next_offset, lambda *_: None)
 
 
 @pytest.fixture
@@ -29,8 +29,8 @@ def log(clock: FakeClock) -> RouteLog:
 
 def test_routes_when_sets_are_acknowledged_then_counted_up_to_the_last(log: RouteLog) -> None:
     log.placed(SOURCE, TARGET)
-    log.acknowledged(parcel(26))
-    log.acknowledged(parcel(52))
+    log.acknowledged(mirrored(26))
+    log.acknowledged(mirrored(52))
     assert log.routes() == [RouteStatus(SOURCE, TARGET, 4, 2 * len(SET), 52)]
 
 
@@ -45,7 +45,7 @@ def test_routes_when_something_fails_then_told_until_messages_come_through_again
     assert (route.error, route.error_ms, route.error_count) == ("second", 6_000, 2)
     assert route.is_failing
 
-    log.acknowledged(parcel(26))
+    log.acknowledged(mirrored(26))
     other, route = log.routes()
     assert other.is_failing
     assert (route.is_failing, route.error, route.error_count) == (False, "second", 2)

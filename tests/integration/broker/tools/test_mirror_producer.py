@@ -7,7 +7,7 @@ import pytest
 from broker import Broker, Connection, Producer, SimpleConsumer, StaticCluster, TopicPartition
 from broker.errors import BrokerUnreachableError, InvalidMessageError
 from broker.protocol.message_set import build_set
-from broker.tools.relay import Parcel, Relay
+from broker.tools.mirror_producer import MirroredSet, MirrorProducer
 from tests.integration.broker.factories import BrokerFactory, address_of
 from tests.integration.broker.peers import Server
 
@@ -16,14 +16,14 @@ TARGET = TopicPartition("b", 0, 0)
 
 
 class Target:
-    """A relay to a broker, and what was acknowledged in order."""
+    """A mirror producer to a broker, and the acknowledged numbers in order."""
 
     def __init__(self, peer: Broker | Server) -> None:
         self.cluster = StaticCluster([address_of(peer)], self.connect)
         self.acknowledged: list[int] = []
         self.attempts: list[float] = []
         self.before_retry: Callable[[], bool] = lambda: True
-        self.relay = Relay(self.make_producer, wait=self.wait, max_in_flight=4)
+        self.producer = MirrorProducer(self.make_producer, wait=self.wait, max_in_flight=4)
 
     def connect(self, address: object) -> Connection:
         return Connection(address, timeout_s=5, connect_timeout_s=0.2)  # type: ignore[arg-type]  # as Connect has it
@@ -40,13 +40,13 @@ class Target:
         self.send_set(message_set, number)
 
     def send_set(self, message_set: bytes, number: int) -> None:
-        self.relay.send(Parcel(SOURCE, TARGET, message_set, 1, number, self.note))
+        self.producer.send(MirroredSet(SOURCE, TARGET, message_set, 1, number, self.note))
 
-    def note(self, parcel: Parcel, base_offset: int) -> None:
-        self.acknowledged.append(parcel.next_offset)
+    def note(self, mirrored: MirroredSet, base_offset: int) -> None:
+        self.acknowledged.append(mirrored.next_offset)
 
     def close(self) -> None:
-        self.relay.close()
+        self.producer.close()
         self.cluster.close()
 
 
@@ -68,9 +68,9 @@ def test_send_when_many_then_all_are_acknowledged_in_order(
 ) -> None:
     for number in range(20):
         target.send(number)
-    assert target.relay.pending_count <= 5
+    assert target.producer.pending_count <= 5
 
-    target.relay.flush()
+    target.producer.flush()
 
     assert target.acknowledged == list(range(20))
     assert payloads(running_broker) == [b"%d" % n for n in range(20)]
@@ -83,7 +83,7 @@ def test_flush_when_the_broker_is_of_07_then_waits_until_all_can_be_read(
     for number in range(20):
         target.send(number)
 
-    target.relay.flush()
+    target.producer.flush()
 
     assert target.acknowledged == list(range(20))
     assert payloads(running_broker) == [b"%d" % n for n in range(20)]
@@ -97,7 +97,7 @@ def test_send_when_the_broker_restarts_then_goes_on_without_a_gap(
     target = Target(broker)
     for number in range(3):
         target.send(number)
-    target.relay.flush()
+    target.producer.flush()
     broker.stop()
     restarted: list[Broker] = []
 
@@ -109,11 +109,11 @@ def test_send_when_the_broker_restarts_then_goes_on_without_a_gap(
     target.before_retry = restart
     for number in range(3, 6):
         target.send(number)
-    target.relay.flush()
+    target.producer.flush()
 
     assert target.acknowledged == list(range(6))
     assert list(dict.fromkeys(payloads(restarted[0]))) == [b"%d" % n for n in range(6)]
-    assert target.relay.last_error == ""
+    assert target.producer.last_error == ""
     target.close()
 
 
@@ -123,16 +123,16 @@ def test_send_when_told_to_give_up_then_raises_and_acknowledges_nothing(
     broker = start_broker()
     target = Target(broker)
     target.send(0)
-    target.relay.flush()
+    target.producer.flush()
     broker.stop()
     target.before_retry = lambda: False
 
     with pytest.raises(BrokerUnreachableError):
         target.send(1)
-        target.relay.flush()
+        target.producer.flush()
 
     assert target.acknowledged == [0]
-    assert target.relay.pending_count == 1
+    assert target.producer.pending_count == 1
     target.close()
 
 
@@ -142,6 +142,6 @@ def test_send_when_the_set_is_damaged_then_is_not_tried_again(target: Target) ->
 
     with pytest.raises(InvalidMessageError, match=r"not take messages of a\[9-0\] before 77: "):
         target.send_set(bytes(damaged), 77)
-        target.relay.flush()
+        target.producer.flush()
 
     assert target.attempts == []
