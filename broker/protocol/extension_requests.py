@@ -1,13 +1,8 @@
-"""Our requests by type and version, and how they become frames (field tables: REQUESTS.md).
+"""Our own requests by type and version, and how they become frames (field tables: REQUESTS.md).
 
-Our requests about a broker and its topics (field tables: REQUESTS.md).
-
-Our requests about what is in partitions: publish, read, lookup (field tables: REQUESTS.md).
-
-Publishes of one set, which most are: their requests and good answers made in one step.
-
-All requests of a client for one partition differ in the correlation id and the set, all good
-answers in the correlation id and the offset. Everything else about them is made once.
+Most publishes are of one set. `SinglePublish` and `SinglePublishResponse` encode these faster: the
+requests of a client for one partition differ in correlation id and set only, the responses in
+correlation id and offset; everything else is encoded once.
 """
 
 from __future__ import annotations
@@ -162,7 +157,7 @@ _OFFSET_AND_BYTES = struct.Struct(">qi")
 
 
 class Acks(IntEnum):
-    """When a publish is answered."""
+    """When a publish is acknowledged."""
 
     NONE = 0
     WRITTEN = 1
@@ -195,7 +190,7 @@ class PublishRequest:
         return b"".join(self.encode_parts())
 
     def encode_parts(self) -> list[Buffer]:
-        """Return the body in pieces, the sets among them as they are."""
+        """Return the body in parts; the sets are not copied."""
         parts: list[Buffer] = [INT16.pack(self.acks), INT32.pack(self.timeout_ms)]
         parts.append(INT32.pack(len(self.sets)))
         for partition, message_set in self.sets:
@@ -263,7 +258,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class FilteredReadRequest:
-    """A read that is answered with the entries that hold a wanted message, and no others."""
+    """A read of the entries that hold a wanted message, and no others."""
 
     TYPE: ClassVar[RequestType] = RequestType.READ
     VERSION: ClassVar[int] = 1
@@ -282,7 +277,7 @@ class FilteredReadRequest:
 
 
 class Lookup(IntEnum):
-    """What a lookup asks of a partition's log."""
+    """Which offset of a partition is asked for."""
 
     EARLIEST = 0
     LATEST = 1
@@ -297,7 +292,7 @@ class Lookup(IntEnum):
 
 
 class PartitionLookup(NamedTuple):
-    """One lookup; `argument` is a time or an offset, or 0."""
+    """One offset asked for; `argument` is a time or an offset, or 0."""
 
     partition: TopicPartition
     kind: Lookup
@@ -306,7 +301,7 @@ class PartitionLookup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LookupRequest:
-    """Ask for offsets of many partitions."""
+    """List offsets of many partitions."""
 
     TYPE: ClassVar[RequestType] = RequestType.LOOKUP
     VERSION: ClassVar[int] = 0
@@ -363,7 +358,7 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
 
 
 def encode_extension_parts(request: ExtensionRequest, header: RequestHeader) -> list[Buffer]:
-    """Return the frame of an extension request, in pieces: what is large in it is not copied."""
+    """Return the frame of an extension request in parts; message sets are not copied."""
     body: list[Buffer]
     body = request.encode_parts() if isinstance(request, PublishRequest) else [request.encode()]
     parts: list[Buffer] = [INT16.pack(request.TYPE), header.encode(), *body]
@@ -371,11 +366,11 @@ def encode_extension_parts(request: ExtensionRequest, header: RequestHeader) -> 
 
 
 class SinglePublish:
-    """A client's publishes of one set for one partition.
+    """Encodes a client's publishes of one set for one partition.
 
     Args:
         client_id: who sends them.
-        acks: when they are answered.
+        acks: when they are acknowledged.
         timeout_ms: how long the broker may take to commit them.
         partition: where the sets go.
     """
@@ -397,7 +392,7 @@ class SinglePublish:
         self._layout = struct.Struct(f">ihhi{len(self._middle)}si")
 
     def encode_parts(self, correlation_id: int, message_set: Buffer) -> list[Buffer]:
-        """Return the frame of a request, in pieces: the set is not copied."""
+        """Return the frame of a request in parts; the set is not copied."""
         set_bytes = len(message_set)
         head = self._layout.pack(
             self._layout.size - INT32.size + set_bytes,
@@ -411,7 +406,7 @@ class SinglePublish:
 
 
 class SinglePublishResponse:
-    """The answers to publishes of one set that were taken.
+    """The responses to publishes of one set that succeeded.
 
     Args:
         partition: where the sets went, as the broker calls it.
@@ -425,16 +420,16 @@ class SinglePublishResponse:
         self._size = INT32.pack(self._layout.size)
 
     def encode(self, correlation_id: int, base_offset: int) -> bytes:
-        """Return the frame of an answer."""
+        """Return the frame of a response."""
         return self._size + self._layout.pack(
             NO_ERROR, correlation_id, self._middle, base_offset, 0
         )
 
     def decode(self, frame: Buffer, correlation_id: int) -> int | None:
-        """Return the base offset of a set that was taken; None where somebody has to look closer.
+        """Return the base offset of the set; None if the general decoder must read the response.
 
         Args:
-            frame: an answer without its size field.
+            frame: a response without its size field.
             correlation_id: of the request.
         """
         if len(frame) != self._layout.size:
@@ -446,5 +441,5 @@ class SinglePublishResponse:
 
 @lru_cache(maxsize=4096)
 def single_publish_response(partition: TopicPartition) -> SinglePublishResponse:
-    """Return the answers to publishes to a partition; one object for all who ask."""
+    """Return the encoder of responses for a partition; cached."""
     return SinglePublishResponse(partition)

@@ -115,7 +115,7 @@ class Reader:
         return count
 
     def check_count(self, count: int, item_bytes: int) -> None:
-        """Check that so many items can follow, before any of them is read.
+        """Validate that so many items can follow, before any of them is read.
 
         Raises:
             ProtocolError: the count is negative, or promises more than is there.

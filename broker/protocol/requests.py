@@ -1,7 +1,4 @@
-"""0.7's five requests, byte for byte.
-
-What all requests have in common: their types, and the fields that ours share.
-"""
+"""0.7's five requests, byte for byte, and what all requests share: types, header, partitions."""
 
 from __future__ import annotations
 
@@ -66,17 +63,17 @@ class RequestHeader(NamedTuple):
 
 
 def read_item_count(reader: Reader, item_bytes: int) -> int:
-    """Read the length of an array of at most `MAX_ITEMS` items, of so many bytes each or more."""
+    """Read the length of an array of at most `MAX_ITEMS` items of at least `item_bytes` each."""
     count = reader.int32()
     check_item_count(count, reader, item_bytes)
     return count
 
 
 def check_item_count(count: int, reader: Reader, item_bytes: int) -> None:
-    """Check that an array may have so many items, of so many bytes each or more.
+    """Validate the length of an array of items of at least `item_bytes` each.
 
     Raises:
-        ProtocolError: those are too many for one request, or for what is left of it.
+        ProtocolError: too many items for one request, or for what is left of it.
     """
     if count > MAX_ITEMS:
         raise ProtocolError(f"{count} items are too many for one request; the most is {MAX_ITEMS}")
@@ -84,9 +81,9 @@ def check_item_count(count: int, reader: Reader, item_bytes: int) -> None:
 
 
 def encode_partition(partition: TopicPartition) -> bytes:
-    """Return how extension requests and answers name a partition."""
+    """Return a partition as extension requests and responses name it."""
     if len(partition.topic) > MAX_TOPIC_NAME_LENGTH:
-        # no topic has this name: whoever asks for many such must not fill the memory with them
+        # No topic has this name, and a client could fill the cache with such names.
         return _encode_partition(partition)
     return _encode_or_recall(partition)
 
@@ -117,7 +114,7 @@ ANY_PARTITION = -1
 
 @dataclass(frozen=True, slots=True)
 class ProduceRequest:
-    """Append one message set; never answered."""
+    """Append one message set; has no response."""
 
     TYPE: ClassVar[RequestType] = RequestType.PRODUCE
 
@@ -144,7 +141,7 @@ class ProduceRequest:
 
 @dataclass(frozen=True, slots=True)
 class MultiProduceRequest:
-    """Append several message sets one after another; never answered, not atomic."""
+    """Append several message sets one after another; has no response, is not atomic."""
 
     TYPE: ClassVar[RequestType] = RequestType.MULTIPRODUCE
 
@@ -191,7 +188,7 @@ class FetchRequest:
 
 @dataclass(frozen=True, slots=True)
 class MultiFetchRequest:
-    """Several fetches answered together."""
+    """Several fetches with one response."""
 
     TYPE: ClassVar[RequestType] = RequestType.MULTIFETCH
 

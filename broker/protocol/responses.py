@@ -1,4 +1,4 @@
-"""Answers: to 0.7's fetch, multifetch and offsets requests, and to ours (REQUESTS.md)."""
+"""Responses to 0.7's fetch, multifetch and offsets requests, and to ours (REQUESTS.md)."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _PART = struct.Struct(">hqqi")
 
 
 def encode_fetch_header(error: int, set_bytes: int) -> bytes:
-    """Return what precedes the message set in a fetch answer, and in each part of a multifetch."""
+    """Return what precedes the message set in a fetch response, or in a part of a multifetch."""
     return INT32.pack(ERROR_BYTES + set_bytes) + INT16.pack(error)
 
 
 def encode_multifetch_header(part_bytes: int) -> bytes:
-    """Return what precedes the parts of a multifetch answer.
+    """Return what precedes the parts of a multifetch response.
 
     Args:
         part_bytes: length of all parts, their headers included.
@@ -42,23 +42,23 @@ def encode_multifetch_header(part_bytes: int) -> bytes:
 
 
 def encode_offsets_response(offsets: list[int]) -> bytes:
-    """Return the answer to an offsets request, newest offset first."""
+    """Return the response to an offsets request, newest offset first."""
     return encode_frame(
         INT16.pack(NO_ERROR), INT32.pack(len(offsets)), b"".join(map(INT64.pack, offsets))
     )
 
 
 def decode_fetch_response(frame: Buffer) -> tuple[int, memoryview]:
-    """Return the error code and the message set of a fetch answer without its size field."""
+    """Return the error code and the message set of a fetch response without its size field."""
     reader = Reader(frame)
     return reader.int16(), reader.data(reader.remaining)
 
 
 def decode_multifetch_response(frame: Buffer) -> list[tuple[int, memoryview]]:
-    """Return error code and message set of each part of a multifetch answer.
+    """Return error code and message set of each part of a multifetch response.
 
     Raises:
-        ProtocolError: the parts do not fill the answer.
+        ProtocolError: the parts do not fill the response.
     """
     reader = Reader(frame)
     reader.int16()
@@ -70,10 +70,10 @@ def decode_multifetch_response(frame: Buffer) -> list[tuple[int, memoryview]]:
 
 
 def decode_offsets_response(frame: Buffer) -> list[int]:
-    """Return the offsets of an offsets answer.
+    """Return the offsets of an offsets response.
 
     Raises:
-        ServerError: the answer carries an error code.
+        ServerError: the response carries an error code.
     """
     reader = Reader(frame)
     code = reader.int16()
@@ -83,12 +83,12 @@ def decode_offsets_response(frame: Buffer) -> list[int]:
 
 
 def encode_extension_header(correlation_id: int, body_bytes: int, error: int = NO_ERROR) -> bytes:
-    """Return the size field, error code and correlation id that start an extension answer."""
+    """Return the size field, error code and correlation id that start an extension response."""
     return _HEADER.pack(_ERROR_AND_ID.size + body_bytes, error, correlation_id)
 
 
 def encode_extension_response(correlation_id: int, body: Buffer) -> bytes:
-    """Return the frame of a good answer to an extension request."""
+    """Return the frame of a successful response to an extension request."""
     return encode_extension_header(correlation_id, len(body)) + body
 
 
@@ -99,16 +99,16 @@ def encode_extension_error(correlation_id: int, error: int, text: str) -> bytes:
 
 
 def clip(text: str) -> str:
-    """Return the text as a short string can hold it, cut if need be.
+    """Return the text, cut to what a short string can hold.
 
-    A file name that is no valid Unicode has half surrogate pairs in Python; they are spelt out.
+    A file name that is no valid Unicode has lone surrogates in Python; they are escaped.
     """
     text = text.encode("utf-8", "backslashreplace").decode()
     return text if len(text) * 4 <= MAX_SHORT_STRING_BYTES else text[: MAX_SHORT_STRING_BYTES // 4]
 
 
 def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
-    """Return the correlation id and the body of an answer to an extension request.
+    """Return the correlation id and the body of a response to an extension request.
 
     Args:
         frame: without its size field.
@@ -162,7 +162,7 @@ class HelloResponse:
 
 
 class Published(NamedTuple):
-    """What became of one message set of a publish; `base_offset` is -1 where `error` is not 0."""
+    """The result of one message set of a publish; `base_offset` is -1 where `error` is not 0."""
 
     partition: TopicPartition
     error: int
@@ -171,7 +171,7 @@ class Published(NamedTuple):
 
 
 def encode_publish_response(results: list[Published]) -> bytes:
-    """Return the body of the answer to a publish."""
+    """Return the body of the response to a publish."""
     parts = [INT32.pack(len(results))]
     for partition, error, base_offset, text in results:
         parts += (
@@ -184,7 +184,7 @@ def encode_publish_response(results: list[Published]) -> bytes:
 
 
 def decode_publish_response(reader: Reader) -> list[Published]:
-    """Read the body of the answer to a publish."""
+    """Read the body of the response to a publish."""
     return [
         Published(decode_partition(reader), reader.int16(), reader.int64(), reader.short_string())
         for _ in range(reader.count(INT32, 22))
@@ -192,7 +192,7 @@ def decode_publish_response(reader: Reader) -> list[Published]:
 
 
 class ReadPart(NamedTuple):
-    """What a read found in one partition."""
+    """One partition of a read."""
 
     partition: TopicPartition
     error: int
@@ -202,14 +202,14 @@ class ReadPart(NamedTuple):
 
 
 def encode_read_part_header(part: ReadPart, set_bytes: int) -> bytes:
-    """Return what precedes a partition's message set in the answer to a read."""
+    """Return what precedes a partition's message set in the response to a read."""
     return encode_partition(part.partition) + _PART.pack(
         part.error, part.high_watermark, part.log_start_offset, set_bytes
     )
 
 
 def decode_read_response(reader: Reader) -> list[ReadPart]:
-    """Read the body of the answer to a read; the message sets are views on it."""
+    """Read the body of the response to a read; the message sets are views on it."""
     parts = []
     for _ in range(reader.count(INT32, 32)):
         partition = decode_partition(reader)
@@ -227,10 +227,10 @@ class Run(NamedTuple):
 
 
 class FilteredPart(NamedTuple):
-    """What a filtered read found in one partition.
+    """One partition of a filtered read.
 
-    `runs` are what was wanted before `next_offset`, where reading goes on. An `error`, which
-    `text` explains, is about that place.
+    `runs` hold the wanted entries before `next_offset`, where reading continues. An `error`, which
+    `text` explains, is about that offset.
     """
 
     partition: TopicPartition
@@ -243,7 +243,7 @@ class FilteredPart(NamedTuple):
 
 
 def encode_filtered_part_header(part: FilteredPart, run_count: int) -> bytes:
-    """Return what precedes a partition's runs in the answer to a filtered read."""
+    """Return what precedes a partition's runs in the response to a filtered read."""
     return b"".join(
         (
             encode_partition(part.partition),
@@ -263,7 +263,7 @@ def encode_run(run: Run) -> bytes:
 
 
 def decode_filtered_read_response(reader: Reader) -> list[FilteredPart]:
-    """Read the body of the answer to a filtered read; the entries are views on it."""
+    """Read the body of the response to a filtered read; the entries are views on it."""
     return [
         FilteredPart(
             decode_partition(reader),
@@ -300,7 +300,7 @@ class PartitionMetadata(NamedTuple):
 
 
 class TopicMetadata(NamedTuple):
-    """A topic's partitions, or why there are none to tell of."""
+    """A topic's partitions, or the error that there are none."""
 
     topic: str
     error: int
@@ -309,7 +309,7 @@ class TopicMetadata(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MetadataResponse:
-    """What a broker knows of itself and the partitions it holds."""
+    """A broker's own address and the partitions it leads."""
 
     cluster_id: str
     brokers: tuple[BrokerAddress, ...]
@@ -371,7 +371,7 @@ def _decode_partition_metadata(reader: Reader, topic: str) -> PartitionMetadata:
 
 
 class LookedUp(NamedTuple):
-    """What a lookup found; `offset` is -1 where there is none for the asked time."""
+    """One offset; it is -1 where there is none for the time asked for."""
 
     partition: TopicPartition
     error: int
@@ -381,7 +381,7 @@ class LookedUp(NamedTuple):
 
 
 def encode_lookup_response(results: list[LookedUp]) -> bytes:
-    """Return the body of the answer to a lookup."""
+    """Return the body of the response to a list-offsets request."""
     parts = [INT32.pack(len(results))]
     for partition, error, offset, log_start_offset, high_watermark in results:
         parts += (
@@ -395,7 +395,7 @@ def encode_lookup_response(results: list[LookedUp]) -> bytes:
 
 
 def decode_lookup_response(reader: Reader) -> list[LookedUp]:
-    """Read the body of the answer to a lookup."""
+    """Read the body of the response to a list-offsets request."""
     return [
         LookedUp(
             decode_partition(reader),
@@ -409,20 +409,20 @@ def decode_lookup_response(reader: Reader) -> list[LookedUp]:
 
 
 def encode_document(document: bytes) -> bytes:
-    """Return the body of an answer that is one JSON document."""
+    """Return the body of a response that is one JSON document."""
     return INT32.pack(len(document)) + document
 
 
 def decode_document(reader: Reader) -> bytes:
-    """Read the body of an answer that is one JSON document."""
+    """Read the body of a response that is one JSON document."""
     return bytes(reader.data(reader.int32()))
 
 
 def check_correlation_id(expected: int, found: int) -> None:
-    """Check that an answer belongs to the request that waits for one.
+    """Check that a response belongs to the request that waits for one.
 
     Raises:
         ProtocolError: it does not; the connection is out of step.
     """
     if expected != found:
-        raise ProtocolError(f"the answer to request {found} came where {expected} was due")
+        raise ProtocolError(f"the response to request {found} came where {expected} was due")

@@ -245,7 +245,7 @@ def test_call_when_answer_is_to_another_request_then_error_and_closed(
 ) -> None:
     answer = encode_extension_response(99, b"")
     connection = open_connection(start_server(say(answer)).address)
-    with pytest.raises(ProtocolError, match="the answer to request 99 came where 1 was due"):
+    with pytest.raises(ProtocolError, match="the response to request 99 came where 1 was due"):
         connection.call(HelloRequest())
     assert not connection.is_open
 

@@ -81,7 +81,7 @@ def test_lookups_when_listed_in_the_document_then_are_those_of_the_code() -> Non
 
 
 def test_acks_when_described_in_the_document_then_are_those_of_the_code() -> None:
-    assert "| acks | int16 | 0 no answer, 1 written, -1 committed" in DOCUMENT
+    assert "| acks | int16 | 0 no response, 1 written, -1 committed" in DOCUMENT
     assert {int(acks): acks.name for acks in Acks} == {0: "NONE", 1: "WRITTEN", -1: "COMMITTED"}
 
 

@@ -26,8 +26,8 @@ from tests.strategies import INT32, INT64, PARTITION
 PLACE = TopicPartition("events", 0, 3)
 
 
-def answer_frame(*results: Published, correlation_id: int = 7) -> bytes:
-    """An answer without its size field, as any broker makes it."""
+def response_frame(*results: Published, correlation_id: int = 7) -> bytes:
+    """A response without its size field, as any broker makes it."""
     return encode_extension_response(correlation_id, encode_publish_response(list(results)))[4:]
 
 
@@ -55,30 +55,32 @@ def test_request_when_made_in_one_step_then_as_any_publish(
 
 
 @given(PARTITION, INT32, INT64)
-def test_good_answer_when_made_in_one_step_then_as_any_and_read_again(
+def test_response_when_made_in_one_step_then_as_any_and_read_again(
     partition: TopicPartition, correlation_id: int, base_offset: int
 ) -> None:
     result = Published(partition, 0, base_offset, "")
     good = SinglePublishResponse(partition)
     frame = good.encode(correlation_id, base_offset)
-    assert frame[4:] == answer_frame(result, correlation_id=correlation_id)
+    assert frame[4:] == response_frame(result, correlation_id=correlation_id)
     assert good.decode(memoryview(frame)[4:], correlation_id) == base_offset
 
 
 @pytest.mark.parametrize(
     "frame",
     [
-        answer_frame(Published(PLACE, 0, 90, ""), correlation_id=8),
-        answer_frame(Published(PLACE, UnknownTopicError.code, -1, "")),
-        answer_frame(Published(PLACE, 0, 90, "a word")),
-        answer_frame(Published(TopicPartition("events", 0, 4), 0, 90, "")),
-        answer_frame(Published(PLACE, 0, 90, ""), Published(PLACE, 0, 120, "")),
-        answer_frame(),
-        answer_frame(Published(PLACE, 0, 90, ""))[:-1],
+        response_frame(Published(PLACE, 0, 90, ""), correlation_id=8),
+        response_frame(Published(PLACE, UnknownTopicError.code, -1, "")),
+        response_frame(Published(PLACE, 0, 90, "a word")),
+        response_frame(Published(TopicPartition("events", 0, 4), 0, 90, "")),
+        response_frame(Published(PLACE, 0, 90, ""), Published(PLACE, 0, 120, "")),
+        response_frame(),
+        response_frame(Published(PLACE, 0, 90, ""))[:-1],
         encode_extension_error(7, UnknownTopicError.code, "x" * 28)[4:],
         b"",
     ],
     ids=["other request", "error", "text", "other place", "two", "none", "cut", "refused", "empty"],
 )
-def test_answer_when_it_is_not_the_good_one_then_left_to_others(frame: bytes) -> None:
+def test_response_when_not_a_success_of_one_set_then_left_to_the_general_decoder(
+    frame: bytes,
+) -> None:
     assert SinglePublishResponse(PLACE).decode(frame, 7) is None

@@ -246,7 +246,7 @@ def test_delayed_response_when_processor_stops_then_completed(bench: Bench) -> N
     assert client.recv(1) == b""
 
 
-def test_connection_when_client_is_gone_while_answers_are_completed_then_leaves_once(
+def test_connection_when_client_is_gone_while_responses_complete_then_leaves_once(
     bench: Bench,
 ) -> None:
     """Answers become known between the attempt and the watch, and the client is gone by then."""
@@ -281,15 +281,15 @@ def test_connection_when_client_is_gone_while_answers_are_completed_then_leaves_
     assert bench.left == ["leaver", "other"]
 
 
-def test_deadlines_when_requests_are_answered_early_then_do_not_pile_up(bench: Bench) -> None:
+def test_deadlines_when_responses_complete_early_then_do_not_pile_up(bench: Bench) -> None:
     waiting: SimpleQueue[DelayedResponse] = SimpleQueue()
-    may_answer = threading.Event()
+    may_complete = threading.Event()
 
     def attempt(is_last: bool) -> list[Part] | None:
-        return [b"y"] if may_answer.is_set() else None
+        return [b"y"] if may_complete.is_set() else None
 
     def respond(frame: bytes) -> Outcome:
-        may_answer.clear()
+        may_complete.clear()
         one = delayed(attempt)
         waiting.put(one)
         return one
@@ -299,7 +299,7 @@ def test_deadlines_when_requests_are_answered_early_then_do_not_pile_up(bench: B
     for _ in range(500):
         client.sendall(encode_frame(b"x"))
         one = waiting.get(timeout=20)
-        may_answer.set()
+        may_complete.set()
         bench.processor.wake(one)
         assert client.recv(1) == b"y"
     assert len(bench.processor._purgatory._deadlines) < 100
@@ -466,7 +466,7 @@ def test_offloaded_request_when_others_come_behind_it_then_completed_in_the_orde
     assert bench.handlers.handled == frames
 
 
-def test_offloaded_request_when_what_follows_is_no_request_then_is_answered_before_the_end(
+def test_offloaded_request_when_what_follows_is_no_request_then_gets_its_response_before_the_end(
     bench: Bench,
 ) -> None:
     may_go_on = threading.Event()
@@ -575,7 +575,7 @@ def test_processor_when_stopped_while_a_worker_is_busy_then_stops(bench: Bench) 
 class Flushing:
     """Requests `flush` wait for a flush of one log until `end`, `other` for that of another log.
 
-    All others are answered at once.
+    All others get a response at once.
     """
 
     def __init__(self, bench: Bench) -> None:
@@ -690,7 +690,7 @@ def test_client_when_it_leaves_during_a_flush_then_is_seen_off_after_it(bench: B
     wait_until(lambda: bench.left, "the end of the connection")
 
 
-def test_processor_when_it_stops_during_a_flush_then_answers_what_has_gathered(
+def test_processor_when_it_stops_during_a_flush_then_responds_to_what_has_gathered(
     bench: Bench,
 ) -> None:
     flushing = Flushing(bench)
