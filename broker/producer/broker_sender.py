@@ -308,7 +308,7 @@ class _InFlight:
 
     def __init__(self, sets: Sequence[SentSet]) -> None:
         self.sets = sets
-        self.size_bytes = sum(len(one.message_set) for one in sets)
+        self.size_bytes = sum([len(one.message_set) for one in sets])
         self.correlation_id = 0
 
 

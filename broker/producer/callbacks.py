@@ -1,4 +1,4 @@
-"""Hooks into an asynchronous producer: what they see and may change at each stage.
+"""Callbacks of an asynchronous producer, and the events they may change at each stage.
 
 Source: Kafka 0.7 `CallbackHandler`, whose methods these are.
 """
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class Origin:
-    """The message that an event stands for; whoever reports on it settles its delivery."""
+    """The queued message that an event stands for, and the delivery to complete with it."""
 
     __slots__ = ("delivery", "is_taken", "message", "partition")
 
@@ -44,7 +44,7 @@ class Event(NamedTuple):
 
 
 class ProducerCallbacks:
-    """Does nothing at any stage; derive from it to do something.
+    """Does nothing at any stage; override methods to see or change messages.
 
     `before_enqueue` and `after_enqueue` run in the thread that sends, `close` and `last_batch` in
     the one that closes the producer, the others in a thread of the producer for each broker, at
@@ -57,14 +57,14 @@ class ProducerCallbacks:
     """
 
     def before_enqueue(self, event: Event) -> Event:
-        """Return what is to be queued; the events of one call must have one topic and key."""
+        """Return the event to queue; the events of one call must have one topic and key."""
         return event
 
     def after_enqueue(self, event: Event, *, is_queued: bool) -> None:
-        """Take note that an event is in the queue, or that there was no room."""
+        """Called when an event is in the queue, or there was no room."""
 
     def after_dequeue(self, event: Event | None) -> Iterable[Event]:
-        """Return what is to be sent for an event.
+        """Return the events to send for an event.
 
         Called with None when the time limit `queue.time` passed for a broker. Events of the same
         topic stay in the partition; others, and all at the time limit, are queued anew by their
@@ -73,25 +73,25 @@ class ProducerCallbacks:
         return () if event is None else (event,)
 
     def before_send(self, events: Sequence[Event]) -> Iterable[Event]:
-        """Return what is to be sent for a batch of one partition, as `after_dequeue` does."""
+        """Return the events to send for a batch of one partition, as `after_dequeue` does."""
         return events
 
     def last_batch(self) -> Iterable[Event]:
-        """Return what is to be sent still, when all else is sent and the producer closes."""
+        """Return events to send last, when all else is sent and the producer closes."""
         return ()
 
     def close(self) -> None:
-        """Take note that the producer is closed."""
+        """Called when the producer is closed."""
 
 
 class Hooks:
     """Runs callbacks, and keeps track of which message became which event.
 
     Args:
-        callbacks: what to run.
-        packer: checks the messages that come out.
+        callbacks: the program's.
+        packer: validates the messages that callbacks return.
         route: queues an event by its topic and key.
-        failures: told of messages that were not delivered; None if a report is.
+        failures: counts messages that were not delivered; None if they are reported.
     """
 
     def __init__(
@@ -108,10 +108,10 @@ class Hooks:
         self._kept: set[Origin] = set()  # changed by several threads, one element at a time
 
     def apply(self, partition: TopicPartition, batch: Batch) -> BrokerError | None:
-        """Put a batch that was taken from the queue through the callbacks.
+        """Pass a batch that was taken from the queue through the callbacks.
 
         Returns:
-            Why that failed: what is left in the batch must be given up then.
+            The failure, if there is one: the messages left in the batch must be given up then.
         """
         origins = [
             Origin(partition, message, delivery)
@@ -132,7 +132,7 @@ class Hooks:
         return None
 
     def _run(self, partition: TopicPartition, origins: Sequence[Origin]) -> list[Event]:
-        """Return what the callbacks make of messages and leave in their partition."""
+        """Return the events that the callbacks return for the partition."""
         events: list[Event] = []
         for origin in origins:
             event = Event(partition.topic, origin.message, origin.delivery.key, origin)
@@ -143,7 +143,7 @@ class Hooks:
         return events
 
     def _own(self, topic: str, events: Iterable[Event]) -> list[Event]:
-        """Queue events of other topics anew, and return the rest."""
+        """Queue events of other topics again, and return the rest."""
         own = []
         for event in events:
             if event.topic == topic:
@@ -153,12 +153,12 @@ class Hooks:
         return own
 
     def _delivery_of(self, partition: TopicPartition, event: Event) -> QueuedDelivery:
-        """Return what is settled with an event: its origin's delivery, the first time."""
+        """Return the delivery to complete with an event: its origin's, the first time."""
         taken = self.take(event)
         return taken or QueuedDelivery(partition, event.key, 1, failures=self._failures)
 
     def take(self, event: Event) -> QueuedDelivery | None:
-        """Return the delivery that hangs on an event, which is the caller's to settle now."""
+        """Return the delivery of an event's origin, for the caller to complete; None after that."""
         origin = event.origin
         if origin is None or origin.is_taken:
             return None
@@ -167,11 +167,11 @@ class Hooks:
         return origin.delivery
 
     def on_time_limit(self) -> None:
-        """Tell the callbacks that nothing came for a while, and queue what they have kept."""
+        """Call `after_dequeue` at the time limit, and queue the events it returns."""
         self._route_all(lambda: self._callbacks.after_dequeue(None))
 
     def last_batch(self) -> None:
-        """Ask the callbacks for the rest, and queue it."""
+        """Call `last_batch`, and queue the events it returns."""
         self._route_all(self._callbacks.last_batch)
 
     def _route_all(self, source: Callable[[], Iterable[Event]]) -> None:
@@ -182,7 +182,7 @@ class Hooks:
             logger.exception("callback failed, or what it returned could not be queued")
 
     def close(self) -> list[Origin]:
-        """Tell the callbacks that it is over; return the messages they have kept."""
+        """Call `close`; return the messages that callbacks never returned."""
         try:
             self._callbacks.close()
         except Exception:
