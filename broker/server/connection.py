@@ -456,7 +456,7 @@ class Connection:
     def mute_behind_flush(self, frames: Sequence[memoryview], size: int) -> None:
         """Receive nothing until a pending flush is complete, if the client sends little.
 
-        Its next requests could neither be answered before the flush nor be part of it. Handled
+        Its next requests could neither have a response before the flush nor be part of it. Handled
         as they arrive, each would cost a turn, an append and a wake-up. Clients that publish to
         several logs are not muted, as those logs are flushed side by side; nor is one that has
         begun a large frame, as others may wait for the budget that holds.

@@ -126,7 +126,7 @@ class Processor:
     def wake(self, delayed: DelayedResponse) -> None:
         """Attempt a delayed response again soon; callable from any thread."""
         self._purgatory.note_woken(delayed)
-        if threading.current_thread() is not self._thread:  # which looks before it waits
+        if threading.current_thread() is not self._thread:  # which takes it before it waits
             self._wake_up()
 
     def active_since(self, since_s: float) -> int:
@@ -172,7 +172,7 @@ class Processor:
             if events & selectors.EVENT_WRITE and connection in self._connections:
                 self._serve(connection, self._advance)
         self._take_accepted()
-        # Before the queues are looked at: a thread that appends later wakes the processor again.
+        # Before the queues are emptied: a thread that appends later wakes the processor again.
         self._is_woken = False
         if self._purgatory.has_woken:
             self._attempt_all(self._purgatory.take_woken(), is_last=False)
