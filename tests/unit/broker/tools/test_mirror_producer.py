@@ -1,0 +1,73 @@
+"""A mirror producer whose producer refuses a set: nothing behind it counts before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import cast
+
+from broker.errors import BrokerError, StorageError
+from broker.producer.producer import Delivery, Producer
+from broker.protocol.primitives import Buffer
+from broker.tools.mirror_producer import MirroredSet, MirrorProducer
+from broker.topic import TopicPartition
+
+SOURCE, TARGET = TopicPartition("a", 9, 0), TopicPartition("b", 0, 0)
+
+
+class Refusing:
+    """A producer that refuses the sets it is made for, and acknowledges all others."""
+
+    def __init__(self, refused: set[bytes]) -> None:
+        self._refused = refused
+        self._deliveries: list[Delivery] = []
+        self.sent: list[bytes] = []
+
+    def send_set(
+        self,
+        partition: TopicPartition,
+        message_set: Buffer,
+        on_complete: Callable[[Delivery], None],
+    ) -> None:
+        self.sent.append(bytes(message_set))
+        self._deliveries.append(Delivery(partition, message_set, None, on_complete))
+
+    def barrier(self) -> None:
+        deliveries, self._deliveries = self._deliveries, []
+        for offset, delivery in enumerate(deliveries):
+            error: BrokerError | None = None
+            if bytes(delivery.message_set) in self._refused:
+                error = StorageError("disk full")
+            delivery.complete(offset, error)
+
+    def close(self) -> None:
+        return None
+
+
+def test_flush_when_a_set_is_refused_then_those_behind_it_are_acknowledged_after_it() -> None:
+    producers = [Refusing({b"1"}), Refusing(set())]
+    made = iter(producers)
+    acknowledged: list[int] = []
+    sent_again_after: list[list[int]] = []
+
+    def wait(seconds: float) -> bool:
+        sent_again_after.append(list(acknowledged))
+        return True
+
+    mirror_producer = MirrorProducer(lambda: cast(Producer, next(made)), wait=wait)
+    for number in range(3):
+        mirror_producer.send(
+            MirroredSet(
+                SOURCE,
+                TARGET,
+                b"%d" % number,
+                1,
+                number,
+                lambda one, base_offset: acknowledged.append(one.next_offset),
+            )
+        )
+    mirror_producer.flush()
+
+    assert sent_again_after == [[0]]
+    assert producers[1].sent == [b"1", b"2"]
+    assert acknowledged == [0, 1, 2]
+    assert mirror_producer.pending_count == 0
