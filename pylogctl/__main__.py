@@ -14,12 +14,12 @@ _GARBAGE_THRESHOLD = 20_000
 """New objects until a garbage collection: most are made by imports and stay, so fewer runs help."""
 
 
-class Terminated(BaseException):
+class _Terminated(BaseException):
     """Raised by SIGTERM and SIGHUP, as KeyboardInterrupt is by SIGINT."""
 
 
 def _raise_terminated(signum: int, frame: FrameType | None) -> NoReturn:
-    raise Terminated
+    raise _Terminated
 
 
 def main() -> NoReturn:
@@ -47,7 +47,7 @@ def run(args: list[str]) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return status
-    except (KeyboardInterrupt, Terminated) as signalled:
+    except (KeyboardInterrupt, _Terminated) as signalled:
         return _status_of(signalled)
     except BrokenPipeError:
         return 141
@@ -62,7 +62,7 @@ def _status_of(error: BaseException | None) -> int:
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
             return 130
-        if isinstance(error, Terminated):
+        if isinstance(error, _Terminated):
             return 143
         error = error.__context__  # an error while a signal is handled does not replace it
     return 0

@@ -36,7 +36,7 @@ _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
 }
 
 
-def values_of(node: OptionNode | ArgumentNode) -> tuple[str, ...]:
+def _values_of(node: OptionNode | ArgumentNode) -> tuple[str, ...]:
     """Return the words to offer, or one mark `@kind` for files and names in a cluster."""
     return node.choices or _KIND_OF_METAVAR.get(node.metavar.strip("[]."), ())
 
@@ -152,7 +152,7 @@ def bash(tree: CommandNode) -> str:
             f"        valued={_quoted(valued)} ;;"
         )
         for option in options:
-            if option.takes_value and (found := values_of(option)):
+            if option.takes_value and (found := _values_of(option)):
                 cases = " | ".join(_quoted(f"{node.name} {flag}") for flag in option.flags)
                 values.append(f"    {cases}) words={_quoted(' '.join(found))} ;;")
     return _BASH.replace("@TABLES@", "\n".join(tables)).replace("@VALUES@", "\n".join(values))
@@ -160,7 +160,7 @@ def bash(tree: CommandNode) -> str:
 
 def _positional(node: CommandNode) -> tuple[str, ...]:
     """Return the words to offer for the first argument."""
-    return values_of(node.arguments[0]) if node.arguments else ()
+    return _values_of(node.arguments[0]) if node.arguments else ()
 
 
 def _quoted(text: str) -> str:
@@ -265,7 +265,7 @@ def zsh(tree: CommandNode) -> str:
             f"        choices_=({' '.join(map(_quoted, _positional(node)))}) ;;"
         )
         for option in options:
-            if option.takes_value and (found := values_of(option)):
+            if option.takes_value and (found := _values_of(option)):
                 cases = "|".join(_quoted(f"{node.name} {flag}") for flag in option.flags)
                 values.append(f"    {cases}) choices_=({' '.join(map(_quoted, found))}) ;;")
     return _ZSH.replace("@TABLES@", "\n".join(tables)).replace("@VALUES@", "\n".join(values))
@@ -342,7 +342,7 @@ def _fish_option(option: OptionNode) -> str:
     words.append(f"-d {_quoted(option.help.partition('. ')[0].rstrip('.'))}")
     if option.takes_value:
         words.append("-r")
-        words.append(_fish_values(values_of(option)))
+        words.append(_fish_values(_values_of(option)))
     return " ".join(filter(None, words))
 
 

@@ -26,7 +26,7 @@ _SPECIAL = {"\\": r"\e", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
 _INLINE = re.compile(r"\*\*(.+?)\*\*|\*(.+?)\*|`(.+?)`")
 
 
-def escape_text(text: str) -> str:
+def _escape_text(text: str) -> str:
     """Return prose with the characters escaped that are special to troff."""
     escaped = "".join(_SPECIAL.get(c) or (c if c.isascii() else f"\\[u{ord(c):04X}]") for c in text)
     return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
@@ -34,7 +34,7 @@ def escape_text(text: str) -> str:
 
 def escape_literal(text: str) -> str:
     """Return text to be typed literally: troff does not replace its hyphens and quotes."""
-    return escape_text(text).replace("-", r"\-").replace("'", r"\(aq")
+    return _escape_text(text).replace("-", r"\-").replace("'", r"\(aq")
 
 
 def quote(text: str) -> str:
@@ -47,14 +47,14 @@ def inline(text: str) -> str:
     parts = []
     position = 0
     for match in _INLINE.finditer(text):
-        parts.append(escape_text(text[position : match.start()]).removeprefix("\\&"))
+        parts.append(_escape_text(text[position : match.start()]).removeprefix("\\&"))
         bold, italic, code = match.groups()
         if italic is not None:
             parts.append(f"\\fI{escape_literal(italic)}\\fR")
         else:
             parts.append(f"\\fB{escape_literal(bold or code)}\\fR")
         position = match.end()
-    parts.append(escape_text(text[position:]).removeprefix("\\&"))
+    parts.append(_escape_text(text[position:]).removeprefix("\\&"))
     joined = "".join(parts)
     return f"\\&{joined}" if joined.startswith((".", "'")) else joined
 
@@ -79,7 +79,7 @@ def definition(term: str, text: str) -> list[str]:
     return lines
 
 
-def example_block(lines: Iterable[str]) -> list[str]:
+def _example_block(lines: Iterable[str]) -> list[str]:
     """Return lines as an indented block that keeps its layout."""
     return [".PP", ".RS 4", ".nf", *map(escape_literal, lines), ".fi", ".RE"]
 
@@ -101,7 +101,7 @@ def from_markdown(markdown: str) -> list[str]:
     out: list[str] = []
     for kind, lines in _blocks(markdown.splitlines()):
         if kind == "code":
-            out += example_block(lines)
+            out += _example_block(lines)
         elif kind == "heading":
             out.append(f".SS {quote(escape_literal(lines[0]))}")
         elif kind == "item":
@@ -159,14 +159,14 @@ _VARIABLES = {
 _SECTIONS_BEHIND = ("FILES", "NOTES", "SEE ALSO")
 
 
-class Generated(NamedTuple):
+class _Generated(NamedTuple):
     """A file to be written, relative to the repository."""
 
     path: Path
     text: str
 
 
-def generate(repository: Path = REPOSITORY) -> list[Generated]:
+def generate(repository: Path = REPOSITORY) -> list[_Generated]:
     """Return every generated file.
 
     Args:
@@ -178,7 +178,7 @@ def generate(repository: Path = REPOSITORY) -> list[Generated]:
     tree = describe(root())
     source = repository / "man" / "src"
     files = [
-        Generated(Path("completions", FILE_NAMES[shell]), script(tree))
+        _Generated(Path("completions", FILE_NAMES[shell]), script(tree))
         for shell, script in SHELLS.items()
     ]
     files.append(_page("pylogctl", 1, _root_page(tree, source)))
@@ -193,8 +193,8 @@ def generate(repository: Path = REPOSITORY) -> list[Generated]:
     return files
 
 
-def _page(name: str, section: int, lines: Iterable[str]) -> Generated:
-    return Generated(Path("man", f"man{section}", f"{name}.{section}"), "\n".join(lines) + "\n")
+def _page(name: str, section: int, lines: Iterable[str]) -> _Generated:
+    return _Generated(Path("man", f"man{section}", f"{name}.{section}"), "\n".join(lines) + "\n")
 
 
 def _alias_pages() -> Iterator[tuple[str, str]]:
@@ -205,7 +205,7 @@ def _alias_pages() -> Iterator[tuple[str, str]]:
 def _root_page(tree: CommandNode, source: Path) -> Iterator[str]:
     sections = _fragment(source / "pylogctl.1.md")
     yield from title("pylogctl", 1, date=__released__, version=__version__)
-    yield from [".SH NAME", f"pylogctl \\- {escape_text(_lower(tree.summary))}", ".SH SYNOPSIS"]
+    yield from [".SH NAME", f"pylogctl \\- {_escape_text(_lower(tree.summary))}", ".SH SYNOPSIS"]
     yield r"\fBpylogctl\fR [\fIOPTIONS\fR] \fICOMMAND\fR [\fIARGS\fR]..."
     yield from _sections(sections, ("DESCRIPTION", "EXAMPLES"))
     yield ".SH COMMANDS"
@@ -234,7 +234,7 @@ def _command_page(node: CommandNode, source: Path) -> Iterator[str]:
     sections = _fragment(source / f"{name}.1.md")
     leaves = list(_leaves(node))
     yield from title(name, 1, date=__released__, version=__version__)
-    yield from [".SH NAME", f"{escape_literal(name)} \\- {escape_text(_lower(node.summary))}"]
+    yield from [".SH NAME", f"{escape_literal(name)} \\- {_escape_text(_lower(node.summary))}"]
     yield ".SH SYNOPSIS"
     for number, leaf in enumerate(leaves):
         yield from [".br"] if number else []

@@ -281,7 +281,7 @@ def _suggestion(text: str) -> str:
     return guess
 
 
-class FileOffset(NamedTuple):
+class _FileOffset(NamedTuple):
     """One line of an offset file."""
 
     topic: str
@@ -289,7 +289,7 @@ class FileOffset(NamedTuple):
     offset: int
 
 
-def parse_offset_file(lines: Iterable[str], name: str) -> list[FileOffset]:
+def parse_offset_file(lines: Iterable[str], name: str) -> list[_FileOffset]:
     """Parse an offset file.
 
     Args:
@@ -315,17 +315,17 @@ def parse_offset_file(lines: Iterable[str], name: str) -> list[FileOffset]:
     return offsets
 
 
-def _parse_words(text: str) -> FileOffset:
+def _parse_words(text: str) -> _FileOffset:
     topic, partition, offset = text.split()
-    return FileOffset(topic, parse_partition(partition), int(offset))
+    return _FileOffset(topic, parse_partition(partition), int(offset))
 
 
-def _parse_json_line(text: str) -> FileOffset:
+def _parse_json_line(text: str) -> _FileOffset:
     fields = json.loads(text)
     partition = str(fields["partition"])
     if "broker" in fields:
         partition = f"{int(fields['broker'])}-{partition}"
-    return FileOffset(str(fields["topic"]), parse_partition(partition), int(fields["offset"]))
+    return _FileOffset(str(fields["topic"]), parse_partition(partition), int(fields["offset"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ class Span:
     """The ranges to read, by `--offset`, its file, and `--exit-at-end`."""
 
     spec: OffsetSpec
-    from_file: Sequence[FileOffset]
+    from_file: Sequence[_FileOffset]
     exit_at_end: bool
 
     @property
@@ -371,7 +371,7 @@ def make_span(
         raise UsageError("--from-beginning is --offset start; only one of them is possible")
     texts = ["start"] if from_beginning else list(offsets)
     spec = parse_offset_spec(texts, now_ms=env.clock.time_ms())
-    from_file: Sequence[FileOffset] = ()
+    from_file: Sequence[_FileOffset] = ()
     if spec.file is not None:
         try:
             with spec.file.open(encoding="utf-8") as lines:

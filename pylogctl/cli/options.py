@@ -34,7 +34,7 @@ from pylogctl.cli.context import (
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.units import parse_duration_s
 
-CommandFunction = Callable[..., None]
+_CommandFunction = Callable[..., None]
 
 
 class SharedOption(NamedTuple):
@@ -539,7 +539,7 @@ def accepts(
     examples: tuple[str, ...] = (),
     optional: Mapping[str, OptionalValue] | None = None,
     dumps_properties: bool = False,
-) -> Callable[[CommandFunction], CommandFunction]:
+) -> Callable[[_CommandFunction], _CommandFunction]:
     """Add shared options to a command; its first parameter is an `Environment` with their values.
 
     Typer sees one signature with them, the command's own options, and those of its groups.
@@ -554,7 +554,7 @@ def accepts(
     asks = ASKS_FOR_PROPERTIES - {"dump"} if dumps_properties else ASKS_FOR_PROPERTIES
     shared = (*options, *GENERAL)
 
-    def decorate(function: CommandFunction) -> CommandFunction:
+    def decorate(function: _CommandFunction) -> _CommandFunction:
         named = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
         groups = {one.name: group for one in named if (group := _group_of(one)) is not None}
         own = [option for one in named for option in _expanded(one, groups)]
@@ -589,7 +589,7 @@ def accepts(
         facts = Facts(exits, examples, choices, skippable)
         run.facts = facts  # type: ignore[attr-defined]  # functions take attributes
         run.__signature__ = _signature(own, shared)  # type: ignore[attr-defined]  # as above
-        return cast(CommandFunction, run)
+        return cast(_CommandFunction, run)
 
     return decorate
 

@@ -127,7 +127,7 @@ _USES = {
 }
 
 
-def use_of(command_path: str) -> Use | None:
+def _use_of(command_path: str) -> Use | None:
     """Return the properties of a command such as `pylogctl perf produce`, None of the program."""
     return _USES.get(command_path.partition(" ")[2])
 
@@ -138,7 +138,7 @@ def validate_given(env: Environment, command_path: str) -> None:
     Raises:
         UsageError: one has none.
     """
-    use = use_of(command_path)
+    use = _use_of(command_path)
     if use is None:
         return
     for name, text in env.settings.properties.items():
@@ -159,7 +159,7 @@ def given_layers(env: Environment) -> list[Layer]:
     return [Layer("PYLOGCTL_X", below), Layer("-X", above)]
 
 
-def client_layers(env: Environment, use: Use, options: Mapping[str, str | None]) -> list[Layer]:
+def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]) -> list[Layer]:
     """Return the layers of a client's settings; a later one overrides those before it.
 
     Args:
@@ -188,13 +188,13 @@ def client_settings(
 ) -> _S:
     """Return the settings of a command's client; with `-X dump` print them and end the command.
 
-    The arguments are those of `client_layers`; `kind` is the settings class of the use's scope.
+    The arguments are those of `_client_layers`; `kind` is the settings class of the use's scope.
 
     Raises:
         UsageError: a property is unknown or malformed.
         typer.Exit: the settings are printed.
     """
-    layers = client_layers(env, use, options)
+    layers = _client_layers(env, use, options)
     try:
         found = kind.from_properties(*(layer.properties for layer in layers))
     except ConfigError as error:
@@ -240,7 +240,7 @@ def show_properties(env: Environment, command_path: str) -> None:
     Raises:
         ConfigError: a property given beside `dump` is unknown or malformed.
     """
-    use = use_of(command_path)
+    use = _use_of(command_path)
     uses = [Use(scope) for scope in _SCOPES] if use is None else [use]
     if "list" in env.settings.properties:
         render(env, LIST, [record for one in uses for record in _listed(one)])

@@ -323,17 +323,17 @@ def _is_number(column: Column) -> bool:
     return column.kind in (Kind.INTEGER, Kind.BYTES, Kind.SECONDS, Kind.NUMBER)
 
 
-DEFAULT_PAGER = "less -FRX"
+_DEFAULT_PAGER = "less -FRX"
 
 
-def pager_command(env: Environment) -> list[str]:
+def _pager_command(env: Environment) -> list[str]:
     """Return the command line of the pager, empty for none."""
     import shlex  # late, as the next: only for long text on a terminal
     import shutil
 
     if not env.streams.stdout_is_tty or not env.settings.pager:
         return []
-    text = env.environ.get("PYLOGCTL_PAGER") or env.environ.get("PAGER") or DEFAULT_PAGER
+    text = env.environ.get("PYLOGCTL_PAGER") or env.environ.get("PAGER") or _DEFAULT_PAGER
     words = shlex.split(text)
     return words if words and shutil.which(words[0]) else []
 
@@ -344,7 +344,7 @@ def paged(env: Environment) -> Iterator[Environment]:
 
     Leaving the pager early is not an error: the rest of the block is skipped.
     """
-    command = pager_command(env)
+    command = _pager_command(env)
     if not command:
         yield env
         return

@@ -14,7 +14,7 @@ from broker.protocol.requests import RequestType
 from broker.protocol.responses import BrokerAddress
 from pylogctl.cli.context import TRACE_VERBOSITY, Environment
 
-BYTES_LEVEL = 3
+_BYTES_LEVEL = 3
 _SHOWN_BYTES = 1024
 _ROW_BYTES = 16
 _FRAME_START = struct.Struct(">ih")
@@ -56,9 +56,9 @@ class TracedConnection(Connection):
 
     def _log(self, line: str, data: Buffer) -> None:
         self._env.trace(TRACE_VERBOSITY, line)
-        if self._env.settings.verbosity >= BYTES_LEVEL:
+        if self._env.settings.verbosity >= _BYTES_LEVEL:
             for row in hex_rows(data):
-                self._env.trace(BYTES_LEVEL, row)
+                self._env.trace(_BYTES_LEVEL, row)
 
 
 def _request_name(frame: Buffer) -> str:

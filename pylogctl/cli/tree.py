@@ -94,10 +94,10 @@ def facts_of(command: Any) -> Facts:
 
 def describe(root: TyperGroup) -> CommandNode:
     """Return the whole tree as values, without hidden commands and options."""
-    return describe_command(root, typer.Context(root, info_name="pylogctl"), ("pylogctl",))
+    return _describe_command(root, typer.Context(root, info_name="pylogctl"), ("pylogctl",))
 
 
-def describe_command(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNode:
+def _describe_command(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNode:
     """Return a command or group of Typer as values; `path` has the words of its full name."""
     children = []
     if isinstance(command, TyperGroup):
@@ -105,7 +105,7 @@ def describe_command(command: Any, ctx: Any, path: tuple[str, ...]) -> CommandNo
             child = command.get_command(ctx, name)
             if child is not None and not child.hidden:
                 child_ctx = typer.Context(child, info_name=name, parent=ctx)
-                children.append(describe_command(child, child_ctx, (*path, name)))
+                children.append(_describe_command(child, child_ctx, (*path, name)))
     facts = facts_of(command)
     params = [p for p in command.get_params(ctx) if not p.hidden]
     return CommandNode(
@@ -156,7 +156,7 @@ def _panel_of(param: Any) -> str:
     return param.rich_help_panel or "Options"
 
 
-def usage_error(error: typer.TyperException) -> CliError:
+def _usage_error(error: typer.TyperException) -> CliError:
     """Return the error for a parse error of Typer."""
     ctx = getattr(error, "ctx", None)
     path = ctx.command_path if ctx is not None else "pylogctl"
@@ -221,7 +221,7 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options in the order of the panels."""
-        node = describe_command(self, ctx, tuple(ctx.command_path.split()))
+        node = _describe_command(self, ctx, tuple(ctx.command_path.split()))
         rows: dict[str, list[tuple[str, str]]] = {}
         for argument in node.arguments:
             rows.setdefault("Arguments", []).append((argument.metavar, argument.help))
@@ -409,5 +409,5 @@ def run(root: TyperGroup, args: list[str], streams: Streams) -> int:
     except typer.Abort as error:
         raise KeyboardInterrupt from error
     except typer.TyperException as error:
-        raise usage_error(error) from error
+        raise _usage_error(error) from error
     return 0

@@ -60,12 +60,12 @@ class Finding(NamedTuple):
 def run_checks(env: Environment) -> Iterator[Finding]:
     """Run every check; those of ZooKeeper and brokers at the addresses of the options."""
     yield check_python(sys.version_info[:2])
-    yield check_libraries()
-    yield check_codecs()
-    yield check_message_codec()
-    yield check_java()
+    yield _check_libraries()
+    yield _check_codecs()
+    yield _check_message_codec()
+    yield _check_java()
     yield check_spark()
-    yield check_disk(Path.cwd())
+    yield _check_disk(Path.cwd())
     yield check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
     yield from check_cluster(env)
 
@@ -76,7 +76,7 @@ def check_python(version: tuple[int, ...]) -> Finding:
     return Finding(verdict, "python", platform.python_version(), "Python 3.11 or later is needed")
 
 
-def check_libraries() -> Finding:
+def _check_libraries() -> Finding:
     """Check that the libraries are installed."""
     missing = [name for name in _LIBRARIES if not _is_installed(name)]
     if missing:
@@ -93,7 +93,7 @@ def _is_installed(library: str) -> bool:
     return True
 
 
-def check_codecs() -> Finding:
+def _check_codecs() -> Finding:
     """Check that every codec restores what it compressed."""
     from broker.protocol.compression import Codec, compress, decompress
 
@@ -109,7 +109,7 @@ def check_codecs() -> Finding:
     return Finding(Verdict.OK, "codecs", ", ".join(codec.name.lower() for codec in Codec))
 
 
-def check_message_codec() -> Finding:
+def _check_message_codec() -> Finding:
     """Check that the message codec is the compiled one."""
     from broker.protocol import codec
 
@@ -118,7 +118,7 @@ def check_message_codec() -> Finding:
     return Finding(verdict, "message codec", codec.describe(), hint)
 
 
-def check_java() -> Finding:
+def _check_java() -> Finding:
     """Check that an embedded ZooKeeper can be started."""
     from broker.zk.embedded import find_jars
     from broker.zk.java import find_java
@@ -145,7 +145,7 @@ def check_spark() -> Finding:
     return Finding(Verdict.OK, "spark", f"pyspark {pyspark}, java {java.version} ({java.source})")
 
 
-def check_disk(directory: Path) -> Finding:
+def _check_disk(directory: Path) -> Finding:
     """Check that the disk has room for logs, and can be written."""
     free = shutil.disk_usage(directory).free
     detail = f"{format_size(free)} free at {directory}"
@@ -184,7 +184,7 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
             return
         yield Finding(Verdict.OK, "registry", f"{env.zookeeper}, {len(addresses)} brokers")
     for address in addresses:
-        yield check_broker(env, address)
+        yield _check_broker(env, address)
 
 
 def _registered_brokers(env: Environment) -> list[BrokerAddress]:
@@ -203,7 +203,7 @@ def _registered_brokers(env: Environment) -> list[BrokerAddress]:
     return [BrokerAddress(info.id, info.host, info.port) for info in infos]
 
 
-def check_broker(env: Environment, address: BrokerAddress) -> Finding:
+def _check_broker(env: Environment, address: BrokerAddress) -> Finding:
     """Check that a broker can be reached and knows the extension requests."""
     connection = connector(env, timeout_s=_TIMEOUT_S)(address)
     where = f"{address.host}:{address.port}"
