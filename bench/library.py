@@ -16,13 +16,12 @@ from bench.measure import ChartPosition, Goal, Measurement, Plan, repeat_rate
 from bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
-from broker.consumer.chunk import MessagePosition
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
 from broker.protocol import codec
 from broker.protocol.extension_requests import Acks
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 _PARTITION = TopicPartition("lines", 0, 0)
 _CHUNK_BYTES = 1 << 20

@@ -28,14 +28,13 @@ from bench.workload import (
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
 from broker.config import ProducerConfig
-from broker.consumer.chunk import MessagePosition
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
 from broker.producer.partitioner import sticky_partitioner
 from broker.producer.producer import Producer
 from broker.protocol import codec
 from broker.protocol.extension_requests import Acks, Lookup
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 FETCH_BYTES = 200_000
 _PARTITION = TopicPartition("compared", 0, 0)

@@ -1,9 +1,10 @@
-"""Topic names and the identity of a partition."""
+"""Topic names, the identity of a partition, positions and ranges in it."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from broker.errors import InvalidTopicError
 
@@ -57,3 +58,20 @@ def validate_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> N
     if found := _FORBIDDEN.search(name):
         shown = found[0] if found[0] == "/" else f"U+{ord(found[0]):04X}"
         raise InvalidTopicError(f"invalid topic name {name!r}: '{shown}' is not allowed")
+
+
+class MessagePosition(NamedTuple):
+    """An offset where an entry starts, and how many messages of the entry lie before the position.
+
+    `inner` is 0 except inside a compressed set, which can only be fetched as a whole.
+    """
+
+    offset: int
+    inner: int = 0
+
+
+class ReadRange(NamedTuple):
+    """The messages from `start` up to `end`; without an end reading never stops."""
+
+    start: MessagePosition
+    end: MessagePosition | None = None

@@ -7,7 +7,6 @@ from collections.abc import Generator
 from contextlib import closing
 
 from broker.client.list_offsets import OffsetLister
-from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError, OffsetOutOfRangeError
@@ -15,7 +14,7 @@ from broker.protocol.codec import boundaries, scan, unfold
 from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Lookup
 from broker.protocol.message_set import Entry, iter_entries
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _WALK_BYTES = 1 << 20
 _ENTRY_BYTES = 1 << 16

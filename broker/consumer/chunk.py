@@ -1,4 +1,4 @@
-"""Chunks as fetchers give them, positions and ranges, and the messages of a group's streams."""
+"""Chunks as fetchers give them, and the messages of a group's streams."""
 
 from __future__ import annotations
 
@@ -9,23 +9,6 @@ from broker.errors import NO_ERROR, ServerError, error_for_code
 from broker.protocol.primitives import Buffer
 from broker.protocol.responses import Run
 from broker.topic import TopicPartition
-
-
-class MessagePosition(NamedTuple):
-    """An offset where an entry starts, and how many messages of the entry lie before the position.
-
-    `inner` is 0 except inside a compressed set, which can only be fetched as a whole.
-    """
-
-    offset: int
-    inner: int = 0
-
-
-class ReadRange(NamedTuple):
-    """The messages from `start` up to `end`; without an end reading never stops."""
-
-    start: MessagePosition
-    end: MessagePosition | None = None
 
 
 class Chunk(NamedTuple):

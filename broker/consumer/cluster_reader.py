@@ -14,12 +14,12 @@ from functools import partial
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
-from broker.consumer.chunk import Chunk, ReadRange
+from broker.consumer.chunk import Chunk
 from broker.consumer.fetcher import DEFAULT_FETCH_BYTES, DEFAULT_MAX_WAIT_MS, Fetcher
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import NO_ERROR, BrokerError, OffsetOutOfRangeError
 from broker.protocol.payload_filter import PayloadFilter
-from broker.topic import TopicPartition
+from broker.topic import ReadRange, TopicPartition
 
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1

@@ -7,12 +7,11 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
-from broker.consumer.chunk import MessagePosition
 from broker.consumer.membership import Ownership
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import BrokerError, CoordinationError, RegistryUnreachableError
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 logger = logging.getLogger(__name__)
 

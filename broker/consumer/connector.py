@@ -14,7 +14,6 @@ from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
 from broker.clock import SystemClock
 from broker.config import ConsumerConfig
-from broker.consumer.chunk import MessagePosition
 from broker.consumer.committer import AutoCommit, Committer
 from broker.consumer.coordinator import Coordinator, PlaceStream, RebalanceSettings
 from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings
@@ -35,7 +34,7 @@ from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, ConfigError, CoordinationError
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import BrokerAddress
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.session import SessionState
 from broker.zk.values import Subscription

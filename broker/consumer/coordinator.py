@@ -1,8 +1,8 @@
-"""Keeps a member's share of its group's partitions right: the thread that rebalances.
+"""The coordinator: a thread that rebalances a member's share of its group's partitions.
 
-Whatever changes only sets a flag; this thread alone claims and releases. A rebalance moves as
-little as possible: a partition that stays with its thread keeps its queue, its position and its
-fetcher.
+Changes in ZooKeeper only set a flag; this thread alone assigns and revokes. A rebalance moves as
+little as possible: a partition that stays with its consumer thread keeps its queue, its position
+and its fetcher.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 from broker.consumer.assignment import assign_topics
-from broker.consumer.chunk import MessagePosition
 from broker.consumer.committer import AssignedPartition, Committer
 from broker.consumer.fetcher_thread import Feed, FetcherPool
 from broker.consumer.membership import GroupView, Lease, Membership, Ownership
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.stream import ConsumerStream
 from broker.errors import BrokerError, RegistryUnreachableError
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from broker.zk.session import Session
 
 logger = logging.getLogger(__name__)

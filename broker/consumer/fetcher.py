@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 
 from broker.client.connection import Connection
-from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import NO_ERROR, BrokerError, ProtocolError
 from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
@@ -28,7 +28,7 @@ from broker.protocol.responses import (
     decode_multifetch_response,
     decode_read_response,
 )
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 DEFAULT_FETCH_BYTES = 1 << 20
 DEFAULT_MAX_WAIT_MS = 500

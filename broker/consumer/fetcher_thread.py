@@ -1,7 +1,7 @@
-"""Threads that read ahead for a group's streams: one, with one connection, for each broker.
+"""Threads that fetch ahead for a group's streams: one thread and one connection for each broker.
 
-They know which partitions this process owns, and nothing of why. A broker that goes away is tried
-again, at whatever address the registry has for it, until its partitions are taken away.
+A broker that is unreachable is tried again, at the address that ZooKeeper has for it, until its
+partitions are revoked.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""A group in the registry: this process as a member, its view of the others, who owns what.
+"""A consumer group in ZooKeeper: subscriptions, members, partition owners, and the session's lease.
 
-Three small classes over one registry session. Each says what stands in ZooKeeper; when to act on
-it is the subject of `balancer`. Paths and values are 0.7's.
+Paths and values are those of Kafka 0.7. When to act on them is the coordinator's subject.
 
-What a member of a group wants to read, and under which ids it is known.
-
-Pure but for the clock and the random numbers in a generated id. How a subscription is written
-into the registry is the subject of `broker.zk.values`.
+A process can be frozen for longer than its ZooKeeper session lasts, and then continues without
+knowing it. So the lease is valid only until the last sign of life is one session timeout old, by a
+clock that runs while the process is frozen.
 """
 
 from __future__ import annotations

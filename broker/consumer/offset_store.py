@@ -27,9 +27,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from broker.consumer.chunk import GroupMessage, MessagePosition, inner_index
+from broker.consumer.chunk import GroupMessage, inner_index
 from broker.errors import CoordinationError, OffsetStoreError
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
 from broker.zk.values import decode_number, decode_partition_name, encode_number

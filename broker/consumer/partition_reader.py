@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.chunk import Chunk
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault
 from broker.protocol.message import entry_end, has_length
 from broker.protocol.message_set import describe_fault
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 
 class PartitionReader:

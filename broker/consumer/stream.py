@@ -1,8 +1,8 @@
-"""A stream of a consumer group: what one thread of the application reads.
+"""A stream of a consumer group: the messages for one thread of the application.
 
-Fetchers put bytes in, in order of each partition; the application takes messages, or whole
-chunks, out. Nothing of a partition is handed out after it was released, nor while it is not
-certain that this process still owns it.
+Fetcher threads put chunks in, in order of each partition; the application takes messages, or whole
+chunks, out. A message is handed out only while its partition is assigned and the ZooKeeper session
+is certain to exist.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from operator import length_hint
 
-from broker.consumer.chunk import Chunk, GroupMessage, InnerMessage, MessagePosition
+from broker.consumer.chunk import Chunk, GroupMessage, InnerMessage
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.membership import Lease
 from broker.consumer.offset_store import position_after
@@ -21,7 +21,7 @@ from broker.errors import BrokerError, ConsumerTimeoutError, InvalidMessageError
 from broker.protocol.codec import Fault, decode
 from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 _NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
 

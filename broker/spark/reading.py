@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault
@@ -26,6 +26,7 @@ from broker.spark.plans import ReadTask
 from broker.spark.ranges import ByteRange
 from broker.spark.report import Cause, DataLossError, Omission, Report
 from broker.spark.sources import log_start, read_bytes
+from broker.topic import MessagePosition
 
 Batches = Generator[pa.RecordBatch, None, Fault]
 """Gives batches, and returns why there are no more: `NONE` at the end of the range."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from broker.consumer.chunk import ReadRange
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import decode
@@ -22,7 +21,7 @@ from broker.tools.audit import (
     merged,
     tally,
 )
-from broker.topic import TopicPartition
+from broker.topic import ReadRange, TopicPartition
 from pylogctl.audit.document import CHECK, SHOW, check_record, check_summary, show_records
 from pylogctl.cli.connections import Side, open_side
 from pylogctl.cli.context import Environment

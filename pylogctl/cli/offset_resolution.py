@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, assert_never
 
-from broker.consumer.chunk import MessagePosition, ReadRange
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.connections import Side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError

@@ -16,7 +16,6 @@ from broker.client.cluster import Connect, RegistryCluster
 from broker.client.list_offsets import OffsetLister
 from broker.config import ConsumerConfig
 from broker.consumer.boundaries import BoundaryFinder
-from broker.consumer.chunk import MessagePosition
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist
@@ -29,7 +28,7 @@ from broker.errors import (
     RegistryNodeNotFoundError,
     RegistryUnreachableError,
 )
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.registry import Registry
 from pylogctl.cli.context import Environment

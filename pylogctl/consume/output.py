@@ -10,12 +10,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from broker.consumer.chunk import MessagePosition
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault, count_delimiters, decode_delimited, scan
 from broker.protocol.message_set import Entry, iter_entries, messages_of
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.failures import CorruptMessages

@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.consumer.chunk import ReadRange
 from broker.consumer.cluster_reader import ClusterReader
 from broker.producer.producer import Producer
 from broker.tools.mirror_producer import MirrorProducer
@@ -23,7 +22,7 @@ from broker.tools.placement import (
     place_by_name,
     place_by_order,
 )
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import ReadRange, TopicPartition, validate_topic_name
 from pylogctl.cli.connections import Absence, Side, are_same, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError

@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.errors import InvalidMessageError
 from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
 from broker.log.segment import base_offset_of
 from broker.protocol.message_set import Entry, messages_of
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.offset_resolution import resolve
 from pylogctl.cli.offsets import NO_RANGE, OffsetRange

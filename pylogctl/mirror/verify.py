@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 
-from broker.consumer.chunk import ReadRange
 from broker.consumer.cluster_reader import ClusterReader
 from broker.protocol.codec import Scan, scan
 from broker.tools.compare import Difference
-from broker.topic import TopicPartition
+from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side
 from pylogctl.cli.render import Record
 

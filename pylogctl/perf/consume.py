@@ -15,11 +15,10 @@ from typing import Protocol
 
 from broker.client.cluster import Cluster, Connect
 from broker.clock import Clock
-from broker.consumer.chunk import ReadRange
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.codec import decode
-from broker.topic import TopicPartition
+from broker.topic import ReadRange, TopicPartition
 from pylogctl.perf.measure import (
     Budget,
     Counted,

@@ -22,12 +22,11 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
 from broker.clock import Clock
 from broker.config import ProducerConfig
-from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer
 from broker.protocol.codec import decode
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.perf.measure import (
     Counted,

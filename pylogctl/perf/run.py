@@ -12,9 +12,8 @@ import typer
 from broker.client.cluster import Cluster, Connect, LockedCluster
 from broker.client.list_offsets import OffsetLister
 from broker.config import ConsumerConfig, ProducerConfig
-from broker.consumer.chunk import ReadRange
 from broker.producer.producer import codec_of
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import ReadRange, TopicPartition, validate_topic_name
 from pylogctl.broker.control import request_status
 from pylogctl.cli.connections import Absence, Side, open_cluster, with_addresses
 from pylogctl.cli.context import Environment

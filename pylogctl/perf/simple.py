@@ -11,13 +11,13 @@ from contextlib import contextmanager
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.consumer.chunk import Chunk, ReadRange
+from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import NO_ERROR
 from broker.protocol.codec import Fault
 from broker.protocol.requests import FetchRequest
 from broker.protocol.responses import decode_fetch_response
-from broker.topic import TopicPartition
+from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.perf.consume import ConsumePlan, Polled
 

@@ -176,10 +176,10 @@ def _bound(side: str, text: str, spec: OffsetSpec, options: Mapping[str, str]) -
 
 
 def _resolved(side: str, spec: OffsetSpec, options: Mapping[str, str]) -> str:
-    from broker.consumer.chunk import MessagePosition
     from broker.spark.offsets import to_json
     from broker.spark.options import SegmentPaths, parse_read_options
     from broker.spark.plans import open_cluster, select_partitions
+    from broker.topic import MessagePosition
     from pylogctl.cli.offset_resolution import resolve
 
     parsed = parse_read_options(options, is_stream=False)

@@ -9,13 +9,12 @@ import time
 from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
-from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import RequestTimeoutError
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import Fault, scan
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.produce.sender import Confirmed, numbers_text
 

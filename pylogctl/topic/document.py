@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from broker.client.list_offsets import Watermarks
-from broker.consumer.chunk import ReadRange
-from broker.topic import TopicPartition
+from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.render import Column, Document, Kind, Record
 from pylogctl.format.envelope import MessageFacts
 from pylogctl.topic.facts import PartitionFacts, TopicSummary

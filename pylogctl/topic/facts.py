@@ -15,7 +15,6 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
-from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
 from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError
@@ -23,7 +22,7 @@ from broker.protocol.codec import scan
 from broker.protocol.extension_requests import StatusRequest
 from broker.protocol.message_set import slice_messages
 from broker.protocol.responses import BrokerAddress, decode_document
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _T = TypeVar("_T")
 

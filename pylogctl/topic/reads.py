@@ -9,8 +9,7 @@ from typing import Any
 
 from broker.client.cluster import Cluster
 from broker.consumer.boundaries import BoundaryFinder
-from broker.consumer.chunk import ReadRange
-from broker.topic import TopicPartition
+from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.connections import Side, connector, open_cluster, open_side
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus

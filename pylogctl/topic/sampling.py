@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from random import Random
 
 from broker.consumer.boundaries import BoundaryFinder
-from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.consumer.partition_reader import naming_partition
 from broker.protocol.message_set import messages_of
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.offset_resolution import nth_message
 from pylogctl.format.envelope import MessageFacts, facts_of
 

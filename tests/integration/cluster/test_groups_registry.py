@@ -9,12 +9,11 @@ import pytest
 from kazoo.client import KazooClient
 
 from broker.config import ConsumerConfig
-from broker.consumer.chunk import MessagePosition
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Blacklist, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
 from broker.errors import ConfigError, RegistryConflictError
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.session import Session
 from tests.integration.cluster.group_harness import Cluster, Load

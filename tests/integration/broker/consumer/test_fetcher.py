@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
-from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.chunk import Chunk
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import (
@@ -27,7 +27,7 @@ from broker.protocol.responses import (
     encode_read_part_header,
 )
 from broker.server.broker import Broker
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from tests.integration.broker.factories import (
     BrokerFactory,
     ConnectionFactory,

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.consumer.chunk import Chunk, GroupMessage, MessagePosition
+from broker.consumer.chunk import Chunk, GroupMessage
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.membership import Lease
 from broker.consumer.offset_store import RESULTS_NAME, FileOffsets, SqliteOffsets
@@ -21,7 +21,7 @@ from broker.errors import ConsumerTimeoutError
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 PARTITION = TopicPartition("t", 0, 0)
 LOG = b"".join(

@@ -4,9 +4,9 @@ import pickle
 
 import pytest
 
-from broker.consumer.chunk import GroupMessage, InnerMessage, MessagePosition, inner_index
+from broker.consumer.chunk import GroupMessage, InnerMessage, inner_index
 from broker.consumer.offset_store import position_after
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 PARTITION = TopicPartition("t", 0, 0)
 INSIDE: GroupMessage = ("t", PARTITION, 7, 7, b"x")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.consumer.chunk import InnerMessage, MessagePosition
+from broker.consumer.chunk import InnerMessage
 from broker.consumer.offset_store import (
     OFFSETS_NAME,
     RESULTS_NAME,
@@ -13,7 +13,7 @@ from broker.consumer.offset_store import (
     SqliteOffsets,
 )
 from broker.errors import OffsetStoreError
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 Store = FileOffsets | SqliteOffsets
 OpenStore = Callable[[], Store]

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader, naming_partition
 from broker.errors import InvalidMessageError
 from broker.protocol.codec import Fault, decode, encode
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 
 PARTITION = TopicPartition("events", 0, 0)
 ONE = encode([b"abc"])

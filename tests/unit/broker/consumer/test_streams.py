@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from broker.consumer.chunk import Chunk, MessagePosition, inner_index
+from broker.consumer.chunk import Chunk, inner_index
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.membership import Lease
 from broker.consumer.stream import ConsumerStream
@@ -14,7 +14,7 @@ from broker.errors import ConsumerTimeoutError, InvalidMessageError, OffsetOutOf
 from broker.protocol.codec import decode_delimited, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from tests.support.waiting import wait_until
 
 PARTITION = TopicPartition("t", 0, 0)

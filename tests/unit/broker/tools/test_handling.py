@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.chunk import Chunk
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.membership import Lease
 from broker.consumer.stream import ConsumerStream
@@ -20,7 +20,7 @@ from broker.tools.retry import (
     RetryPolicy,
     RetryStore,
 )
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from tests.doubles import FakeClock
 
 PARTITION = TopicPartition("t", 0, 0)

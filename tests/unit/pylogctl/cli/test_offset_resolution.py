@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.consumer.chunk import MessagePosition, ReadRange
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.offset_resolution import resolve
 from pylogctl.cli.offsets import parse_range

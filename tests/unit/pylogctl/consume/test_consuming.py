@@ -3,11 +3,11 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 
-from broker.consumer.chunk import Chunk, MessagePosition
+from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, TopicPartition
 from pylogctl.cli.context import Environment, Streams
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.process import StopRequest

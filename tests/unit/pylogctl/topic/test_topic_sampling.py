@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.consumer.boundaries import BoundaryFinder
-from broker.consumer.chunk import MessagePosition, ReadRange
 from broker.errors import InvalidMessageError
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import Entry, build_set, iter_entries, messages_of
-from broker.topic import TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.report import failure_of
 from pylogctl.format.envelope import MessageFacts
