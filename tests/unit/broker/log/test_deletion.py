@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from broker.errors import StorageError, UnknownTopicError
-from broker.log.data_directory import read_checkpoint
+from broker.log.data_directory import DELETED_NAME, read_checkpoint
 from broker.log.manager import LogManager
 from broker.log.topics import Deletions
 from broker.protocol.codec import encode
@@ -200,8 +200,9 @@ def refuse(_deletions: Deletions, _directories: object) -> None:
     raise OSError("disk on fire")
 
 
-def move_only_one(deletions: Deletions, directories: object) -> None:
+def move_only_one(_deletions: Deletions, directories: object) -> None:
     first = next(iter(directories))  # type: ignore[call-overload]  # an iterable, as it is called
-    deletions._deleted.mkdir()
-    first.rename(deletions._deleted / "one")
+    deleted = first.parent / DELETED_NAME
+    deleted.mkdir()
+    first.rename(deleted / "one")
     raise OSError("killed")
