@@ -298,7 +298,7 @@ class AuditedProducer:
         facts = [(self._time(payload), len(payload)) for payload in payloads]
         delivery = self._producer.send(topic, payloads, key)
         self._pending.append((delivery, topic, facts))
-        self._settle()
+        self._count_delivered()
         self.auditor.publish()
         return delivery
 
@@ -308,7 +308,7 @@ class AuditedProducer:
     def flush(self) -> None:
         """Wait until every delivery is done, and publish windows that are over."""
         self._producer.flush()
-        self._settle()
+        self._count_delivered()
         self.auditor.publish()
 
     def close(self) -> None:
@@ -318,10 +318,10 @@ class AuditedProducer:
             BrokerError: messages or counts could not be sent.
         """
         self._producer.flush()
-        self._settle()
+        self._count_delivered()
         self.auditor.publish(with_open=True)
 
-    def _settle(self) -> None:
+    def _count_delivered(self) -> None:
         """Count what is acknowledged by now."""
         counter = self.auditor.counter
         still = []

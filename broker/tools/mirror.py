@@ -45,15 +45,14 @@ class RouteStatus:
 
     Attributes:
         source: where messages come from.
-        target: where they go; None until a place is found.
+        target: where they go; None until a target partition is found.
         message_count: what the target has acknowledged.
         size_bytes: what that takes in a log.
         next_offset: of the source, after the last message acknowledged; None before the first.
         error_count: how often something went wrong.
-        error: what went wrong last; empty for nothing so far.
+        error: the last error; empty for none.
         error_ms: when that was, milliseconds since 1970.
-        is_failing: nothing was acknowledged since; of a message that cannot go on, nothing behind
-            it.
+        is_failing: nothing was acknowledged since the last error.
         stuck_at: offset of a corrupt message in the source, behind which nothing gets through.
         corrupt_count: corrupt messages that were left out.
     """
@@ -94,7 +93,7 @@ class RouteLog:
             self._routes[source] = replace(self._route(source), target=target)
 
     def acknowledged(self, mirrored: MirroredSet) -> None:
-        """Note that the target has a set for good."""
+        """Note that the target has acknowledged a set."""
         with self._lock:
             route = self._route(mirrored.source)
             is_stuck = route.stuck_at is not None and mirrored.next_offset <= route.stuck_at
@@ -242,7 +241,7 @@ class Route:
 
 
 class Mirror:
-    """Sends what streams give on to another cluster.
+    """Sends the messages of streams to another cluster.
 
     Args:
         consumer: owns the streams; shut down at the end. It commits what is finished by itself,
@@ -255,7 +254,7 @@ class Mirror:
         queue_size: how many message sets wait for each producer, at most.
         drain_s: how long to wait at the end for a target that does not answer.
         skips_corrupt: leave out corrupt messages, and count them, instead of ending at the first.
-        log: where to note what becomes of each route.
+        log: keeps the state of each route.
     """
 
     def __init__(
@@ -337,7 +336,7 @@ class Mirror:
             raise self._failure
 
     def _stop(self) -> None:
-        """Take everything down in the order of the flow, so that what was read gets through."""
+        """Stop readers, then senders, then the consumer, so that chunks in queues get through."""
         self._give_up_s = time.monotonic() + self._drain_s
         self._stopping.set()
         for reader in self._readers:
@@ -469,7 +468,7 @@ class Mirror:
                 return False
 
     def _insist(self, source: TopicPartition, problem: str, action: Callable[[], T]) -> T:
-        """Do something, however long a cluster is away.
+        """Run an action, again while a cluster is away.
 
         Raises:
             BrokerError: it still is when there is no more time; or something else is wrong.

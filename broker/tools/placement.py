@@ -1,4 +1,4 @@
-"""Which partition of one cluster the messages of another cluster's partition go to.
+"""Which partition of the target cluster a source partition is copied to.
 
 A source partition keeps one target partition, so its messages keep their order. Knows partitions
 and how to create a topic that is missing; moves no messages.
