@@ -20,8 +20,8 @@ from bench.measure import ChartPosition, Goal, Measurement, Plan
 from bench.workload import payloads
 from broker.log.segment import segment_name
 from broker.protocol import codec
-from broker.spark.frames import read_messages
 from broker.spark.session import SessionSettings, open_session
+from broker.spark.source import read_messages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

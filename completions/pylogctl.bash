@@ -197,12 +197,12 @@ __pylogctl_tables() {
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --corrupt --allow-data-loss --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--to --format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--to --format --group --include --path --from --until --allow-data-loss --corrupt --avro-schemas --avro-reader --date-field --date-regex --date-format --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --format --group --include --path --from --until --corrupt --avro-schemas --avro-reader --date-field --date-regex --date-format --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='-t --topic --path --from --until --schema --corrupt --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='-t --topic --path --from --until --allow-data-loss --corrupt --json --schema --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic --path --from --until --corrupt --schema --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
         options='--size --slide --session --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -578,10 +578,10 @@ __pylogctl_values() {
     'pylogctl pipeline load --path') words='@zk-path' ;;
     'pylogctl pipeline load --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline load --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl pipeline load --corrupt') words='fail skip' ;;
     'pylogctl pipeline load --avro-schemas') words='@dir' ;;
     'pylogctl pipeline load --avro-reader') words='@broker' ;;
     'pylogctl pipeline load --date-field') words='@zk-path' ;;
-    'pylogctl pipeline load --corrupt') words='fail skip' ;;
     'pylogctl pipeline load --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline load --log-file') words='@file' ;;
     'pylogctl pipeline load --output') words='table json jsonl csv tsv plain markdown name' ;;

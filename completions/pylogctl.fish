@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --confirm --at --payload --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --wait --jobs --max-errors --engine --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --corrupt --master --driver-memory --spark-conf --schema --into --to-topic --size --slide --session --key-field --pattern --time-format --time-zone --year --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --piece-size --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --confirm --at --payload --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --wait --jobs --max-errors --engine --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --path --from --until --corrupt --avro-schemas --avro-reader --date-field --date-regex --date-format --master --driver-memory --spark-conf --schema --into --to-topic --size --slide --session --key-field --pattern --time-format --time-zone --year --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --piece-size --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -1106,17 +1106,17 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l include -d 'In
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l from -d 'Where to start' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-schemas -d 'Payloads are a zero byte, a schema'\''s id in four bytes and an Avro record: write that as JSON' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-reader -d 'Have Avro values as columns of the schema ID instead, resolved from the schemas they were written with' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-field -d 'Date from this field of JSON or Avro payloads, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-regex -d 'Date from the first group of RE, searched for in payloads' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-format -d 'How that is written, such as '\''%d/%b/%Y:%H:%M:%S %z'\''; without a year it is that of the load' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l corrupt -d 'What to do about messages that are damaged or cannot be decoded' -r -a 'fail skip'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1138,16 +1138,16 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s t -l topic -d '
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json -d 'Payloads are JSON objects: have their fields as columns, as they are in the first 10000 messages'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l schema -d 'Payloads are JSON objects with these fields, such as '\''id BIGINT, user STRING'\''' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l corrupt -d 'What to do about messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1176,10 +1176,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l year -d 'Yea
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l corrupt -d 'What to do about messages that are damaged or cannot be decoded' -r -a 'fail skip'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l stream -d 'Run on as messages come, until stopped'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Where a stream keeps what is done; started again it goes on there' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Where a stream keeps its offsets and state; started again it continues there' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s e -l exit-at-end -d 'Stop when everything that is there at the start is done'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l watermark -d 'How far behind the newest time an event may come and still count' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
@@ -1187,7 +1187,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l to-topic -d 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1220,10 +1220,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l how -d 'Leave 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l allow-data-loss -d 'Go on if messages to be read are gone, and say what is missing'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l corrupt -d 'What to do about messages that are damaged or cannot be decoded' -r -a 'fail skip'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l stream -d 'Run on as messages come, until stopped'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Where a stream keeps what is done; started again it goes on there' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Where a stream keeps its offsets and state; started again it continues there' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s e -l exit-at-end -d 'Stop when everything that is there at the start is done'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l watermark -d 'How far behind the newest time an event may come and still count' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
@@ -1231,7 +1231,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l to-topic -d 'W
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1258,7 +1258,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l all -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1282,7 +1282,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l piece-size -
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l log-file -d 'Where Spark'\''s own words go' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l sort -d 'Sort by a column; - reverses' -r

@@ -10,8 +10,8 @@ its kind. Cells are marked for editors that know them.
 # %% Where to read
 import sys
 
-from broker.spark.frames import read_messages
 from broker.spark.session import open_session
+from broker.spark.source import read_messages
 
 options = dict(argument.split("=", 1) for argument in sys.argv[1:])
 

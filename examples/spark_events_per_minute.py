@@ -13,8 +13,8 @@ import sys
 
 from pyspark.sql import functions as f
 
-from broker.spark.frames import read_messages
 from broker.spark.session import open_session
+from broker.spark.source import read_messages
 
 options = dict(argument.split("=", 1) for argument in sys.argv[1:])
 

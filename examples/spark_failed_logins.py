@@ -11,8 +11,8 @@ import sys
 
 from pyspark.sql import functions as f
 
-from broker.spark.frames import read_messages
 from broker.spark.session import open_session
+from broker.spark.source import read_messages
 
 TOP = 10
 FAILED = r"Failed password for (?:invalid user )?(\S*) from (\S+) port"

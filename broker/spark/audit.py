@@ -1,4 +1,4 @@
-"""The audit in Spark: what producers have counted, and what is in topics and in loads.
+"""The audit in Spark: counts of producers, and counts of messages in topics and in loads.
 
 Results are small and are given as tallies, which `broker.tools.audit` compares. Counting
 stays with the executors: only windows and numbers leave them.
@@ -22,24 +22,23 @@ _EVENT = (
     "v INT, id STRING, seq BIGINT, tier STRING, topic STRING, start_ms BIGINT, end_ms BIGINT, "
     "count BIGINT, bytes BIGINT"
 )
-_ROW = ("partition", "offset", "inner_index")
-"""What tells messages of a topic apart."""
+_ROW = ("partition", "offset", "inner_index")  # unique within a topic
 
 
 class Events(NamedTuple):
-    """What tiers have counted, and how many messages of the audit topic are no events."""
+    """Counts of tiers by window, and how many messages of the audit topic are no events."""
 
     tallied: dict[Window, dict[str, Count]]
     problem_count: int
 
 
 class Counted(NamedTuple):
-    """What is there, by window.
+    """Counts of messages by window.
 
     Attributes:
         counts: messages, each once, and the bytes of all rows.
         repeated: rows beyond those.
-        timeless_count: rows that have no time to tell the window by.
+        timeless_count: rows without a time, and so without a window.
     """
 
     counts: dict[Window, Count]
@@ -94,7 +93,7 @@ def count_messages(
     Args:
         messages: rows of topics or of a load: `topic`, `partition`, `offset`, `inner_index` and
             `value`; those of other topics than the windows' are left out.
-        windows: what was reported; all windows of a topic are of one length. Messages from before
+        windows: the reported ones; all windows of a topic are of one length. Messages from before
             the first one of their topic are left out.
         time_field: field of JSON payloads with their time; without one each topic has one window.
 
@@ -105,10 +104,10 @@ def count_messages(
     rows = [(one.topic, one.start_ms, one.end_ms - one.start_ms) for one in first.values()]
     schema = "topic STRING, first_ms BIGINT, length_ms BIGINT"
     known = messages.sparkSession.createDataFrame(rows, schema)
-    placed = messages.join(fn.broadcast(known), "topic").withColumn("start_ms", _start(time_field))
+    timed = messages.join(fn.broadcast(known), "topic").withColumn("start_ms", _start(time_field))
     in_time = fn.col("start_ms").isNull() | (fn.col("start_ms") >= fn.col("first_ms"))
     sums = (
-        placed.where(in_time)
+        timed.where(in_time)
         .groupBy("topic", "start_ms", "length_ms")
         .agg(
             fn.count("*"),

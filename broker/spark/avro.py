@@ -1,6 +1,8 @@
 """Avro payloads: a zero byte, the id of a schema in four bytes, and the record in binary.
 
-The registry is a directory with a file `<id>.avsc` for each schema. Decoding is fastavro's work.
+The schema registry is a directory with a file `<id>.avsc` for each schema; fastavro decodes. A
+reader's schema gives columns of its Arrow type: as in Spark's `from_avro`, underlying types are
+resolved, the reader's schema says what numbers mean, and times of a day stay numbers.
 """
 
 from __future__ import annotations
@@ -19,8 +21,115 @@ from uuid import UUID
 import pyarrow as pa
 
 from broker.errors import ConfigError, InvalidMessageError
-from broker.spark.avro_columns import arrow_type, stored
-from broker.spark.requirements import check_package
+from broker.spark.session import check_package
+
+_PLAIN = {
+    "null": pa.null(),
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "bytes": pa.binary(),
+    "fixed": pa.binary(),
+    "string": pa.string(),
+    "enum": pa.string(),
+}
+_TIMES = {
+    ("long", "timestamp-millis"): pa.timestamp("ms", "UTC"),
+    ("long", "timestamp-micros"): pa.timestamp("us", "UTC"),
+    ("long", "local-timestamp-millis"): pa.timestamp("ms"),
+    ("long", "local-timestamp-micros"): pa.timestamp("us"),
+}
+_AS_STORED = {"uuid", "time-millis", "time-micros", *(name for _, name in _TIMES)}
+_PARTS = ("type", "fields", "items", "values")
+_MAX_DECIMAL_DIGITS = 38
+
+
+def _stored(schema: Any) -> Any:
+    """Return a schema by which times and UUIDs are the numbers and texts that are stored.
+
+    Args:
+        schema: as in a file of the registry.
+    """
+    if isinstance(schema, list):
+        return [_stored(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {name: _stored(part) if name in _PARTS else part for name, part in schema.items()}
+    if kept.get("logicalType") in _AS_STORED:
+        del kept["logicalType"]
+    return kept
+
+
+def _arrow_type(schema: Any) -> pa.DataType:
+    """Return the type of a column with the values of a schema.
+
+    Args:
+        schema: as fastavro has parsed it.
+
+    Raises:
+        ConfigError: no column can have them: a union of several types, a type within itself, or a
+            decimal of more than 38 digits.
+    """
+    return _Types().of(schema)
+
+
+class _Types:
+    """Follows a schema; named types stand for themselves where they are used again."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, pa.DataType] = {}
+
+    def of(self, schema: Any) -> pa.DataType:
+        if isinstance(schema, list):
+            return self._of_union(schema)
+        if isinstance(schema, str):
+            return self._of_name(schema)
+        found = self._of_dict(schema)
+        if "name" in schema:
+            self._named[schema["name"]] = found
+        return found
+
+    def _of_union(self, branches: list[Any]) -> pa.DataType:
+        others = [branch for branch in branches if branch != "null"]
+        if len(others) != 1:
+            raise ConfigError(
+                f"a union of {len(others)} types is no column; --avro-reader needs one"
+            )
+        return self.of(others[0])
+
+    def _of_name(self, name: str) -> pa.DataType:
+        found = _PLAIN.get(name) or self._named.get(name)
+        if found is None:
+            raise ConfigError(f"type '{name}' is within itself, which no column can be")
+        return found
+
+    def _of_dict(self, schema: dict[str, Any]) -> pa.DataType:
+        kind, meaning = schema["type"], str(schema.get("logicalType"))
+        if not isinstance(kind, str):
+            return self.of(kind)
+        if kind in ("record", "error"):
+            return pa.struct(
+                [(field["name"], self.of(field["type"])) for field in schema["fields"]]
+            )
+        if kind == "array":
+            return pa.list_(self.of(schema["items"]))
+        if kind == "map":
+            return pa.map_(pa.string(), self.of(schema["values"]))
+        if meaning == "decimal" and kind in ("bytes", "fixed"):
+            return _decimal(schema)
+        if (kind, meaning) == ("int", "date"):
+            return pa.date32()
+        return _TIMES.get((kind, meaning)) or self.of(kind)
+
+
+def _decimal(schema: dict[str, Any]) -> pa.DataType:
+    precision = schema["precision"]
+    if precision > _MAX_DECIMAL_DIGITS:
+        raise ConfigError(f"a decimal of {precision} digits is no column; 38 are the most")
+    return pa.decimal128(precision, schema.get("scale", 0))
+
 
 _HEADER = struct.Struct(">bi")
 _MAGIC = 0
@@ -65,7 +174,7 @@ class SchemaRegistry:
     def _column_type(self, reader_id: int) -> pa.DataType:
         path = self._directory / f"{reader_id}.avsc"
         try:
-            return arrow_type(_parsed(json.loads(path.read_text())))
+            return _arrow_type(_parsed(json.loads(path.read_text())))
         except ConfigError as error:
             raise ConfigError(f"{path}: {error}") from error
 
@@ -81,7 +190,7 @@ class SchemaRegistry:
             path = self._directory / f"{schema_id}.avsc"
             try:
                 written = json.loads(path.read_text())
-                self._schemas[schema_id] = _parsed(stored(written) if self._is_stored else written)
+                self._schemas[schema_id] = _parsed(_stored(written) if self._is_stored else written)
             except FileNotFoundError as error:
                 raise ConfigError(f"there is no schema {schema_id}: {path} is missing") from error
             except (ValueError, SchemaParseException, UnknownType) as error:

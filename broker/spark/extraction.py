@@ -1,6 +1,7 @@
-"""What jobs take out of payloads: text, the key and the time of an event.
+"""Text, key and time of events, extracted from payloads.
 
 Everything becomes a column of Spark's own functions, so no payload goes through Python again.
+Formats of times are those of `strptime`, translated to the patterns of Spark's parser.
 """
 
 from __future__ import annotations
@@ -9,14 +10,105 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import functions as fn
 
 from broker.errors import QueryError
-from broker.spark.time_formats import TimeFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
+
+AUTO = "auto"
+"""Times of any kind: ISO 8601, or seconds or milliseconds since 1970."""
+
+_DIRECTIVES = {
+    "Y": "yyyy", "y": "yy", "m": "MM", "d": "dd", "e": "dd", "j": "DDD", "b": "MMM", "h": "MMM",
+    "B": "MMMM", "H": "HH", "I": "hh", "M": "mm", "S": "ss", "f": "SSSSSS", "p": "a",
+    "z": "[XXX][XX][X]",
+}  # fmt: skip
+_SHORTHANDS = {"T": "%H:%M:%S", "F": "%Y-%m-%d", "R": "%H:%M", "D": "%m/%d/%y"}
+_ONE_DIGIT_TOO = frozenset("mdeHIMS")
+_TOKEN = re.compile(r"%(.)|([^%]+)|(%)", re.DOTALL)
+_SPACES = re.compile(r"\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeFormat:
+    """How times are written in messages.
+
+    Attributes:
+        pattern: for Spark's parser; None for `AUTO`.
+        has_zone: whether times name their zone.
+        has_year: whether times name their year.
+        zone: of times that name none.
+    """
+
+    pattern: str | None = None
+    has_zone: bool = False
+    has_year: bool = True
+    zone: str = "UTC"
+
+
+def parse_time_format(text: str = AUTO, zone: str = "UTC") -> TimeFormat:
+    """Parse a format of times.
+
+    Numbers may have fewer digits than they could, and runs of spaces count as one, as in the
+    `Dec  4` of system logs.
+
+    Args:
+        text: `auto`, or directives of `strptime`, such as `%d/%b/%Y:%H:%M:%S %z`.
+        zone: of times that name none, such as `Europe/Paris`.
+
+    Raises:
+        QueryError: a directive or the zone is unknown.
+    """
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise QueryError(f"no time zone '{zone}'; valid: UTC, Europe/Paris") from error
+    if text == AUTO:
+        return TimeFormat(zone=zone)
+    expanded = re.sub("%([TFRD])", lambda found: _SHORTHANDS[found[1]], text)
+    tokens = list(_TOKEN.finditer(expanded))
+    letters = {found[1] for found in tokens if found[1]}
+    if not letters & set(_DIRECTIVES):
+        raise QueryError(f"no time format: '{text}'; valid: auto, %Y-%m-%d %H:%M:%S")
+    pattern = "".join(_translated(tokens, number, text) for number in range(len(tokens)))
+    return TimeFormat(pattern, "z" in letters, not letters.isdisjoint("Yy"), zone)
+
+
+def _translated(tokens: list[re.Match[str]], number: int, whole: str) -> str:
+    letter, literal, _ = tokens[number].groups()
+    if literal is not None:
+        return _quoted(_SPACES.sub(" ", literal))
+    if letter == "%":
+        return _quoted("%")
+    if letter in ("a", "A"):
+        raise QueryError(
+            f"a time format cannot have %{letter}: leave the weekday out of what is parsed "
+            f"('{whole}')"
+        )
+    if letter not in _DIRECTIVES:
+        valid = " ".join(f"%{one}" for one in (*_DIRECTIVES, *_SHORTHANDS))
+        raise QueryError(f"unknown '%{letter or ''}' in the time format '{whole}'; valid: {valid}")
+    made = _DIRECTIVES[letter]
+    is_alone = not any(
+        0 <= beside < len(tokens) and tokens[beside][1] not in (None, "%")
+        for beside in (number - 1, number + 1)
+    )
+    return made[:1] if letter in _ONE_DIGIT_TOO and is_alone else made
+
+
+def _quoted(literal: str) -> str:
+    return re.sub("[A-Za-z\\[\\]{}#']+", lambda found: _quote(found[0]), literal)
+
+
+def _quote(text: str) -> str:
+    doubled = text.replace("'", "''")
+    return f"'{doubled}'"
+
 
 _MILLISECONDS_FROM = 1e11
 """Numbers below are seconds since 1970, as `broker.tools.audit.json_time` has it."""
@@ -92,20 +184,20 @@ def json_field(text: Column, path: str) -> Column:
 
 
 def _groups(text: Column, pattern: str) -> tuple[Column | None, Column | None]:
-    """Return the groups of a regular expression; Python's and Java's spelling of names will do."""
+    """Return the groups `key` and `time` of a regular expression, named as in Python or Java."""
     try:
         compiled = re.compile(re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", pattern))
     except re.error as error:
         raise QueryError(f"'{pattern}' is no regular expression: {error}") from error
-    places = compiled.groupindex
-    if not {"key", "time"} & places.keys():
+    numbers = compiled.groupindex
+    if not {"key", "time"} & numbers.keys():
         raise QueryError(f"no group named key or time in '{pattern}'; valid: (?P<key>[0-9]+)")
     in_java = fn.lit(pattern.replace("(?P<", "(?<"))
 
     def group(name: str) -> Column | None:
-        if name not in places:
+        if name not in numbers:
             return None
-        found = fn.get(fn.regexp_extract_all(text, in_java, fn.lit(places[name])), fn.lit(0))
+        found = fn.get(fn.regexp_extract_all(text, in_java, fn.lit(numbers[name])), fn.lit(0))
         return fn.nullif(found, fn.lit(""))
 
     return group("key"), group("time")

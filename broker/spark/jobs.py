@@ -1,21 +1,36 @@
-"""Work shared out over Spark: a function, a list of tasks, and how far it is."""
+"""Jobs on Spark: tasks with progress, calls that a signal can end, failures as errors of ours.
+
+Py4J waits for responses on the calling thread. A signal handler that raises there leaves the
+connection in the middle of a response, and the calls that would clean up read the rest of it. So
+calls of the main thread are made by a thread beside it, `spark-calls`: the main thread waits for
+that one, which a signal ends at once, and its next calls take another thread and connection.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from broker import errors
+from broker.errors import BrokerError, QueryError
+from broker.spark.report import DataLossError
 
 if TYPE_CHECKING:
+    from py4j.clientserver import JavaClient
+    from py4j.java_gateway import JavaGateway
     from pyspark import SparkContext, StatusTracker
     from pyspark.sql import SparkSession
+
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 OnProgress = Callable[[float], None]
-"""Told now and then, on another thread, which part of the work is done: from 0 to 1."""
+"""Called now and then, on another thread, with the part of the work that is done: 0 to 1."""
 
 _POLL_S = 0.1
 
@@ -26,20 +41,20 @@ def run_tasks(
     tasks: Sequence[Task],
     on_progress: OnProgress | None = None,
 ) -> list[Result]:
-    """Do each of some tasks, on whatever machines Spark has.
+    """Run a function for each of some tasks, on the machines of Spark.
 
     Args:
         spark: any session.
         work: a function of a module, or a `functools.partial` of one; may run more than once for
             a task, on several machines at once.
-        tasks: what to do; small, as they are sent.
-        on_progress: told how far it is.
+        tasks: arguments; small, as they are sent.
+        on_progress: gets the part that is done.
 
     Returns:
-        What came of each task, in their order, from one attempt that succeeded.
+        The result for each task, in their order, of one attempt that succeeded.
 
     Raises:
-        Py4JJavaError: a task failed as often as Spark tries; `failures.cause_of` says why.
+        Py4JJavaError: a task failed as often as Spark tries; `cause_of` finds the cause.
     """
     if not tasks:
         return []
@@ -53,7 +68,7 @@ def run_tasks(
 
 @contextmanager
 def _job_group(context: SparkContext, description: str) -> Iterator[str]:
-    """Have jobs in a group of their own; none of them outlives the block."""
+    """Run jobs in a group of their own; none of them outlives the block."""
     from py4j.protocol import Py4JError
 
     group = uuid.uuid4().hex
@@ -84,7 +99,7 @@ def _watched(
     ended = threading.Event()
 
     def watch() -> None:
-        with suppress(Py4JError):  # the JVM is gone, which the work itself will find
+        with suppress(Py4JError):  # the JVM is gone, which the job itself will report
             while not ended.wait(_POLL_S):
                 on_progress(_done_count(context.statusTracker(), group) / task_count)
 
@@ -102,3 +117,137 @@ def _done_count(tracker: StatusTracker, group: str) -> int:
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
     return sum(stage.numCompletedTasks for stage in stages if stage)
+
+
+def make_interruptible(gateway: JavaGateway, on_thread: Callable[[], None]) -> None:
+    """Make all calls of the main thread through a gateway end when a signal handler raises.
+
+    The JVM continues with the interrupted call; the caller has to cancel it.
+
+    Args:
+        gateway: to the JVM.
+        on_thread: called first on each thread that calls for the main one, as the JVM keeps some
+            state for each thread. It must not raise.
+    """
+    client = gateway._gateway_client
+    client.send_command = _Caller(client, on_thread)
+
+
+def finished(work: Callable[[], Result], undo: Callable[[Result], None]) -> Result:
+    """Return the result of work that must not be left half done.
+
+    Args:
+        work: runs to its end on a thread of its own, even if the caller is interrupted.
+        undo: reverts the result of an interrupted call.
+    """
+    doing: Future[Result] = Future()
+
+    def do(doing: Future[Result]) -> None:
+        if not doing.set_running_or_notify_cancel():
+            return
+        try:
+            doing.set_result(work())
+        except Exception as error:  # noqa: BLE001 - raised again in the thread that waits
+            doing.set_exception(error)
+        finally:
+            del doing  # else an error and this frame would refer to each other
+
+    try:
+        threading.Thread(target=do, args=(doing,), name="spark-start").start()
+        return doing.result()
+    except Exception:
+        raise
+    except BaseException:
+        if not doing.cancel():
+            undo(doing.result())
+        raise
+    finally:
+        del doing  # likewise
+
+
+class _Caller:
+    """Calls the JVM: on the calling thread, or for the main thread on one beside it."""
+
+    def __init__(self, client: JavaClient, on_thread: Callable[[], None]) -> None:
+        self._client = client
+        self._send: Callable[..., Any] = client.send_command
+        self._on_thread = on_thread
+        self._connection: object = None
+        self._thread = self._new_thread()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            return self._send(*args, **kwargs)
+        try:
+            return self._thread.submit(self._call, *args, **kwargs).result()
+        except Exception:
+            raise
+        except BaseException:
+            self._thread.shutdown(wait=False)  # busy until the JVM responds
+            self._thread = self._new_thread()
+            raise
+
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return self._send(*args, **kwargs)
+        finally:
+            # Py4J holds the connection for as long as the thread lives. A forked child has no
+            # other thread: it would shut down the connection, which is its parent's, too.
+            self._connection = self._client.get_thread_connection()
+
+    def _new_thread(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(1, "spark-calls", initializer=self._on_thread)
+
+
+_OURS = re.compile(r"^(?:broker\.[a-z_.]+\.)(\w+): (.+)$", re.MULTILINE)
+_LAST_LINE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
+_CLASSES = {"DataLossError": DataLossError}
+# classes of SQL states: unsupported; data that an expression cannot take; syntax
+_OF_THE_QUERY = ("0A", "22", "42")
+_CODE = re.compile(r"^\s*\[[A-Z0-9_.]+\] ")
+_STATE = re.compile(r" SQLSTATE: \w+")
+_POSITION = re.compile(r"\bline (\d+),? (pos|position) (\d+)")
+
+
+def cause_of(failure: BaseException) -> BrokerError:
+    """Return a failure in Spark as an error of this library.
+
+    Args:
+        failure: raised by planning, by a task, or by a streaming query.
+
+    Returns:
+        The error that a task or the planning raised, with its class and message; a `QueryError`
+        if the query is wrong; else a `SparkFailedError` with Spark's first line. An error of this
+        library is returned as it is.
+    """
+    from pyspark.errors import PySparkException  # late: without PySpark commands say so
+
+    if isinstance(failure, BrokerError):
+        return failure
+    text = str(failure)
+    for name, message in reversed(_OURS.findall(text)):
+        kind = _CLASSES.get(name) or getattr(errors, name, None)
+        if isinstance(kind, type) and issubclass(kind, BrokerError):
+            return kind(message.strip())
+    if isinstance(failure, PySparkException) and (failure.getSqlState() or "").startswith(
+        _OF_THE_QUERY
+    ):
+        return QueryError(_located(text))
+    if found := _LAST_LINE.findall(text):
+        return SparkFailedError(found[-1].strip())
+    return SparkFailedError(text.strip().partition("\n")[0] or type(failure).__name__)
+
+
+def _located(text: str) -> str:
+    """Return the first line of Spark's message on a query, with the position in the query."""
+    first = _STATE.sub("", _CODE.sub("", text)).strip().partition("\n")[0]
+    sentence = _POSITION.sub("", first).rstrip(" .;,()")
+    found = _POSITION.search(text)
+    if found is None:
+        return sentence
+    column = int(found[3]) + (found[2] == "pos")  # one counts from 0, the other from 1
+    return f"line {found[1]}, column {column}: {sentence}"
+
+
+class SparkFailedError(BrokerError):
+    """Spark failed for a reason of its own."""

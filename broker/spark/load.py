@@ -1,16 +1,17 @@
 """Loads: topics into files, each message once.
 
-    request = LoadRequest(Path("/data/lake"), {"zk": "localhost:2181", "subscribe": "web"})
+    options = parse_read_options({"zk": "localhost:2181", "subscribe": "web"})
+    request = LoadRequest(Path("/data/lake"), options)
     manifest = run_load(spark, request)
     spark.read.parquet("/data/lake/loads")
 
 Each run adds what came since the last one. The offsets are in the output itself, and become visible
-together with the data: see `output`.
+together with the data: see `load_output`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,14 +22,19 @@ from typing import TYPE_CHECKING
 from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError, LogCorruptError
 from broker.spark.avro import SchemaRegistry
-from broker.spark.dates import DateRule
 from broker.spark.jobs import OnProgress, run_tasks
-from broker.spark.load_files import FileFormat
+from broker.spark.load_output import LeftOut, LoadOutput, Manifest, PartitionLoad, joined
 from broker.spark.load_plan import LoadPlan, plan_load
-from broker.spark.load_task import LoadSettings, TaskResult, left_out_of, load_range
-from broker.spark.manifest import LeftOut, Manifest, PartitionLoad, joined
-from broker.spark.options import parse_read_options
-from broker.spark.output import LoadOutput
+from broker.spark.load_task import (
+    DateRule,
+    FileFormat,
+    LoadSettings,
+    TaskResult,
+    left_out_of,
+    load_range,
+    load_settings,
+)
+from broker.spark.options import ReadOptions
 from broker.spark.ranges import ByteRange
 from broker.spark.report import Cause, Omission
 
@@ -42,16 +48,15 @@ def _today() -> DateRule:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """What to load, and how.
+    """The topics to load, and how.
 
     Attributes:
         output: directory of the loads, on a file system that all of Spark sees.
-        options: of the data source, such as `{"brokers": "localhost:9092", "subscribe": "web"}`;
-            a start counts for partitions that no load has yet.
+        options: of the read; a start counts for partitions that no load has yet.
         group: whose loads these are; a directory is one group's.
         file_format: `parquet` and `json` have offsets beside each value, `text` has a line for
             each value.
-        dates: tells the day of a message; by default it is that of the load.
+        dates: finds the day of a message; by default it is that of the load.
         schemas: directory with `<id>.avsc` for Avro payloads, which become JSON; None for payloads
             that stay as they are.
         avro_reader: id of the schema that all Avro records are resolved to: values are then columns
@@ -62,7 +67,7 @@ class LoadRequest:
     """
 
     output: Path
-    options: Mapping[str, str]
+    options: ReadOptions
     group: str = "load"
     file_format: FileFormat = "parquet"
     dates: DateRule = field(default_factory=_today)
@@ -73,7 +78,7 @@ class LoadRequest:
 
     @property
     def layout(self) -> dict[str, str]:
-        """Return what all loads of one output have in common."""
+        """Return the properties that all loads of one output have in common."""
         return {
             "group": self.group,
             "format": self.file_format,
@@ -91,20 +96,15 @@ class LoadRequest:
 def run_load(
     spark: SparkSession, request: LoadRequest, on_progress: OnProgress | None = None
 ) -> Manifest | None:
-    """Load what was not loaded yet.
-
-    Args:
-        spark: any session.
-        request: what, and how.
-        on_progress: told which part is done.
+    """Load messages that were not loaded yet.
 
     Returns:
-        What was loaded, None if there was nothing.
+        The manifest of the load, None if there was nothing to load.
 
     Raises:
         ConfigError: the request makes no sense.
         OutputConflictError: the output is in use, or of another kind.
-        DataLossError: what is to be loaded is gone.
+        DataLossError: messages to be loaded are gone.
         BrokerError: a broker fails, or a message is corrupt.
     """
     with prepare_load(request) as prepared:
@@ -112,7 +112,7 @@ def run_load(
 
 
 def look_at_load(request: LoadRequest) -> LoadPlan:
-    """Return what a load would do now, and do nothing.
+    """Plan a load without running it.
 
     Raises:
         BrokerError: as for `run_load`.
@@ -123,20 +123,16 @@ def look_at_load(request: LoadRequest) -> LoadPlan:
 
 @contextmanager
 def prepare_load(request: LoadRequest, *, clock: Clock | None = None) -> Iterator[PreparedLoad]:
-    """Plan a load, and keep other loads away from its output for as long as the block lasts.
+    """Plan a load, with its output locked for as long as the block lasts.
 
-    Needs no Spark: what is wrong with a request shows before that is started.
-
-    Args:
-        request: what to load, and how.
-        clock: tells when the load starts and ends.
+    Needs no Spark: an impossible request fails before Spark is started.
 
     Raises:
         BrokerError: as for `run_load`.
     """
     output = _checked_output(request)
     with output.locked():
-        output.check_layout(request.layout)  # what another load did until now
+        output.check_layout(request.layout)  # another load may have run meanwhile
         plan = plan_load(request.options, output, rewinds=request.rewinds)
         yield PreparedLoad(request, output, plan, clock or SystemClock())
 
@@ -156,14 +152,7 @@ def _checked_output(request: LoadRequest) -> LoadOutput:
 
 
 class PreparedLoad:
-    """A load that is planned and may run, once.
-
-    Args:
-        request: what was asked for.
-        output: where it goes; the lock is held.
-        plan: what it does.
-        clock: tells when it starts and ends.
-    """
+    """A planned load that may run once, while its output is locked."""
 
     def __init__(
         self, request: LoadRequest, output: LoadOutput, plan: LoadPlan, clock: Clock
@@ -174,15 +163,11 @@ class PreparedLoad:
         self._clock = clock
 
     def run(self, spark: SparkSession, on_progress: OnProgress | None = None) -> Manifest:
-        """Load what is planned, and commit it.
-
-        Args:
-            spark: any session.
-            on_progress: told which part is done.
+        """Load the planned ranges, and commit the load.
 
         Raises:
-            LogCorruptError: what was written is not all of what was planned; nothing is committed.
-            Py4JJavaError: a task failed; `failures.cause_of` says why. Nothing is committed.
+            LogCorruptError: tasks have not loaded all of the plan; nothing is committed.
+            Py4JJavaError: a task failed; `jobs.cause_of` finds why. Nothing is committed.
         """
         started_ms = self._clock.time_ms()
         staged = self._output.stage()
@@ -193,17 +178,15 @@ class PreparedLoad:
         return manifest
 
     def _settings(self, staged: Path) -> LoadSettings:
-        options = parse_read_options(self._request.options, is_stream=False)
-        schemas = self._request.schemas
-        return LoadSettings(
+        request = self._request
+        return load_settings(
+            request.options,
             directory=staged,
-            file_format=self._request.file_format,
-            dates=self._request.dates,
-            schemas=None if schemas is None else schemas.absolute(),
-            avro_reader=self._request.avro_reader,
-            skips_corrupt=self._request.skips_corrupt,
-            fail_on_data_loss=options.fail_on_data_loss,
-            fetch_bytes=options.fetch_bytes,
+            file_format=request.file_format,
+            dates=request.dates,
+            schemas=None if request.schemas is None else request.schemas.absolute(),
+            avro_reader=request.avro_reader,
+            skips_corrupt=request.skips_corrupt,
         )
 
     def _manifest(self, results: list[TaskResult], started_ms: int) -> Manifest:
@@ -219,14 +202,10 @@ class PreparedLoad:
 
 
 def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, ...]:
-    """Return what a load has of each partition, and check that this is what was planned.
-
-    Args:
-        plan: of the load.
-        parts: what its tasks have loaded.
+    """Join the results of tasks by partition, and validate that they are all of the plan.
 
     Raises:
-        LogCorruptError: a part is missing, or there twice.
+        LogCorruptError: a range is missing, or there twice.
     """
     ranges = {one.partition: one for one in plan.read.ranges}
     notes: dict[ByteRange, list[LeftOut]] = {}

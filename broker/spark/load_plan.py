@@ -1,38 +1,35 @@
-"""What a load will do: which ranges, which loads it takes back, what is missing.
+"""The plan of a load: its ranges, the loads it takes back, and what is missing.
 
-Runs on the driver, before Spark is started.
+Made on the driver, before Spark is started, with brokers or files opened once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from broker.errors import ConfigError
-from broker.spark.manifest import Manifest
-from broker.spark.offsets import EARLIEST, LATEST, Offsets, to_assignment, to_json
-from broker.spark.options import ReadOptions, Selection, parse_read_options
-from broker.spark.output import LoadOutput
-from broker.spark.plans import ReadPlan, ReadTask, plan_read
-from broker.spark.ranges import ByteRange
+from broker.spark.load_output import LoadOutput, Manifest
+from broker.spark.options import EARLIEST, LATEST, Offsets, ReadOptions, Selection
+from broker.spark.planner import Planner, ReadPlan, open_planner
+from broker.spark.ranges import ByteRange, ReadTask
 from broker.spark.report import Omission
 from broker.topic import TopicPartition
 
-TASK_BYTES = 64 << 20
-"""The most of a task unless the option maxBytesPerPartition says otherwise."""
-_ONE_PIECE = str(1 << 62)
+_TASK_BYTES = 64 << 20  # unless the option maxBytesPerPartition says otherwise
+_UNCUT = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
-    """What a load will do.
+    """The plan of a load.
 
     Attributes:
         number: of the load.
         read: ranges and tasks.
-        known: where partitions are that earlier loads, but for those taken back, have.
+        known: where earlier loads end, without those that are taken back.
         retiring: numbers of the loads that are taken back.
-        absent: partitions that were loaded before, are wanted, and are not there now.
+        absent: partitions that were loaded before, are selected, and do not exist now.
     """
 
     number: int
@@ -48,13 +45,13 @@ class LoadPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether there is nothing to load, and nothing to say of what is missing."""
+        """Return whether there is nothing to load, and no loss to record either."""
         return not self.read.tasks and all(
             one.end == self.known.get(one.partition, one.end) for one in self.read.ranges
         )
 
     def offsets(self) -> Offsets:
-        """Return where the load after this one goes on."""
+        """Return where the load after this one starts."""
         return self.known | {one.partition: one.end for one in self.read.ranges}
 
     def tasks_of(self, partition: TopicPartition) -> list[ReadTask]:
@@ -62,52 +59,56 @@ class LoadPlan:
         return [task for task in self.read.tasks if task.range.partition == partition]
 
     def omissions_of(self, partition: TopicPartition) -> list[Omission]:
-        """Return what is missing of one partition already."""
+        """Return what the plan already knows to be missing of one partition."""
         return [one for one in self.read.omissions if one.partition == partition]
 
 
-def plan_load(options: Mapping[str, str], output: LoadOutput, *, rewinds: bool = False) -> LoadPlan:
+def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False) -> LoadPlan:
     """Plan a load.
 
-    A partition goes on where the last load ended. One that is in no load yet starts where the
+    A partition starts where the last load ended. One that is in no load yet starts where the
     options say, by default at its log start offset.
 
     Args:
-        options: of the data source, as for `frames.read_messages`.
+        options: of the read.
         output: where loads go.
-        rewinds: take back the loads that have anything behind the start the options say, and load
+        rewinds: take back the loads that have anything behind the start in the options, and load
             that again, from where the loads that stay end; a partition that those have nothing of,
             from where the first one taken back starts.
 
     Raises:
-        ConfigError: an option is malformed, or taking back would take more than is loaded again.
-        DataLossError: what is to be loaded is gone, and that is not to be borne.
-        BrokerError: what is asked for is not there, or cannot be reached.
+        ConfigError: a bound makes no sense, or more would be taken back than is loaded again.
+        DataLossError: messages to be loaded are gone, and `failOnDataLoss` is set.
+        BrokerError: a topic does not exist, or cannot be reached.
     """
-    options = {"maxBytesPerPartition": str(TASK_BYTES)} | dict(options)
-    parsed = parse_read_options(options, is_stream=False)
-    wanted = plan_read(replace(parsed, max_partition_bytes=int(_ONE_PIECE)))
-    manifests = [output.manifest(number) for number in output.numbers()] if rewinds else []
-    retiring = _behind(manifests, wanted.ranges)
-    numbers = output.numbers()
-    kept = [number for number in numbers if number not in {one.number for one in retiring}]
-    known = output.manifest(kept[-1]).offsets if kept else {}
-    _check_loaded_again(retiring, wanted.ranges)
+    with open_planner(options) as planner:
+        uncut = replace(options, max_partition_bytes=_UNCUT, min_partitions=None)
+        wanted = planner.plan(uncut).ranges
+        numbers = output.numbers()
+        retiring: list[Manifest] = []
+        if rewinds:
+            retiring = _behind([output.manifest(number) for number in numbers], wanted)
+            _check_loaded_again(retiring, wanted)
+        kept = numbers[: len(numbers) - len(retiring)]
+        known = output.manifest(kept[-1]).offsets if kept else {}
+        starts = _taken_back(retiring, wanted) | known
+        read = _plan_from(planner, options, wanted, starts)
+    names = {one.partition for one in wanted}
     return LoadPlan(
         number=kept[-1] + 1 if kept else 1,
-        read=_plan_from(options, wanted, _taken_back(retiring, wanted.ranges) | known),
+        read=read,
         known=known,
         retiring=tuple(one.number for one in retiring),
-        absent=_absent(parsed.selection, known, wanted.ranges),
+        absent=_absent(options.selection, known, names),
     )
 
 
 def _behind(manifests: Sequence[Manifest], wanted: Iterable[ByteRange]) -> list[Manifest]:
     """Return the first load that has something behind the wanted starts, and all after it."""
     starts = {one.partition: one.start for one in wanted}
-    for place, manifest in enumerate(manifests):
+    for number, manifest in enumerate(manifests):
         if any(one.end > starts.get(one.partition, one.end) for one in manifest.partitions):
-            return list(manifests[place:])
+            return list(manifests[number:])
     return []
 
 
@@ -123,7 +124,7 @@ def _check_loaded_again(retiring: Iterable[Manifest], wanted: Iterable[ByteRange
 
 
 def _taken_back(retiring: Iterable[Manifest], wanted: Iterable[ByteRange]) -> Offsets:
-    """Return where the partitions of loads that are taken back start: all of it is loaded again."""
+    """Return the starts that load again all of the loads that are taken back."""
     starts = {one.partition: one.start for one in wanted}
     for manifest in retiring:
         for one in manifest.partitions:
@@ -133,47 +134,25 @@ def _taken_back(retiring: Iterable[Manifest], wanted: Iterable[ByteRange]) -> Of
 
 
 def _absent(
-    selection: Selection, known: Offsets, wanted: Iterable[ByteRange]
+    selection: Selection, known: Offsets, present: set[TopicPartition]
 ) -> tuple[TopicPartition, ...]:
-    there = {one.partition for one in wanted}
-    return tuple(sorted(key for key in known if selection.has_partition(key) and key not in there))
+    absent = [key for key in known if selection.has_partition(key) and key not in present]
+    return tuple(sorted(absent))
 
 
-def _plan_from(options: Mapping[str, str], wanted: ReadPlan, known: Offsets) -> ReadPlan:
-    """Plan again, known partitions from where they are to go on."""
-    ranges = [_continued(one, known) for one in wanted.ranges]
-    plan = plan_read(_between(options, ranges))
-    made_anew = {
-        one.partition
-        for one in plan.ranges
-        if one.start < known.get(one.partition, one.start)  # only if that is to be borne
-    }
-    if not made_anew:
+def _plan_from(
+    planner: Planner, options: ReadOptions, wanted: Iterable[ByteRange], starts: Offsets
+) -> ReadPlan:
+    """Plan the wanted ranges from other starts."""
+    options = replace(options, max_partition_bytes=options.max_partition_bytes or _TASK_BYTES)
+    begins = {one.partition: starts[one.partition] for one in wanted}
+    ends = {one.partition: max(starts[one.partition], one.end) for one in wanted}
+    plan = planner.plan(options.between(begins, ends))
+    recreated = [one.partition for one in plan.ranges if one.start < starts[one.partition]]
+    if not recreated:
         return plan
-    again = [
-        replace(one, start=EARLIEST, end=LATEST) if one.partition in made_anew else one
-        for one in ranges
-    ]
-    replanned = plan_read(_between(options, again))
-    return replace(replanned, omissions=plan.omissions)
-
-
-def _continued(one: ByteRange, known: Offsets) -> ByteRange:
-    start = known.get(one.partition, one.start)
-    return ByteRange(one.partition, start, max(start, one.end))
-
-
-def _between(options: Mapping[str, str], ranges: Sequence[ByteRange]) -> ReadOptions:
-    """Return options that read these ranges and nothing else."""
-    replaced = {"subscribe", "subscribepattern", "assign"}
-    others = {
-        name: value
-        for name, value in options.items()
-        if name.lower() not in replaced and not name.lower().startswith(("starting", "ending"))
-    }
-    bounds = {
-        "assign": to_assignment(one.partition for one in ranges),
-        "startingOffsets": to_json({one.partition: one.start for one in ranges}),
-        "endingOffsets": to_json({one.partition: one.end for one in ranges}),
-    }
-    return parse_read_options(others | bounds, is_stream=False)
+    # the log ends before the last load did: only without failOnDataLoss is the plan made at all
+    begins |= dict.fromkeys(recreated, EARLIEST)
+    ends |= dict.fromkeys(recreated, LATEST)
+    again = planner.plan(options.between(begins, ends))
+    return replace(again, omissions=plan.omissions)

@@ -1,32 +1,46 @@
-"""What a task of a load does: a range of bytes in, files out, and an account of every byte.
+"""A task of a load: a range of bytes in, files out, and an account of every byte.
 
-Runs on executors. A task that is tried again reads the same bytes and writes other files; those of
-the attempt that succeeds count.
+Runs on executors. A task that is tried again reads the same bytes and writes files of other names;
+the commit keeps the files of the attempt that succeeded.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import os
+import re
+import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorruptError
 from broker.spark.avro import AvroRecord, SchemaRegistry, to_json
-from broker.spark.dates import DateRule
-from broker.spark.decode import decode
-from broker.spark.load_files import FileFormat, RangeFiles
-from broker.spark.manifest import LeftOut, LoadedFile, PartitionLoad
-from broker.spark.options import Crc
-from broker.spark.plans import ReadTask
-from broker.spark.ranges import ByteRange
-from broker.spark.reading import TaskSettings, read_task
+from broker.spark.load_output import LeftOut, LoadedFile, PartitionLoad
+from broker.spark.options import Crc, ReadOptions
+from broker.spark.ranges import ByteRange, ReadTask
 from broker.spark.report import Omission, Report
-from broker.spark.sources import read_bytes
+from broker.spark.task_reader import TaskSettings, decode, read_chunks, read_task
 
+FileFormat = Literal["parquet", "json", "text"]
+NO_DATE = "__HIVE_DEFAULT_PARTITION__"
+"""The day of messages without one: Spark's and Hive's directory for null."""
+
+_SPECIAL = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
+_MAX_PENDING_BYTES = 32 << 20
+_MAX_OPEN_FILES = 200
+_NAMES_YEAR = re.compile(r"(?:[^%]|%[^YyGcx])*%[YyGcx]")
+_SECONDS_BELOW = 1e11  # as milliseconds that is 1973, as seconds 5138
+_MILLISECONDS_BELOW = 1e14
 _ROWS = pa.schema(
     [
         ("partition", pa.string()),
@@ -41,17 +55,16 @@ _ROWS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """What is the same for all tasks of a load.
+    """Settings that all tasks of a load have in common.
 
     Attributes:
         directory: where the load is written; all executors must see it.
         file_format: kind of files.
-        dates: tells the day of a message.
+        dates: finds the day of a message.
         schemas: directory of the schemas of Avro payloads; None for payloads that stay as they are.
         avro_reader: schema that gives Avro values their type; None to have them as JSON.
-        skips_corrupt: leave damaged and undecodable messages out instead of failing.
-        fail_on_data_loss: fail if a part of the range is gone since it was planned.
-        fetch_bytes: how much to ask for at a time.
+        read: of reading the range; `crc` is `skip` to leave out messages that cannot be decoded,
+            too, or `fail`.
     """
 
     directory: Path
@@ -59,13 +72,32 @@ class LoadSettings:
     dates: DateRule
     schemas: Path | None
     avro_reader: int | None
-    skips_corrupt: bool
-    fail_on_data_loss: bool
-    fetch_bytes: int
+    read: TaskSettings
+
+
+def load_settings(
+    options: ReadOptions,
+    *,
+    directory: Path,
+    file_format: FileFormat,
+    dates: DateRule,
+    schemas: Path | None,
+    avro_reader: int | None,
+    skips_corrupt: bool,
+) -> LoadSettings:
+    """Return the settings of the tasks of a load."""
+    read = TaskSettings(
+        schema=_ROWS,
+        crc=Crc.SKIP if skips_corrupt else Crc.FAIL,
+        fail_on_data_loss=options.fail_on_data_loss,
+        fetch_bytes=options.fetch_bytes,
+        report_path=None,
+    )
+    return LoadSettings(directory, file_format, dates, schemas, avro_reader, read)
 
 
 class TaskResult(NamedTuple):
-    """What a task has written."""
+    """What a task has loaded, and the files it has written."""
 
     part: PartitionLoad
     files: tuple[LoadedFile, ...]
@@ -75,30 +107,29 @@ def load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
     """Write the messages of a range into files.
 
     Args:
-        task: what to read, and where.
+        task: the range and its location.
         settings: of the load.
 
     Raises:
         InvalidMessageError: a message is corrupt or cannot be decoded, and is not to be left out.
-        LogCorruptError: there is a byte of the range that is neither loaded nor known to be left
-            out.
+        LogCorruptError: a byte of the range is neither loaded nor known to be left out.
         DataLossError: a part of the range is gone.
         BrokerError: the broker fails.
         OSError: a file cannot be read or written.
     """
-    files = RangeFiles(settings.directory, task.range, settings.file_format)
+    files = _RangeFiles(settings.directory, task.range, settings.file_format)
     rows = _Rows(task.range, settings)
     chain = Chain(task.range)
     report = Report(None)
     try:
-        for batch in read_task(task, _reading(settings), report):
+        for batch in read_task(task, settings.read, report):
             chain.add(batch)
             rows.write(batch, files)
         done = files.finish()
     finally:
         files.close()
     omitted = [left_out_of(omission) for omission in report.omissions]
-    chain.check(omitted, lambda gap: _has_no_message(gap, task, settings))
+    chain.finish(omitted, lambda gap: _has_no_message(gap, task, settings))
     left_out = tuple(sorted([*omitted, *rows.undecodable], key=lambda one: one.start))
     part = PartitionLoad(
         task.range.partition,
@@ -112,24 +143,15 @@ def load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
     return TaskResult(part, done)
 
 
-def _reading(settings: LoadSettings) -> TaskSettings:
-    return TaskSettings(
-        schema=_ROWS,
-        crc=Crc.SKIP if settings.skips_corrupt else Crc.FAIL,
-        fail_on_data_loss=settings.fail_on_data_loss,
-        fetch_bytes=settings.fetch_bytes,
-        report_path=None,
-    )
-
-
 def left_out_of(omission: Omission) -> LeftOut:
-    """Return what the account of a load says of an omission."""
+    """Return the entry of a manifest for an omission."""
     return LeftOut(omission.cause.value, omission.start, omission.end, omission.text)
 
 
 def _has_no_message(gap: ByteRange, task: ReadTask, settings: LoadSettings) -> bool:
     """Return whether bytes are valid and hold nothing: compressed sets can be empty."""
-    data = b"".join(data.data for data in read_bytes(task.place, gap, settings.fetch_bytes))
+    chunks = read_chunks(task.location, gap, settings.read.fetch_bytes)
+    data = b"".join(chunk.data for chunk in chunks)
     found = decode(data, gap.start, checks_crc=True)
     return found.message_count == 0 and found.valid_bytes == gap.size_bytes
 
@@ -140,7 +162,7 @@ class _Rows:
     def __init__(self, source: ByteRange, settings: LoadSettings) -> None:
         self._source = source
         self._dates = settings.dates
-        self._skips_corrupt = settings.skips_corrupt
+        self._skips_corrupt = settings.read.crc is Crc.SKIP
         self._decode: Callable[[bytes], AvroRecord] | None = None
         self._value_type: pa.DataType | None = None
         if settings.schemas is not None:
@@ -151,8 +173,8 @@ class _Rows:
         self.crc_sum = 0
         self.undecodable: list[LeftOut] = []
 
-    def write(self, batch: pa.RecordBatch, files: RangeFiles) -> None:
-        """Hand a batch on to the files, and count it."""
+    def write(self, batch: pa.RecordBatch, files: _RangeFiles) -> None:
+        """Write a batch to the files of its days, and count it."""
         records = None
         if self._decode is not None:
             batch, records = self._decodable(batch, self._decode)
@@ -168,22 +190,22 @@ class _Rows:
     def _decodable(
         self, batch: pa.RecordBatch, decode: Callable[[bytes], AvroRecord]
     ) -> tuple[pa.RecordBatch, list[AvroRecord]]:
-        """Return the rows whose payload can be decoded, and what is in it."""
+        """Return the rows whose payload can be decoded, and their records."""
         records: list[AvroRecord] = []
         is_good: list[bool] = []
-        for place, payload in enumerate(batch.column("value").to_pylist()):
+        for number, payload in enumerate(batch.column("value").to_pylist()):
             try:
                 records.append(decode(payload))
                 is_good.append(True)
             except (InvalidMessageError, ConfigError) as error:
-                self._refuse(batch.slice(place, 1).to_pylist()[0], error)
+                self._refuse(batch.slice(number, 1).to_pylist()[0], error)
                 is_good.append(False)
         if len(records) < batch.num_rows:
             batch = batch.filter(pa.array(is_good))
         return batch, records
 
     def _refuse(self, row: Mapping[str, Any], error: BrokerError) -> None:
-        """Note a message that cannot be decoded, or fail over it."""
+        """Count a message that cannot be decoded as left out; fail if none may be."""
         if not self._skips_corrupt:
             where = f"{self._source.partition}: the message at {row['offset']}"
             raise type(error)(f"{where}: {error}") from error
@@ -221,10 +243,9 @@ def _by_day(batch: pa.RecordBatch, days: Sequence[str]) -> Iterator[tuple[str, p
 
 
 class Chain:
-    """Follows offsets from row to row: every byte of a range belongs to a message, or is told of.
+    """Proves that every byte of a range belongs to a message, or is known to be left out.
 
-    Args:
-        source: the range.
+    Follows offsets from row to row.
     """
 
     def __init__(self, source: ByteRange) -> None:
@@ -250,21 +271,21 @@ class Chain:
             pc.equal(inner[here], pc.add(inner[before], pa.scalar(1, pa.int32()))),
         )
         self._jump(self._position, offset[0].as_py())
-        for place in pc.indices_nonzero(pc.invert(pc.or_(is_next, is_inner))).to_pylist():
-            self._jump(following[place].as_py(), offset[place + 1].as_py())
+        for row in pc.indices_nonzero(pc.invert(pc.or_(is_next, is_inner))).to_pylist():
+            self._jump(following[row].as_py(), offset[row + 1].as_py())
         self._position = following[-1].as_py()
 
-    def check(
+    def finish(
         self, omitted: Iterable[LeftOut], has_no_message: Callable[[ByteRange], bool]
     ) -> None:
-        """Check that the range was read to its end, and that all gaps have a reason.
+        """Validate that the range was read to its end, and that all gaps have a reason.
 
         Args:
-            omitted: what was reported to be left out.
-            has_no_message: looks at bytes that gave no row.
+            omitted: bytes that were reported as left out.
+            has_no_message: returns whether a gap is valid and has no message.
 
         Raises:
-            LogCorruptError: that is not so.
+            LogCorruptError: the range is incomplete.
         """
         self._jump(self._position, self._source.end)
         missing = _without_neighbours((one.start, one.end) for one in omitted)
@@ -286,7 +307,7 @@ class Chain:
 
 
 def _without_neighbours(spans: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return spans, those that touch as one."""
+    """Return spans with those that touch joined."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if joined and joined[-1][1] == start:
@@ -294,3 +315,289 @@ def _without_neighbours(spans: Iterable[tuple[int, int]]) -> set[tuple[int, int]
         else:
             joined.append((start, end))
     return set(joined)
+
+
+def escape_name(name: str) -> str:
+    """Return a partition value as Spark writes it in the name of a directory.
+
+    Source: Spark 4 `ExternalCatalogUtils.escapePathName`.
+    """
+    return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name)
+
+
+class _RangeFiles:
+    """The files that one attempt of one task writes: a directory for each topic and day.
+
+    Each file has a name that no other attempt of any task uses.
+    """
+
+    def __init__(self, directory: Path, source: ByteRange, file_format: FileFormat) -> None:
+        self._directory = directory
+        self._source = source
+        self._kind = _KINDS[file_format]
+        self._pending: dict[str, list[pa.RecordBatch]] = {}
+        self._pending_bytes = 0
+        self._open: dict[str, _DataFile] = {}
+        self._done: list[LoadedFile] = []
+
+    def add(self, day: str, batch: pa.RecordBatch) -> None:
+        """Add rows of one day; they are written when there are enough."""
+        self._pending.setdefault(day, []).append(batch)
+        self._pending_bytes += batch.nbytes
+        if self._pending_bytes >= _MAX_PENDING_BYTES:
+            self._write_pending()
+
+    def finish(self) -> tuple[LoadedFile, ...]:
+        """Write and sync all files, and return them."""
+        self._write_pending()
+        while self._open:
+            self._finish_oldest()
+        return tuple(self._done)
+
+    def close(self) -> None:
+        """Close files that were not finished."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def _write_pending(self) -> None:
+        for day, batches in self._pending.items():
+            self._file_of(day, batches[0].schema).write(pa.Table.from_batches(batches))
+        self._pending.clear()
+        self._pending_bytes = 0
+
+    def _file_of(self, day: str, schema: pa.Schema) -> _DataFile:
+        if day not in self._open:
+            if len(self._open) >= _MAX_OPEN_FILES:
+                self._finish_oldest()
+            self._open[day] = self._kind(self._new_path(day), schema)
+        return self._open[day]
+
+    def _new_path(self, day: str) -> Path:
+        partition = self._source.partition
+        folder = self._directory / f"topic={escape_name(partition.topic)}" / f"date={day}"
+        folder.mkdir(parents=True, exist_ok=True)
+        unique = uuid.uuid4().hex[:12]
+        name = f"part-{partition.name}-{self._source.start:020d}-{unique}"
+        return folder / f"{name}.{self._kind.suffix}"
+
+    def _finish_oldest(self) -> None:
+        day = next(iter(self._open))
+        file = self._open.pop(day)
+        file.close()
+        self._done.append(file.synced(self._directory))
+
+
+class _DataFile(ABC):
+    """A file of rows, in one of the formats."""
+
+    suffix: str
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path = path
+        self.message_count = 0
+        self._start(schema)
+
+    def write(self, table: pa.Table) -> None:
+        self._write(table)
+        self.message_count += table.num_rows
+
+    def synced(self, directory: Path) -> LoadedFile:
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        name = self.path.relative_to(directory).as_posix()
+        return LoadedFile(name, self.path.stat().st_size, self.message_count, digest)
+
+    @abstractmethod
+    def _start(self, schema: pa.Schema) -> None: ...
+
+    @abstractmethod
+    def _write(self, table: pa.Table) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class _ParquetFile(_DataFile):
+    suffix = "parquet"
+
+    def _start(self, schema: pa.Schema) -> None:
+        self._writer = pq.ParquetWriter(self.path, schema)
+
+    def _write(self, table: pa.Table) -> None:
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+class _LineFile(_DataFile):
+    """A file of lines."""
+
+    def _start(self, schema: pa.Schema) -> None:
+        self._file = self.path.open("wb")
+
+    def _write(self, table: pa.Table) -> None:
+        for batch in table.to_batches():
+            self._file.writelines(self._lines(batch))
+
+    def close(self) -> None:
+        self._file.close()
+
+    @abstractmethod
+    def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]: ...
+
+
+class _TextFile(_LineFile):
+    suffix = "txt"
+
+    def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
+        for value in batch.column("value").cast(pa.binary()).to_pylist():
+            yield value
+            yield b"\n"
+
+
+class _JsonFile(_LineFile):
+    suffix = "json"
+
+    def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
+        has_records = pa.types.is_string(batch.schema.field("value").type)
+        encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        for row in batch.to_pylist():
+            value = row.pop("value")
+            if has_records:
+                yield f'{encode(row)[:-1]},"value":{value}}}\n'.encode()
+            else:
+                yield f"{encode(row | _text_or_base64(value))}\n".encode()
+
+
+def _text_or_base64(value: bytes) -> dict[str, Any]:
+    try:
+        return {"value": value.decode()}
+    except UnicodeDecodeError:
+        return {"value_base64": base64.b64encode(value).decode()}
+
+
+_KINDS: dict[str, type[_DataFile]] = {
+    "parquet": _ParquetFile,
+    "json": _JsonFile,
+    "text": _TextFile,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DateRule:
+    """How the day of a message is found; all days are in UTC.
+
+    At most one of `field` and `pattern` is given; without them every message has the `load_day`.
+
+    Attributes:
+        load_day: the day of the load, such as `2026-11-22`.
+        field: where a JSON payload has its time, such as `meta.ts`; also of decoded Avro.
+        pattern: a regular expression, searched for in the payload; its first group, or else all of
+            the match, is the time.
+        time_format: how the time is written, as for `datetime.strptime`, the year of the load
+            being that of times that name none; None for ISO 8601, or a number of seconds,
+            milliseconds or microseconds since 1970.
+    """
+
+    load_day: str
+    field: str | None = None
+    pattern: str | None = None
+    time_format: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.field is not None and self.pattern is not None:
+            raise ConfigError("the date comes from a field or from a pattern, not from both")
+        if self.time_format is not None and self.is_fixed:
+            raise ConfigError("a time format needs a field or a pattern that has the time")
+        try:
+            re.compile((self.pattern or "").encode())
+        except re.error as error:
+            raise ConfigError(f"'{self.pattern}' is no regular expression: {error}") from error
+        if self.time_format is not None:
+            try:
+                self._parsed(datetime.now(UTC).strftime(self.time_format), self.time_format)
+            except ValueError as error:
+                raise ConfigError(f"'{self.time_format}' is no time format: {error}") from error
+
+    @property
+    def is_fixed(self) -> bool:
+        """Return whether all messages have the day of the load."""
+        return self.field is None and self.pattern is None
+
+    @property
+    def text(self) -> str:
+        """Return the rule in a few words; the day of the load is no part of it."""
+        source = "load time"
+        if self.field is not None:
+            source = f"field {self.field}"
+        elif self.pattern is not None:
+            source = f"pattern {self.pattern}"
+        return source if self.time_format is None else f"{source} as {self.time_format}"
+
+    def day_of(self, payload: bytes, record: object = None) -> str:
+        """Return the day of a message, or `NO_DATE`.
+
+        Args:
+            payload: of the message.
+            record: the decoded payload, if it was decoded already.
+        """
+        if self.field is not None:
+            found = _field_of(_json(payload) if record is None else record, self.field)
+        elif self.pattern is not None:
+            match = re.search(self.pattern.encode(), payload)
+            found = match and match[1 if match.re.groups else 0].decode("utf-8", "replace")
+        else:
+            return self.load_day
+        moment = self._moment(found)
+        return NO_DATE if moment is None else moment.date().isoformat()
+
+    def _moment(self, found: object) -> datetime | None:
+        try:
+            if isinstance(found, datetime):
+                return _in_utc(found)
+            if isinstance(found, date):
+                return datetime.combine(found, time(), UTC)
+            if isinstance(found, str) and self.time_format is not None:
+                return _in_utc(self._parsed(found, self.time_format))
+            if isinstance(found, str) and not found.replace(".", "", 1).isdecimal():
+                return _in_utc(datetime.fromisoformat(found))
+            if isinstance(found, str | int | float) and not isinstance(found, bool):
+                return _since_1970(float(found))
+        except (ValueError, OverflowError, OSError):
+            return None
+        return None
+
+    def _parsed(self, text: str, time_format: str) -> datetime:
+        if not _NAMES_YEAR.match(time_format):
+            text, time_format = f"{self.load_day[:4]} {text}", f"%Y {time_format}"
+        return datetime.strptime(text, time_format)  # noqa: DTZ007 - a zone may be missing
+
+
+def _json(payload: bytes) -> object:
+    try:
+        return json.loads(payload)
+    except ValueError:
+        return None
+
+
+def _field_of(record: object, path: str) -> Any:
+    for name in path.strip(".").split("."):
+        if not isinstance(record, Mapping):
+            return None
+        record = record.get(name)
+    return record
+
+
+def _in_utc(moment: datetime) -> datetime:
+    """Return a moment in UTC; one without a zone is taken to be in UTC."""
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def _since_1970(number: float) -> datetime:
+    if number >= _MILLISECONDS_BELOW:
+        number /= 1e6
+    elif number >= _SECONDS_BELOW:
+        number /= 1e3
+    return datetime.fromtimestamp(number, UTC)

@@ -1,6 +1,11 @@
-"""Options of the data source `pylog`: text to values, and what is wrong with them.
+"""Options of the data source `pylog`: text of Spark to typed values, and back.
 
-Names follow Spark's Kafka source where the meaning is the same. Opens nothing.
+Spark hands a data source nothing but text. It is parsed here, once, on the driver; the rest of this
+package works with the values. `ReadOptions.to_options` and `WriteOptions.to_options` are the way
+back, for programs that have values and start a read or write through Spark.
+
+Names follow Spark's Kafka source where the meaning is the same. Imports little and opens nothing:
+Spark imports this module on every look-up of a format.
 """
 
 from __future__ import annotations
@@ -8,22 +13,35 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from broker.errors import ConfigError, ProtocolError
 from broker.protocol.compression import Codec
-from broker.spark.offsets import EARLIEST, LATEST, parse_assignment, parse_offsets
 from broker.topic import TopicPartition, validate_topic_name
 
 if TYPE_CHECKING:
+    from broker.client.connection import Connection
+    from broker.consumer.boundaries import BoundaryFinder
     from broker.protocol.responses import BrokerAddress
 
-_MIB = 1 << 20
-_UNITS = {"": 1, "k": 1 << 10, "m": _MIB, "g": 1 << 30}
+Offsets = dict[TopicPartition, int]
+OffsetDocument = dict[str, dict[str, int]]
+"""Offsets as checkpoints and manifests have them: `{"topic": {"0-0": 123}}`."""
+
+EARLIEST = -2
+"""Stands for the log start offset, as in 0.7's requests."""
+LATEST = -1
+"""Stands for the high watermark, as in 0.7's requests."""
+
+_KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
+_FETCH_BYTES = _MIB
+_BATCH_BYTES = 256 * _KIB
+_RETRIES = 3
+_UNITS = {"": 1, "k": _KIB, "m": _MIB, "g": _GIB}
 _SIZE = re.compile(r"([0-9]+) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
 _WORDS = {"earliest": EARLIEST, "latest": LATEST}
 _Choice = TypeVar("_Choice")
@@ -51,8 +69,7 @@ _READ_ONLY = (
 )
 _BOTH = (*_WHERE, "timeoutMs", "connectTimeoutMs")
 _WRITE_ONLY = ("topic", "compression", "batchSize", "retries", "stagingPath")
-_OF_SPARK = ("path", "checkpointLocation", "queryName")
-"""Spark hands its own options on to the source."""
+_OF_SPARK = ("path", "checkpointLocation", "queryName")  # Spark hands these on to the source
 
 _HINTS = {
     "maxoffsetspertrigger": "offsets are bytes here: use maxBytesPerTrigger",
@@ -65,8 +82,95 @@ _HINTS = {
 }
 
 
+def partition_of(topic: str, name: str) -> TopicPartition:
+    """Return the partition of a topic that is named `HOME-INDEX`, such as `0-3`.
+
+    Raises:
+        ConfigError: the name is malformed.
+    """
+    home, dash, index = name.partition("-")
+    if not dash or not home.isdecimal() or not index.isdecimal():
+        raise ConfigError(f"'{name}' is no partition of '{topic}'; valid: HOME-INDEX, such as 0-3")
+    return TopicPartition(topic, int(home), int(index))
+
+
+def parse_offsets(text: str, option: str, *, minimum: int = EARLIEST) -> Offsets:
+    """Return the numbers by partition in an option such as `{"topic": {"0-0": 123}}`.
+
+    Raises:
+        ConfigError: it has another form, or a number below the minimum.
+    """
+    try:
+        document = json.loads(text)
+        items = [
+            (partition_of(topic, name), number)
+            for topic, numbers in document.items()
+            for name, number in numbers.items()
+        ]
+    except (ValueError, AttributeError) as error:
+        raise _malformed(text, option) from error
+    for partition, number in items:
+        if not isinstance(number, int) or isinstance(number, bool) or number < minimum:
+            raise ConfigError(f"{option}: {partition} has {number!r}; valid: {minimum} and up")
+    return dict(items)
+
+
+def parse_assignment(text: str, option: str) -> frozenset[TopicPartition]:
+    """Return the partitions in an option such as `{"topic": ["0-0", "1-0"]}`.
+
+    Raises:
+        ConfigError: it has another form.
+    """
+    try:
+        document = json.loads(text)
+        names = [(topic, name) for topic, names in document.items() for name in list(names)]
+    except (ValueError, AttributeError, TypeError) as error:
+        raise _malformed(text, option, '{"topic": ["0-0"]}') from error
+    if not all(isinstance(name, str) for _, name in names):
+        raise _malformed(text, option, '{"topic": ["0-0"]}')
+    return frozenset(partition_of(topic, name) for topic, name in names)
+
+
+def _malformed(text: str, option: str, example: str = '{"topic": {"0-0": 123}}') -> ConfigError:
+    return ConfigError(f"{option}: '{text}' is not of the form {example}")
+
+
+def to_document(offsets: Mapping[TopicPartition, int]) -> OffsetDocument:
+    """Return offsets as a document for a checkpoint or manifest, sorted."""
+    document: OffsetDocument = {}
+    for partition, offset in sorted(offsets.items()):
+        document.setdefault(partition.topic, {})[partition.name] = offset
+    return document
+
+
+def from_document(document: Mapping[str, Mapping[str, int]]) -> Offsets:
+    """Return the offsets in a document.
+
+    Raises:
+        ConfigError: a partition's name is malformed: the document is another source's.
+    """
+    return {
+        partition_of(topic, name): offset
+        for topic, offsets in document.items()
+        for name, offset in offsets.items()
+    }
+
+
+def to_json(offsets: Mapping[TopicPartition, int]) -> str:
+    """Return offsets as the text of an option."""
+    return json.dumps(to_document(offsets), separators=(",", ":"))
+
+
+def to_assignment(partitions: Iterable[TopicPartition]) -> str:
+    """Return partitions as the text of an option, such as `{"topic":["0-0","1-0"]}`."""
+    document: dict[str, list[str]] = {}
+    for partition in sorted(partitions):
+        document.setdefault(partition.topic, []).append(partition.name)
+    return json.dumps(document, separators=(",", ":"))
+
+
 class Crc(Enum):
-    """What to do about a message whose bytes are not what was written."""
+    """How a read treats a message whose bytes are damaged."""
 
     FAIL = "fail"
     """The task fails, naming topic, partition and offset."""
@@ -75,7 +179,7 @@ class Crc(Enum):
     SKIP = "skip"
     """The message is left out, with a warning and an entry in the report."""
     OFF = "off"
-    """CRCs are not looked at; a broken chain of lengths still fails."""
+    """CRCs are not validated; a broken chain of lengths still fails."""
 
 
 _CRCS = {one.value: one for one in Crc}
@@ -83,34 +187,37 @@ _CODECS = {one.name.lower(): one for one in Codec}
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerList:
-    """Brokers that are known without a registry."""
+class Where:
+    """Where messages are read or written: brokers, a ZooKeeper, or segment files; one of them.
 
-    addresses: tuple[BrokerAddress, ...]
+    Attributes:
+        brokers: a static list.
+        zookeeper: `HOST:PORT[,..][/CHROOT]`; brokers and topics are found in its registry.
+        paths: segment files, directories that have some below them, and patterns.
+    """
+
+    brokers: tuple[BrokerAddress, ...] = ()
+    zookeeper: str | None = None
+    paths: tuple[Path, ...] = ()
+
+    def to_options(self) -> dict[str, str]:
+        """Return the option of the data source for this."""
+        if self.paths:
+            return {"paths": json.dumps([str(path) for path in self.paths])}
+        if self.zookeeper is not None:
+            return {"zk": self.zookeeper}
+        return {"brokers": ",".join(_address_text(*one) for one in self.brokers)}
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryAddress:
-    """A ZooKeeper to find brokers and topics in: `HOST:PORT[,..][/CHROOT]`."""
-
-    connect: str
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentPaths:
-    """Segment files, and directories that have some below them."""
-
-    paths: tuple[Path, ...]
-
-
-Where = BrokerList | RegistryAddress | SegmentPaths
+def _address_text(broker_id: int, host: str, port: int) -> str:
+    return f"{host}:{port}" if broker_id < 0 else f"{broker_id}:{host}:{port}"
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which topics and partitions: by name, by pattern, or one by one; all if nothing is set.
+    """Selected topics or partitions: by name, by pattern, or one by one; all if nothing is set.
 
-    `partitions` may be empty, which is none at all.
+    `partitions` may be empty, which selects none.
     """
 
     topics: tuple[str, ...] = ()
@@ -118,7 +225,7 @@ class Selection:
     partitions: frozenset[TopicPartition] | None = None
 
     def has_topic(self, topic: str) -> bool:
-        """Return whether a topic, or a partition of it, is wanted."""
+        """Return whether a topic, or a partition of it, is selected."""
         if self.pattern is not None:
             return self.pattern.fullmatch(topic) is not None
         if self.partitions is not None:
@@ -126,10 +233,21 @@ class Selection:
         return not self.topics or topic in self.topics
 
     def has_partition(self, partition: TopicPartition) -> bool:
-        """Return whether a partition is wanted."""
+        """Return whether a partition is selected."""
         if self.partitions is not None:
             return partition in self.partitions
         return self.has_topic(partition.topic)
+
+    def to_options(self) -> dict[str, str]:
+        """Return the option of the data source for this."""
+        if self.partitions is not None:
+            return {"assign": to_assignment(self.partitions)}
+        if self.pattern is not None:
+            return {"subscribePattern": self.pattern.pattern}
+        return {"subscribe": ",".join(self.topics)} if self.topics else {}
+
+
+ALL_TOPICS = Selection()
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,19 +255,22 @@ class Bound:
     """Where reading starts or ends in each partition.
 
     Attributes:
-        option: the option that said so, for messages.
+        option: the option it comes from, for messages.
         default: an offset, `EARLIEST` or `LATEST`, or milliseconds since 1970.
-        by_partition: others for some partitions; if there are any, all must be there.
+        by_partition: other numbers for some partitions; if there are any, all must be there.
         is_time: whether the numbers are times.
+        offset_of: asked for the offset of each partition instead, when the read is planned; for
+            offsets that no number or time can name, such as 100 messages before the end.
     """
 
     option: str
     default: int
     by_partition: Mapping[TopicPartition, int] = field(default_factory=dict)
     is_time: bool = False
+    offset_of: Callable[[TopicPartition, BoundaryFinder], int] | None = None
 
     def value(self, partition: TopicPartition) -> int:
-        """Return what was asked for of one partition.
+        """Return the number for one partition.
 
         Raises:
             ConfigError: there are numbers for partitions, but none for this one.
@@ -163,56 +284,157 @@ class Bound:
             )
         return self.by_partition[partition]
 
+    def to_options(self) -> dict[str, str]:
+        """Return the option of the data source for this; a bound with `offset_of` has none."""
+        assert self.offset_of is None
+        if self.by_partition:
+            return {self.option: to_json(self.by_partition)}
+        if self.is_time:
+            return {self.option: str(self.default)}
+        (word,) = (word for word, number in _WORDS.items() if number == self.default)
+        return {self.option: word}
+
+
+FROM_START = Bound("startingOffsets", EARLIEST)
+UP_TO_END = Bound("endingOffsets", LATEST)
+
 
 @dataclass(frozen=True, slots=True)
 class ConnectionOptions:
-    """How brokers are talked to."""
+    """Timeouts of connections to brokers, in seconds."""
 
     timeout_s: float = 30.0
     connect_timeout_s: float = 5.0
 
+    def connect(self, address: BrokerAddress) -> Connection:
+        """Return a connection to a broker, opened with the first request."""
+        from broker.client.connection import Connection
+
+        return Connection(
+            address, timeout_s=self.timeout_s, connect_timeout_s=self.connect_timeout_s
+        )
+
+    def to_options(self) -> dict[str, str]:
+        """Return the options of the data source for these."""
+        return {
+            "timeoutMs": str(max(1, round(self.timeout_s * 1000))),
+            "connectTimeoutMs": str(max(1, round(self.connect_timeout_s * 1000))),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a read was asked to do; see the table in `broker/spark/__init__.py`."""
+    """Options of a read; the table in `broker/spark/__init__.py` says what they mean.
+
+    None stands for the default of whoever reads, where that depends on who it is.
+    """
 
     where: Where
-    selection: Selection
-    starting: Bound
-    ending: Bound
-    fail_on_data_loss: bool
-    crc: Crc
-    max_partition_bytes: int
-    min_partitions: int
-    max_trigger_bytes: int | None
-    fetch_bytes: int
-    push_filters: bool
-    report_path: Path | None
-    connection: ConnectionOptions
+    selection: Selection = ALL_TOPICS
+    starting: Bound = FROM_START
+    ending: Bound = UP_TO_END
+    fail_on_data_loss: bool = True
+    crc: Crc = Crc.FAIL
+    max_partition_bytes: int | None = None
+    min_partitions: int | None = None
+    max_trigger_bytes: int | None = None
+    fetch_bytes: int = _FETCH_BYTES
+    push_filters: bool | None = None
+    report_path: Path | None = None
+    connection: ConnectionOptions = ConnectionOptions()
+
+    @property
+    def task_bytes(self) -> int:
+        """Return the most bytes of a task."""
+        return self.max_partition_bytes or _GIB
+
+    def between(self, starts: Offsets, ends: Offsets) -> ReadOptions:
+        """Return options that read exactly these ranges of partitions, and no other partition.
+
+        Args:
+            starts: first offsets, `EARLIEST` or `LATEST`, by partition.
+            ends: likewise the offsets to stop at, of the same partitions.
+        """
+        return replace(
+            self,
+            selection=Selection(partitions=frozenset(starts)),
+            starting=replace(FROM_START, by_partition=starts),
+            ending=replace(UP_TO_END, by_partition=ends),
+        )
+
+    def to_options(self) -> dict[str, str]:
+        """Return these options as the text that Spark takes; parsing it gives them again."""
+        options = {
+            **self.where.to_options(),
+            **self.selection.to_options(),
+            **self.starting.to_options(),
+            **self.ending.to_options(),
+            "failOnDataLoss": _flag_text(self.fail_on_data_loss),
+            "crc": self.crc.value,
+            "fetchSize": str(self.fetch_bytes),
+            **self.connection.to_options(),
+        }
+        if self.max_partition_bytes is not None:
+            options["maxBytesPerPartition"] = str(self.max_partition_bytes)
+        if self.min_partitions is not None:
+            options["minPartitions"] = str(self.min_partitions)
+        if self.max_trigger_bytes is not None:
+            options["maxBytesPerTrigger"] = str(self.max_trigger_bytes)
+        if self.push_filters is not None:
+            options["pushFilters"] = _flag_text(self.push_filters)
+        if self.report_path is not None:
+            options["reportPath"] = str(self.report_path)
+        return options
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """What a write was asked to do.
+    """Options of a write.
 
-    `topic` is None if each row names its own; with a `staging_path` sets are kept there until it is
-    known which attempts of tasks count.
+    Attributes:
+        where: no segment files.
+        topic: None if each row names its own.
+        codec: of the message sets.
+        batch_bytes: bytes of payload in a message set.
+        retries: how often a set is sent again.
+        staging_path: directory that keeps message sets until it is known which attempts of tasks
+            succeeded; None to send them at once.
+        connection: timeouts.
     """
 
-    where: BrokerList | RegistryAddress
-    topic: str | None
-    codec: Codec
-    batch_bytes: int
-    retries: int
-    staging_path: Path | None
-    connection: ConnectionOptions
+    where: Where
+    topic: str | None = None
+    codec: Codec = Codec.NONE
+    batch_bytes: int = _BATCH_BYTES
+    retries: int = _RETRIES
+    staging_path: Path | None = None
+    connection: ConnectionOptions = ConnectionOptions()
+
+    def to_options(self) -> dict[str, str]:
+        """Return these options as the text that Spark takes; parsing it gives them again."""
+        options = {
+            **self.where.to_options(),
+            "compression": self.codec.name.lower(),
+            "batchSize": str(self.batch_bytes),
+            "retries": str(self.retries),
+            **self.connection.to_options(),
+        }
+        if self.topic is not None:
+            options["topic"] = self.topic
+        if self.staging_path is not None:
+            options["stagingPath"] = str(self.staging_path)
+        return options
 
 
-def parse_read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
-    """Return what the options of a read mean.
+def _flag_text(flag: bool) -> str:
+    return "true" if flag else "false"
+
+
+def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -> ReadOptions:
+    """Parse the options of a read.
 
     Args:
-        options: as Spark hands them over; looked up whatever their case.
+        options: as Spark hands them over; names are found whatever their case.
         is_stream: for a stream, which starts at the end unless told otherwise, and has no end.
 
     Raises:
@@ -220,68 +442,71 @@ def parse_read_options(options: Mapping[str, str], *, is_stream: bool) -> ReadOp
     """
     values = _Values(options)
     values.check_names((*_BOTH, *_READ_ONLY, *_OF_SPARK))
-    where = _where(values)
-    ending = _bound(values, "ending", LATEST, forbidden=EARLIEST)
+    where = _parse_where(values)
+    ending = _parse_bound(values, UP_TO_END, forbidden=EARLIEST)
     if is_stream:
-        if isinstance(where, SegmentPaths):
+        if where.paths:
             raise ConfigError("streams read from brokers: set brokers or zk instead of path")
-        if ending != Bound("endingOffsets", LATEST):
+        if ending != UP_TO_END:
             raise ConfigError(f"{ending.option} is for batch reads; a stream has no end")
+        starting = _parse_bound(values, replace(FROM_START, default=LATEST))
     else:
         values.refuse("maxBytesPerTrigger", "it is for streams")
+        starting = _parse_bound(values, FROM_START, forbidden=LATEST)
     return ReadOptions(
         where=where,
-        selection=_selection(values, is_required=not isinstance(where, SegmentPaths)),
-        starting=_starting(values, is_stream=is_stream),
+        selection=_parse_selection(values, is_required=not where.paths),
+        starting=starting,
         ending=ending,
-        fail_on_data_loss=values.flag("failOnDataLoss", True),
+        fail_on_data_loss=values.flag("failOnDataLoss") is not False,
         crc=values.choice("crc", _CRCS, Crc.FAIL),
-        max_partition_bytes=values.size("maxBytesPerPartition", 1024 * _MIB),
-        min_partitions=values.number("minPartitions", 1),
-        max_trigger_bytes=values.size("maxBytesPerTrigger", 0) or None,
-        fetch_bytes=values.size("fetchSize", _MIB),
-        push_filters=values.flag("pushFilters", False),
+        max_partition_bytes=values.size("maxBytesPerPartition"),
+        min_partitions=values.number("minPartitions"),
+        max_trigger_bytes=values.size("maxBytesPerTrigger"),
+        fetch_bytes=values.size("fetchSize") or _FETCH_BYTES,
+        push_filters=values.flag("pushFilters"),
         report_path=values.path("reportPath"),
-        connection=_connection(values),
+        connection=_parse_connection(values),
     )
 
 
 def parse_crc(options: Mapping[str, str]) -> Crc:
-    """Return what to do about damage; the other options are not looked at.
+    """Parse the option `crc`, and no other.
 
     Raises:
-        ConfigError: it is none of the words for it.
+        ConfigError: its value is unknown.
     """
     return _Values(options).choice("crc", _CRCS, Crc.FAIL)
 
 
 def parse_write_options(options: Mapping[str, str]) -> WriteOptions:
-    """Return what the options of a write mean.
+    """Parse the options of a write.
 
     Raises:
         ConfigError: one is unknown, malformed or missing.
     """
     values = _Values(options)
     values.check_names((*_BOTH, *_WRITE_ONLY, *_OF_SPARK))
-    where = _where(values)
-    if isinstance(where, SegmentPaths):
+    where = _parse_where(values)
+    if where.paths:
         raise ConfigError("topics are written through brokers: set brokers or zk instead of path")
     topic = values.get("topic")
     if topic is not None:
         validate_topic_name(topic)
+    retries = values.number("retries", minimum=0)
     return WriteOptions(
         where=where,
         topic=topic,
         codec=values.choice("compression", _CODECS, Codec.NONE),
-        batch_bytes=values.size("batchSize", 256 << 10),
-        retries=values.number("retries", 3, minimum=0),
+        batch_bytes=values.size("batchSize") or _BATCH_BYTES,
+        retries=_RETRIES if retries is None else retries,
         staging_path=values.path("stagingPath"),
-        connection=_connection(values),
+        connection=_parse_connection(values),
     )
 
 
 class _Values:
-    """Options by name, whatever their case."""
+    """Options by name, whatever their case; None for those that are not set."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
@@ -289,7 +514,7 @@ class _Values:
     def check_names(self, known: tuple[str, ...]) -> None:
         names = {name.lower(): name for name in known}
         for name in self._values:
-            if name.lower() not in names:
+            if name not in names:
                 raise ConfigError(f"unknown option '{name}'{_hint(name, names)}")
 
     def get(self, name: str) -> str | None:
@@ -302,18 +527,18 @@ class _Values:
         if self.get(name) is not None:
             raise ConfigError(f"{name} cannot be used here: {reason}")
 
-    def number(self, name: str, default: int, *, minimum: int = 1) -> int:
+    def number(self, name: str, *, minimum: int = 1) -> int | None:
         text = self.get(name)
         if text is None:
-            return default
+            return None
         if not text.isdecimal() or int(text) < minimum:
             raise ConfigError(f"{name} is '{text}'; valid: whole numbers from {minimum}")
         return int(text)
 
-    def size(self, name: str, default: int) -> int:
+    def size(self, name: str) -> int | None:
         text = self.get(name)
         if text is None:
-            return default
+            return None
         found = _SIZE.fullmatch(text.strip())
         size = int(found[1]) * _UNITS[found[2].lower()] if found else 0
         if not size:
@@ -324,10 +549,10 @@ class _Values:
         text = self.get(name)
         return Path(text).absolute() if text else None
 
-    def flag(self, name: str, default: bool) -> bool:
+    def flag(self, name: str) -> bool | None:
         text = self.get(name)
         if text is None:
-            return default
+            return None
         if text.lower() not in ("true", "false"):
             raise ConfigError(f"{name} is '{text}'; valid: true, false")
         return text.lower() == "true"
@@ -342,15 +567,15 @@ class _Values:
 
 
 def _hint(name: str, names: Mapping[str, str]) -> str:
-    if hint := _HINTS.get(name.lower()):
+    if hint := _HINTS.get(name):
         return f": {hint}"
-    close = difflib.get_close_matches(name.lower(), names, n=1)
+    close = difflib.get_close_matches(name, names, n=1)
     return (
         f"; did you mean {names[close[0]]}?" if close else f"; valid: {', '.join(names.values())}"
     )
 
 
-def _where(values: _Values) -> Where:
+def _parse_where(values: _Values) -> Where:
     given = values.given((*_WHERE, "path", "paths"))
     if len(given) != 1:
         found = f"these are set: {', '.join(given)}" if given else "none of them is set"
@@ -360,37 +585,52 @@ def _where(values: _Values) -> Where:
     if not text.strip():
         raise ConfigError(f"{name} is empty")
     if name == "zk":
-        return RegistryAddress(text)
-    if name == "path":
-        return SegmentPaths((Path(text),))
-    if name == "paths":
-        return SegmentPaths(tuple(Path(one) for one in json.loads(text)))
-    from broker.client.connection import parse_broker_list  # late: see `source`
+        return Where(zookeeper=text)
+    if name in ("path", "paths"):
+        paths = [text] if name == "path" else json.loads(text)
+        if not paths:
+            raise ConfigError(f"{name} is empty")
+        return Where(paths=tuple(Path(one) for one in paths))
+    return Where(brokers=parse_brokers(text, name))
+
+
+def parse_brokers(text: str, option: str) -> tuple[BrokerAddress, ...]:
+    """Parse a static list of brokers.
+
+    Raises:
+        ConfigError: an address is malformed.
+    """
+    from broker.client.connection import parse_broker_list  # late: see the module's docstring
 
     try:
-        return BrokerList(tuple(parse_broker_list(text)))
+        return tuple(parse_broker_list(text))
     except ProtocolError as error:
-        raise ConfigError(f"{name}: {error}") from error
+        raise ConfigError(f"{option}: {error}") from error
 
 
-def _selection(values: _Values, *, is_required: bool) -> Selection:
+def _parse_selection(values: _Values, *, is_required: bool) -> Selection:
     given = values.given(_SELECT)
     if len(given) > 1 or (is_required and not given):
         found = f"these are set: {', '.join(given)}" if given else "none of them is set"
         raise ConfigError(f"exactly one of {', '.join(_SELECT)} is needed; {found}")
     if not given:
-        return Selection()
+        return ALL_TOPICS
     (name,) = given
     text = values.get(name) or ""
     if name == "subscribePattern":
-        try:
-            return Selection(pattern=re.compile(text))
-        except re.error as error:
-            raise ConfigError(f"subscribePattern '{text}' is no regular expression: {error}") from (
-                error
-            )
+        return Selection(pattern=parse_topic_pattern(text, name))
     if name == "assign":
         return Selection(partitions=parse_assignment(text, name))
+    return parse_topics(text)
+
+
+def parse_topics(text: str) -> Selection:
+    """Return the selection of topics named in a list with commas.
+
+    Raises:
+        ConfigError: it names none.
+        InvalidTopicError: no topic can have such a name.
+    """
     topics = tuple(dict.fromkeys(one.strip() for one in text.split(",") if one.strip()))
     if not topics:
         raise ConfigError("subscribe names no topic")
@@ -399,28 +639,36 @@ def _selection(values: _Values, *, is_required: bool) -> Selection:
     return Selection(topics)
 
 
-def _starting(values: _Values, *, is_stream: bool) -> Bound:
-    if is_stream:
-        return _bound(values, "starting", LATEST)
-    return _bound(values, "starting", EARLIEST, forbidden=LATEST)
+def parse_topic_pattern(text: str, option: str) -> re.Pattern[str]:
+    """Compile a regular expression for whole names of topics.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise ConfigError(f"{option} '{text}' is no regular expression: {error}") from error
 
 
-def _bound(values: _Values, side: str, default: int, *, forbidden: int | None = None) -> Bound:
-    """Return the start or end asked for: a time comes before times by partition, then offsets."""
+def _parse_bound(values: _Values, default: Bound, *, forbidden: int | None = None) -> Bound:
+    """Return a bound: a time takes precedence over times by partition, those over offsets."""
+    side = default.option.removesuffix("Offsets")
     option = f"{side}Timestamp"
-    if values.get(option) is not None:
-        return Bound(option, values.number(option, 0, minimum=0), is_time=True)
+    if (time_ms := values.number(option, minimum=0)) is not None:
+        return Bound(option, time_ms, is_time=True)
     option = f"{side}OffsetsByTimestamp"
     if (text := values.get(option)) is not None:
-        return Bound(option, default, parse_offsets(text, option, minimum=0), is_time=True)
-    option = f"{side}Offsets"
+        times = parse_offsets(text, option, minimum=0)
+        return Bound(option, default.default, times, is_time=True)
+    option = default.option
     text = values.get(option)
     if text is None:
-        return Bound(option, default)
+        return default
     if text.lower() in _WORDS:
         bound = Bound(option, _WORDS[text.lower()])
     else:
-        bound = Bound(option, default, parse_offsets(text, option))
+        bound = replace(default, by_partition=parse_offsets(text, option))
     wanted = set(bound.by_partition.values()) or {bound.default}
     if forbidden in wanted:
         word = next(word for word, number in _WORDS.items() if number == forbidden)
@@ -428,8 +676,6 @@ def _bound(values: _Values, side: str, default: int, *, forbidden: int | None = 
     return bound
 
 
-def _connection(values: _Values) -> ConnectionOptions:
-    return ConnectionOptions(
-        timeout_s=values.number("timeoutMs", 30_000) / 1000,
-        connect_timeout_s=values.number("connectTimeoutMs", 5_000) / 1000,
-    )
+def _parse_connection(values: _Values) -> ConnectionOptions:
+    timeout_ms = values.number("timeoutMs") or 30_000
+    return ConnectionOptions(timeout_ms / 1000, (values.number("connectTimeoutMs") or 5_000) / 1000)

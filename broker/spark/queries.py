@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from broker.errors import QueryError
 from broker.spark.extraction import text_of
-from broker.spark.failures import cause_of
+from broker.spark.jobs import cause_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -1,11 +1,18 @@
-"""Byte ranges of partitions, and how they are shared out: pure functions, no broker and no file."""
+"""Byte ranges of partitions, how they are cut into tasks, and where a task finds their bytes.
+
+Values that are made on the driver, pickled, and used on executors; and pure functions that divide
+ranges. Opens no connection and no file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
+from broker.protocol.responses import BrokerAddress
+from broker.spark.options import ConnectionOptions
 from broker.topic import TopicPartition
 
 
@@ -27,8 +34,37 @@ class ByteRange:
 
 
 @dataclass(frozen=True, slots=True)
+class LogFile:
+    """A segment file that has the bytes of a partition from `base_offset` up to `end_offset`."""
+
+    path: Path
+    base_offset: int
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAddress:
+    """The broker that serves a partition, and the timeouts of connections to it."""
+
+    address: BrokerAddress
+    connection: ConnectionOptions
+
+
+Location = LeaderAddress | tuple[LogFile, ...]
+"""A broker, or segment files in the order of their offsets that have all of a range."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTask:
+    """The range one task reads, the same however often the task is tried, and its location."""
+
+    range: ByteRange
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
 class RowFilter:
-    """Which messages a query can need; what is None is not restricted.
+    """Which messages a query can need; None is no restriction.
 
     `names` are partitions' names; `start` and `end` bound the offsets of messages.
     """
@@ -44,7 +80,7 @@ class RowFilter:
         return has_topic and (self.names is None or partition.name in self.names)
 
     def both(self, other: RowFilter) -> RowFilter:
-        """Return the filter of what passes this one and another."""
+        """Return the filter of messages that pass this one and another."""
         return RowFilter(
             topics=_common(self.topics, other.topics),
             names=_common(self.names, other.names),
@@ -61,55 +97,39 @@ def _common(one: frozenset[str] | None, other: frozenset[str] | None) -> frozens
 
 ALL_ROWS = RowFilter()
 
-BoundaryAfter = Callable[[TopicPartition, int], int]
-"""Returns the message boundary at or after a position of a partition."""
+FindBoundary = Callable[[TopicPartition, int], int]
+"""Returns a message boundary of a partition near a position."""
 
 
-def piece_bytes(ranges: Iterable[ByteRange], max_bytes: int, min_count: int) -> int:
-    """Return how large pieces may be, so that there are enough of them.
-
-    Args:
-        ranges: what is to be cut.
-        max_bytes: the largest piece wanted.
-        min_count: how many pieces there should be at least.
-
-    Returns:
-        At least 1.
-    """
+def range_bytes(ranges: Iterable[ByteRange], max_bytes: int, min_count: int) -> int:
+    """Return the size to cut ranges to, so that there are at least `min_count`; at least 1."""
     total = sum(one.size_bytes for one in ranges)
     return max(1, min(max_bytes, -(-total // max(1, min_count))))
 
 
-def cut(whole: ByteRange, max_bytes: int, boundary_after: BoundaryAfter) -> list[ByteRange]:
-    """Cut a range into pieces of about one size.
+def cut(whole: ByteRange, max_bytes: int, boundary_after: FindBoundary) -> list[ByteRange]:
+    """Cut a range into ranges of about one size, at message boundaries.
 
     Args:
-        whole: what is cut.
-        max_bytes: the largest piece wanted; one is larger where a boundary is that far off.
-        boundary_after: where cuts may be.
+        whole: the range.
+        max_bytes: the largest size wanted; a range is larger where a boundary is that far off.
+        boundary_after: finds the boundary at or after a position.
 
     Returns:
-        Pieces without gap or overlap, none of them empty; none at all of an empty range.
+        Ranges without gap or overlap, none of them empty.
     """
     count = -(-whole.size_bytes // max_bytes)
-    wanted = (whole.start + whole.size_bytes * place // count for place in range(1, count))
-    return split(whole, [boundary_after(whole.partition, position) for position in wanted])
-
-
-def split(whole: ByteRange, boundaries: Iterable[int]) -> list[ByteRange]:
-    """Cut a range at the boundaries inside it; others are ignored."""
-    inside = {position for position in boundaries if whole.start < position < whole.end}
-    ends = sorted({whole.start, *inside, whole.end})
-    return [ByteRange(whole.partition, start, end) for start, end in pairwise(ends)]
+    wanted = (whole.start + whole.size_bytes * number // count for number in range(1, count))
+    return _split(whole, [boundary_after(whole.partition, position) for position in wanted])
 
 
 def split_evenly(whole: ByteRange, max_bytes: int, boundaries: Sequence[int]) -> list[ByteRange]:
-    """Cut a range at few of the known boundaries, so that pieces come near a size.
+    """Cut a range at as few known boundaries as bring all ranges near a size.
 
     Args:
-        whole: what is cut.
-        max_bytes: the largest piece wanted; one is larger where known boundaries are far apart.
-        boundaries: where cuts may be, ascending.
+        whole: the range.
+        max_bytes: the largest size wanted; a range is larger where known boundaries are far apart.
+        boundaries: ascending.
     """
     chosen: list[int] = []
     start = whole.start
@@ -118,11 +138,18 @@ def split_evenly(whole: ByteRange, max_bytes: int, boundaries: Sequence[int]) ->
         if following - start > max_bytes:
             chosen.append(position)
             start = position
-    return split(whole, chosen)
+    return _split(whole, chosen)
+
+
+def _split(whole: ByteRange, boundaries: Iterable[int]) -> list[ByteRange]:
+    """Cut a range at the boundaries inside it; others are ignored."""
+    inside = {position for position in boundaries if whole.start < position < whole.end}
+    ends = sorted({whole.start, *inside, whole.end})
+    return [ByteRange(whole.partition, start, end) for start, end in pairwise(ends)]
 
 
 def without(whole: ByteRange, start: int, end: int) -> list[ByteRange]:
-    """Return what is left of a range without the bytes from `start` to `end`."""
+    """Return a range without the bytes from `start` to `end`: up to two ranges, none empty."""
     low = ByteRange(whole.partition, whole.start, min(whole.end, start))
     high = ByteRange(whole.partition, max(whole.start, end), whole.end)
     return [one for one in (low, high) if one.size_bytes > 0]
@@ -131,15 +158,7 @@ def without(whole: ByteRange, start: int, end: int) -> list[ByteRange]:
 def share_bytes(
     pending: Mapping[TopicPartition, int], limit_bytes: int
 ) -> dict[TopicPartition, int]:
-    """Share a limit out over partitions, in proportion to what each of them has.
-
-    Args:
-        pending: bytes that can be read, by partition.
-        limit_bytes: what to read in all, at least 1.
-
-    Returns:
-        How much to read of each; all that is pending where the limit allows.
-    """
+    """Share a limit of at least 1 out over partitions, in proportion to the bytes each has."""
     total = sum(pending.values())
     if total <= limit_bytes:
         return dict(pending)
@@ -149,17 +168,17 @@ def share_bytes(
 def limited_ends(
     pending: Iterable[ByteRange],
     limit_bytes: int,
-    boundary_before: BoundaryAfter,
-    boundary_after: BoundaryAfter,
+    boundary_before: FindBoundary,
+    boundary_after: FindBoundary,
 ) -> dict[TopicPartition, int]:
-    """Return how far to read each partition under a limit on all of them.
+    """Return where to stop in each partition under a limit on all of them.
 
     No partition starves: each that has something gives one message at least, so that the limit can
     be exceeded by a message for each partition.
 
     Args:
-        pending: what could be read.
-        limit_bytes: what to read in all, at least 1.
+        pending: ranges that could be read.
+        limit_bytes: how much to read in all, at least 1.
         boundary_before: finds the message boundary at or before a position.
         boundary_after: finds the message boundary at or after a position.
     """

@@ -1,8 +1,8 @@
-"""What a read left out, for people and for programs.
+"""The report of messages that a read left out, for people and for programs.
 
 Each event is logged as a warning and, if the option `reportPath` names a directory, written there
 as JSON, so that `spark.read.json(path)` is a table of all of them. A file is named after the range
-it is about and replaced as a whole: a task that is tried again says nothing twice.
+it is about and replaced as a whole: a task that is tried again reports nothing twice.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 
 from broker.errors import OffsetOutOfRangeError
+from broker.spark.options import partition_of
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -66,31 +67,30 @@ class Omission:
     def from_json(cls, line: str) -> Omission:
         """Return the event that `to_json` wrote."""
         fields = json.loads(line)
-        home, index = fields["partition"].rsplit("-", 1)
-        partition = TopicPartition(fields["topic"], int(home), int(index))
+        partition = partition_of(fields["topic"], fields["partition"])
         return cls(
             Cause(fields["cause"]), partition, fields["start"], fields["end"], fields["text"]
         )
 
 
 def read_omissions(directory: Path) -> list[Omission]:
-    """Return what tasks have reported in a directory, in the order of partitions and offsets."""
+    """Read the reports of tasks in a directory, in the order of partitions and offsets."""
     found: dict[tuple[TopicPartition, int], Omission] = {}
     for path in directory.glob("*.json"):
         for line in path.read_text().splitlines():
             one = Omission.from_json(line)
-            found[one.partition, one.start] = one  # of each job that read it
-    return [found[place] for place in sorted(found)]
+            found[one.partition, one.start] = one  # once, however many jobs reported it
+    return [found[key] for key in sorted(found)]
 
 
 class Report:
     """Omissions of one task, or of one planning.
 
     Args:
-        directory: where they are written to; only logged if None.
+        directory: where they are written; only logged if None.
 
     Attributes:
-        omissions: that were told of, in that order.
+        omissions: those added, in that order.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -99,7 +99,7 @@ class Report:
         self._name = ""
 
     def add(self, omission: Omission) -> None:
-        """Tell of an omission.
+        """Log an omission, and write it to the directory.
 
         Raises:
             OSError: the report cannot be written.

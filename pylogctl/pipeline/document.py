@@ -1,4 +1,4 @@
-"""What `pylogctl pipeline load` writes: columns, and records of plans and manifests."""
+"""What pipeline commands print: columns, and records of plans, loads and audits."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pylogctl.cli.render import Column, Document, Kind
 from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
+    from broker.spark.load_output import Manifest, PartitionLoad
     from broker.spark.load_plan import LoadPlan
-    from broker.spark.manifest import Manifest, PartitionLoad
+    from broker.tools.audit import Verdict
 
 PLAN = Document(
     "pipeline.load.plan/1",
@@ -39,6 +40,24 @@ LOAD = Document(
         Column("crc_sum", "sum of the CRC-32 of the payloads", Kind.INTEGER, shown=False),
     ),
     empty="nothing to load",
+)
+
+
+AUDIT = Document(
+    "pipeline.audit/1",
+    (
+        Column("topic", "topic that was counted"),
+        Column("start", "start of the time window", Kind.TIME),
+        Column("end", "its end, exclusive", Kind.TIME),
+        Column("tier", "log: in the topic; load: in the directory of the loads"),
+        Column("expected", "messages that producers have counted", Kind.INTEGER),
+        Column("found", "messages that are there, each once", Kind.INTEGER),
+        Column("lost", "that are not there, and will not be", Kind.INTEGER),
+        Column("late", "that are not there yet", Kind.INTEGER),
+        Column("duplicated", "that are there, and were not counted or came twice", Kind.INTEGER),
+        Column("status", "ok, lost, late, duplicated or open"),
+    ),
+    empty="",
 )
 
 
@@ -97,3 +116,28 @@ def load_line(manifest: Manifest, elapsed_s: float) -> str:
         f"{len(manifest.files)} file{'' if len(manifest.files) == 1 else 's'}, "
         f"{format_size(size / max(elapsed_s, 1e-9))}/s"
     )
+
+
+def audit_record(verdict: Verdict, repeated: int) -> dict[str, Any]:
+    """Return the record of a window in one tier; `repeated` messages were found twice."""
+    from broker.tools.audit import Judgement
+
+    judgement = verdict.judgement
+    lacking = max(0, -verdict.difference)
+    is_open = judgement is Judgement.OPEN
+    counts = {
+        "lost": lacking if judgement is Judgement.MISSING else 0,
+        "late": lacking if judgement is Judgement.LATE else 0,
+        "duplicated": 0 if is_open else max(0, verdict.difference) + repeated,
+    }
+    wrong = [name for name, count in counts.items() if count]
+    return {
+        "topic": verdict.window.topic,
+        "start": verdict.window.start_ms,
+        "end": verdict.window.end_ms,
+        "tier": verdict.tier,
+        "expected": verdict.expected.message_count,
+        "found": verdict.found.message_count,
+        **counts,
+        "status": "open" if is_open else (wrong[0] if wrong else "ok"),
+    }

@@ -1,4 +1,8 @@
-"""What a pipeline command reads, planned before Spark is started: topics, ranges, what is lost."""
+"""What a pipeline command reads: options to typed values, planned before Spark is started.
+
+The cluster is opened once, for the plan; offsets such as `-100`, which only it can resolve, are
+resolved then.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +11,40 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from broker.errors import InvalidMessageError
-from broker.spark.frames import frozen, plan_messages
-from broker.spark.options import Crc
-from broker.spark.plans import ReadPlan
+from broker.spark.options import (
+    ALL_TOPICS,
+    FROM_START,
+    UP_TO_END,
+    Bound,
+    ConnectionOptions,
+    Crc,
+    ReadOptions,
+    Selection,
+    Where,
+    parse_brokers,
+    parse_topic_pattern,
+    parse_topics,
+)
+from broker.spark.planner import ReadPlan, plan_read
 from broker.spark.report import read_omissions
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.pipeline.input import bound_options, source_options
-from pylogctl.pipeline.spark import SparkChoice
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.offset_resolution import resolve
+from pylogctl.cli.offsets import ByTime, Mark, OffsetRange, parse_offset_spec
+from pylogctl.pipeline.options import NO_READ, ReadChoice, SparkChoice
+
+if TYPE_CHECKING:
+    from broker.consumer.boundaries import BoundaryFinder
+    from broker.topic import TopicPartition
 
 
 class Reading(NamedTuple):
-    """Options of the data source, and what they meant when they were looked at."""
+    """Options of a read, and the plan that was made of them."""
 
-    options: dict[str, str]
+    options: ReadOptions
     plan: ReadPlan
 
     @property
@@ -34,53 +55,103 @@ class Reading(NamedTuple):
     @property
     def leaves_out(self) -> bool:
         """Return whether messages may be left out."""
-        skips = self.options.get("crc") == Crc.SKIP.value
-        return skips or self.options.get("failOnDataLoss") == "false"
+        return self.options.crc is Crc.SKIP or not self.options.fail_on_data_loss
 
-    def of_batch(self, topic: str | None = None) -> dict[str, str]:
-        """Return options that read exactly what was planned.
-
-        Args:
-            topic: of this topic only.
-        """
+    def of_batch(self, topic: str | None = None) -> ReadOptions:
+        """Return options that read exactly the planned ranges, of one topic or of all."""
         ranges = [one for one in self.plan.ranges if topic in (None, one.partition.topic)]
-        return frozen(self.options, replace(self.plan, ranges=tuple(ranges)))
+        return self.options.between(
+            {one.partition: one.start for one in ranges}, {one.partition: one.end for one in ranges}
+        )
 
-    def of_stream(self) -> dict[str, str]:
+    def of_stream(self) -> ReadOptions:
         """Return options of a stream that starts where the batch does."""
-        return {"startingOffsets": "earliest", **self.options}
+        if self.options.starting.offset_of is None:
+            return self.options
+        starts = {one.partition: one.start for one in self.plan.ranges}
+        return replace(self.options, starting=replace(FROM_START, by_partition=starts))
 
 
-def plan_reading(
-    env: Environment,
-    topics: Sequence[str],
-    paths: Sequence[Path] = (),
-    *,
-    start: str | None = None,
-    until: str | None = None,
-    allow_data_loss: bool = False,
-    skips_corrupt: bool = False,
-) -> Reading:
-    """Return what is to be read; what is lost of it is told.
+def cluster_of(env: Environment) -> Where:
+    """Return the brokers or the ZooKeeper that the options name."""
+    if env.settings.brokers:
+        return Where(brokers=parse_brokers(",".join(env.settings.brokers), "brokers"))
+    return Where(zookeeper=env.zookeeper)
+
+
+def read_options(
+    env: Environment, topics: Sequence[str], include: Sequence[str], choice: ReadChoice
+) -> ReadOptions:
+    """Return the options of a read.
 
     Args:
-        env: says where brokers or registry are.
-        topics: must exist.
-        paths: segment files instead of brokers.
-        start: where to start, in the offset grammar; None for the start.
-        until: where to end, likewise; None for the end.
-        allow_data_loss: whether messages that are gone are no error.
-        skips_corrupt: whether damaged ones are left out.
+        env: has the addresses of brokers or ZooKeeper, and the time.
+        topics: to be read; they must exist.
+        include: regular expressions for names instead.
+        choice: where to read; from segment files without topics all that they have.
+
+    Raises:
+        UsageError: topics are named in no way or in two, or a bound is malformed or impossible.
+        ConfigError: an address or an expression is malformed.
+    """
+    paths = tuple(choice.paths or ())
+    if topics and include:
+        raise UsageError("either name topics or give --include, not both")
+    if not (topics or include or paths):
+        raise UsageError("name topics, or give --include", hints=["try: pylogctl topic list"])
+    selection = ALL_TOPICS
+    if topics:
+        selection = parse_topics(",".join(topics))
+    elif include:
+        pattern = "|".join(f"(?:{pattern})" for pattern in include)
+        selection = Selection(pattern=parse_topic_pattern(pattern, "--include"))
+    return ReadOptions(
+        where=Where(paths=paths) if paths else cluster_of(env),
+        selection=selection,
+        starting=_bound(env, choice.start, FROM_START, has_paths=bool(paths)),
+        ending=_bound(env, choice.until, UP_TO_END, has_paths=bool(paths)),
+        fail_on_data_loss=not choice.allow_data_loss,
+        crc=Crc.SKIP if choice.corrupt == "skip" else Crc.FAIL,
+        connection=ConnectionOptions(timeout_s=env.timeout_s(ConnectionOptions().timeout_s)),
+    )
+
+
+def _bound(env: Environment, text: str | None, default: Bound, *, has_paths: bool) -> Bound:
+    if text is None:
+        return default
+    spec = parse_offset_spec([text], now_ms=env.clock.time_ms())
+    ranges = [spec.default, *(offsets for _, offsets in spec.partitions)]
+    if spec.file is not None or any(one.end is not None for one in ranges):
+        raise UsageError(f"'{text}' names no single position; one side is enough here")
+    mark = Mark.EARLIEST if default is FROM_START else Mark.LATEST
+    if not spec.partitions:
+        if isinstance(spec.default.start, ByTime):
+            option = default.option.replace("Offsets", "Timestamp")
+            return Bound(option, spec.default.start.time_ms, is_time=True)
+        if spec.default.start is mark:
+            return default
+    if has_paths:
+        raise UsageError(f"'{text}' needs brokers; of segment files only a time can be named")
+
+    def offset_of(partition: TopicPartition, positions: BoundaryFinder) -> int:
+        wanted = OffsetRange(spec.range_for(partition).start or mark, None)
+        found = resolve(wanted, partition, positions).start
+        if found.inner:
+            raise UsageError("an offset lies inside a compressed set; use ~N, a time or a size")
+        return found.offset
+
+    return replace(default, offset_of=offset_of)
+
+
+def plan_reading(env: Environment, topics: Sequence[str], choice: ReadChoice = NO_READ) -> Reading:
+    """Plan a read, and warn of messages that are gone.
 
     Raises:
         UsageError: an option is malformed, or not possible here.
         BrokerError: a topic does not exist, messages are gone, or a broker does not answer.
     """
-    named = source_options(env, topics, (), paths, allow_data_loss=allow_data_loss)
-    if skips_corrupt:
-        named["crc"] = Crc.SKIP.value
-    options = bound_options(env, named, start, until)
-    plan = plan_messages(options)
+    options = read_options(env, topics, (), choice)
+    plan = plan_read(options)
     for omission in plan.omissions:
         env.warn(omission.message)
     return Reading(options, plan)
@@ -90,33 +161,37 @@ def plan_reading(
 def reporting(
     env: Environment, readings: Sequence[Reading], spark: SparkChoice
 ) -> Iterator[list[Reading]]:
-    """Give readings whose tasks report what they leave out, which is told at the end of the block.
+    """Yield readings whose tasks report what they leave out; warn of that after the block.
 
     Args:
-        env: told.
+        env: prints the warnings.
         readings: planned ones.
-        spark: where tasks run; what those of a cluster report stays in their logs.
+        spark: where tasks run; reports of a cluster's tasks stay in their logs.
 
     Raises:
         CliError: a message is damaged, and is not to be left out.
     """
     with tempfile.TemporaryDirectory(prefix="pylogctl-omitted-") as directory:
-        report = {"reportPath": directory} if spark.is_local else {}
+        path = Path(directory)
         if not spark.is_local and any(one.leaves_out for one in readings):
-            env.warn("what is left out is told in the logs of Spark's executors only")
+            env.warn("what is left out is reported in the logs of Spark's executors only")
+        elif spark.is_local:
+            readings = [
+                one._replace(options=replace(one.options, report_path=path)) for one in readings
+            ]
         try:
-            yield [one._replace(options=one.options | report) for one in readings]
+            yield list(readings)
         except InvalidMessageError as error:
             raise corrupt_error(error) from error
         finally:  # a stream ends by a signal
-            for omission in read_omissions(Path(directory)):
+            for omission in read_omissions(path):
                 size_bytes = omission.end - omission.start
                 what = f"{omission.cause.value}, {size_bytes} bytes from {omission.start}"
                 env.warn(f"{omission.message} ({what})")
 
 
 def corrupt_error(error: InvalidMessageError) -> CliError:
-    """Return the error of a damaged message as users of `--corrupt` are to see it."""
+    """Return the error of a damaged message for users of `--corrupt`."""
     return CliError(
         ExitStatus.CORRUPT,
         str(error).partition("; crc=")[0],

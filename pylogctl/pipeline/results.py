@@ -1,8 +1,7 @@
-"""Where results of pipeline commands go: standard output, a file, or a topic.
+"""Where results of pipeline jobs go: standard output, a file, or a topic; of a batch or a stream.
 
-A file is written by all tasks in parallel, joined, and put in place as a whole.
-
-Tables of Spark as documents: their columns, and rows as values that any output format takes.
+A file of a batch is written by all tasks in parallel, joined, and put in place as a whole. Rows on
+standard output become records of a document, which any output format takes.
 """
 
 from __future__ import annotations
@@ -15,10 +14,12 @@ import math
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JError
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -34,31 +35,27 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from broker.spark.jobs import cause_of
+from broker.spark.options import WriteOptions
 from broker.spark.source import FORMAT
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
+from pylogctl.cli.process import graceful_stop
 from pylogctl.cli.render import Column, Document, Kind, Record, render
-from pylogctl.pipeline.input import cluster_options
-from pylogctl.pipeline.target_options import TargetChoice, file_format
+from pylogctl.pipeline.options import StreamChoice, TargetChoice, file_format
+from pylogctl.pipeline.reading import cluster_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
-
-
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+_POLL_S = 0.2
 _NESTED = (ArrayType, MapType, StructType)
+_SENT = ("value", "key")
 
 
-def document_of(table: DataFrame, name: str, empty: str) -> Document:
-    """Return the columns of a table as those of a document.
-
-    Args:
-        table: any.
-        name: of the document.
-        empty: what is said if there are no rows.
-
-    Raises:
-        UsageError: two columns have the same name.
-    """
+def _document_of(table: DataFrame, name: str, empty: str) -> Document:
+    """Return the columns of a table as a document; `empty` is printed if there are no rows."""
     names = [field.name for field in table.schema]
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
@@ -71,15 +68,9 @@ def document_of(table: DataFrame, name: str, empty: str) -> Document:
 
 
 def records_of(schema: StructType, rows: Iterable[Row], *, is_json: bool) -> Iterator[Record]:
-    """Give rows as records.
+    """Convert rows to records: times in UTC, binary values in base64.
 
-    Times are in UTC, binary values in base64; what is nested stays so in JSON, and is JSON text
-    elsewhere.
-
-    Args:
-        schema: of the rows.
-        rows: as Spark gives them.
-        is_json: whether they become JSON.
+    Nested values stay nested in JSON, and become JSON text elsewhere.
     """
     names = [field.name for field in schema]
     converters = [_for_output(field.dataType, is_json) for field in schema]
@@ -106,7 +97,7 @@ def _for_output(kind: DataType, is_json: bool) -> Callable[[Any], Any]:
 
 
 def _converter(kind: DataType) -> Callable[[Any], Any]:
-    """Return what makes a value of a type one that JSON has."""
+    """Return a function that converts a value of a type to one that JSON has."""
     match kind:
         case StringType() | IntegralType() | BooleanType():
             return lambda value: value
@@ -148,39 +139,36 @@ def _number(value: Any) -> Any:
     return value if isinstance(value, float) and math.isfinite(value) else str(value)
 
 
-_SENT = ("value", "key")
-
-
 def write_result(
     env: Environment, table: DataFrame, target: TargetChoice, name: str, *, at_once: bool = False
 ) -> None:
-    """Write the rows of a table to where they are wanted.
+    """Write the rows of a table to their target.
 
     Args:
-        env: says how standard output is written, and where the cluster is.
+        env: has the output format, and the address of the cluster.
         table: a batch.
-        target: checked already.
+        target: validated already.
         name: of the document on standard output.
-        at_once: have all rows before any is written, in one job.
+        at_once: collect all rows before any is written, in one job.
 
     Raises:
         UsageError: two columns have the same name.
         BrokerError: rows cannot be sent.
         OSError: the file cannot be written.
     """
-    document = document_of(table, name, "no rows")
+    document = _document_of(table, name, "no rows")
     if target.into is not None:
         _write_file(table, target.into)
     elif target.to_topic is not None:
-        options = {**cluster_options(env), "topic": target.to_topic}
-        to_send(table).write.format(FORMAT).options(**options).mode("append").save()
+        options = WriteOptions(cluster_of(env), target.to_topic).to_options()
+        _to_send(table).write.format(FORMAT).options(**options).mode("append").save()
     else:
         rows = table.collect() if at_once else table.toLocalIterator(prefetchPartitions=True)
         is_json = env.output in ("json", "jsonl")
         render(env, document, records_of(table.schema, rows, is_json=is_json))
 
 
-def to_send(table: DataFrame) -> DataFrame:
+def _to_send(table: DataFrame) -> DataFrame:
     """Return rows as messages: the column `value` (and `key`) as it is, else each row as JSON."""
     from pyspark.sql import functions as fn
 
@@ -189,8 +177,8 @@ def to_send(table: DataFrame) -> DataFrame:
     return table.select(fn.to_json(fn.struct(*table.columns)).alias("value"))
 
 
-def for_files(table: DataFrame, form: str) -> DataFrame:
-    """Return a table as a format can have it: in CSV binary values are base64."""
+def _for_files(table: DataFrame, form: str) -> DataFrame:
+    """Return a table in the types of a file format: in CSV binary values are base64."""
     from pyspark.sql import functions as fn
 
     if form != "csv":
@@ -208,7 +196,7 @@ def _write_file(table: DataFrame, path: Path) -> None:
     form = file_format(path)
     folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     try:
-        for_files(table, form).write.format(form).mode("append").save(str(folder / "parts"))
+        _for_files(table, form).write.format(form).mode("append").save(str(folder / "parts"))
         parts = sorted((folder / "parts").glob("part-*"))
         whole = folder / "whole"
         if form == "parquet":
@@ -242,3 +230,88 @@ def _join_parquet(parts: list[Path], whole: Path) -> None:
         for part in parts:
             for batch in parquet.ParquetFile(part).iter_batches():
                 writer.write_batch(batch)
+
+
+class _Printer:
+    """Writes micro-batches to standard output, the header once."""
+
+    def __init__(self, env: Environment, table: DataFrame, name: str) -> None:
+        self._env = replace(env, settings=replace(env.settings, output=env.output))
+        self._document = _document_of(table, name, "")
+        self.failure: Exception | None = None
+
+    def __call__(self, batch: DataFrame, _: int) -> None:
+        rows = batch.collect()
+        if not rows:
+            return
+        is_json = self._env.output == "jsonl"
+        try:
+            records = records_of(batch.schema, rows, is_json=is_json)
+            render(self._env, self._document, records)
+            self._env.flush()
+        except Exception as error:
+            self.failure = error  # Spark would only hand on its text
+            raise
+        settings = replace(self._env.settings, header=False)
+        self._env = replace(self._env, settings=settings)
+
+
+def run_stream(
+    env: Environment, table: DataFrame, target: TargetChoice, choice: StreamChoice, name: str
+) -> None:
+    """Run a streaming query until it is at the end, or a signal asks to stop.
+
+    A micro-batch that is interrupted is run again when the query is started again: what goes to
+    standard output or a topic can be there twice, files have it once.
+
+    Args:
+        env: has the output format, and the address of the cluster.
+        table: a stream.
+        target: validated already.
+        choice: has the checkpoint, and whether to stop at the end.
+        name: of the document on standard output.
+
+    Raises:
+        BrokerError: the query failed.
+    """
+    printer = _Printer(env, table, name)
+    writer = _writer(env, table, target, printer).option(
+        "checkpointLocation", str(choice.checkpoint)
+    )
+    if choice.exit_at_end:
+        writer = writer.trigger(availableNow=True)
+    with graceful_stop() as stop:
+        query = writer.start()
+        try:
+            try:
+                while query.isActive and not stop.is_set:
+                    stop.wait(_POLL_S)
+                if not stop.is_set:
+                    _raise_failure(query, printer)
+            finally:
+                query.stop()
+        except (Py4JError, ConnectionError):
+            if not stop.is_set:  # else the signal may have ended the JVM, too
+                raise
+
+
+def _writer(
+    env: Environment, table: DataFrame, target: TargetChoice, printer: _Printer
+) -> DataStreamWriter:
+    if target.into is not None:
+        form = file_format(target.into)
+        options = {"path": str(target.into)} | ({"header": "true"} if form == "csv" else {})
+        return _for_files(table, form).writeStream.format(form).options(**options)
+    if target.to_topic is not None:
+        options = WriteOptions(cluster_of(env), target.to_topic).to_options()
+        return _to_send(table).writeStream.format(FORMAT).options(**options)
+    function: Any = printer
+    return table.writeStream.foreachBatch(function)
+
+
+def _raise_failure(query: StreamingQuery, printer: _Printer) -> None:
+    if printer.failure is not None:
+        raise printer.failure
+    failure = query.exception()
+    if failure is not None:
+        raise cause_of(failure) from failure

@@ -17,13 +17,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from broker.spark.batch import BatchReader, settings_of
+from broker.spark.batch_reader import BatchReader
 from broker.spark.load_task import LoadSettings, TaskResult, load_range
 from broker.spark.options import parse_read_options, parse_write_options
-from broker.spark.plans import ReadTask
+from broker.spark.ranges import ReadTask
 from broker.spark.source import PylogDataSource
-from broker.spark.stream import StreamReader
-from broker.spark.writers import BatchWriter
+from broker.spark.stream_reader import StreamReader
+from broker.spark.writer import BatchWriter
 
 FAILED_ATTEMPTS = 2
 STALL_S = 60.0
@@ -51,8 +51,7 @@ class FlakySource(PylogDataSource):
         return "flaky"
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        options = parse_read_options(self.options, is_stream=False)
-        return FlakyReader(options, settings_of(options, schema))
+        return FlakyReader(parse_read_options(self.options), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return FlakyWriter(parse_write_options(self.options), schema)
@@ -72,8 +71,7 @@ class StallingSource(PylogDataSource):
     """Stalls inside a task for as long as the file `stall` is in the report's directory."""
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        options = parse_read_options(self.options, is_stream=True)
-        return StallingReader(options, settings_of(options, schema))
+        return StallingReader(parse_read_options(self.options, is_stream=True), schema)
 
 
 class StallingReader(StreamReader):

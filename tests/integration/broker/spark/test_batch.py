@@ -10,9 +10,11 @@ from pyspark.errors import PySparkException
 from broker.errors import ConfigError, InvalidMessageError, TopicNotFoundError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
-from broker.spark.failures import cause_of
-from broker.spark.frames import frozen, plan_messages, read_messages
+from broker.spark.jobs import cause_of
+from broker.spark.planner import plan_read
+from broker.spark.source import read_messages
 from tests.support.segments import WriteSegments
+from tests.support.spark_rows import parse
 from tests.support.spark_session import publish
 
 if TYPE_CHECKING:
@@ -78,12 +80,16 @@ def test_table_when_there_is_nothing_then_is_empty(
     assert read_messages(spark, {"path": str(write_segments([]))}).count() == 0
 
 
-def test_plan_when_frozen_then_later_messages_stay_out(
+def test_read_when_between_planned_offsets_then_later_messages_stay_out(
     spark: SparkSession, running_broker: Broker
 ) -> None:
     publish(running_broker, "events", numbered(0, 100))
     options = {"brokers": f"127.0.0.1:{running_broker.port}", "subscribe": "events"}
-    table = read_messages(spark, frozen(options, plan_messages(options)))
+    read = parse(options)
+    plan = plan_read(read)
+    starts = {one.partition: one.start for one in plan.ranges}
+    ends = {one.partition: one.end for one in plan.ranges}
+    table = read_messages(spark, read.between(starts, ends))
     publish(running_broker, "events", numbered(100, 200))
 
     assert table.count() == table.count() == 100

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker.errors import QueryError
-from broker.spark.extraction import EventFields, events
-from broker.spark.time_formats import parse_time_format
+from broker.spark.extraction import EventFields, events, parse_time_format
 from broker.tools.audit import json_time
 
 if TYPE_CHECKING:

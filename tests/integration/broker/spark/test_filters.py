@@ -19,8 +19,8 @@ from pyspark.sql.datasource import (
 
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
-from broker.spark.filters import rows_of
-from broker.spark.plans import plan_read
+from broker.spark.batch_reader import rows_of
+from broker.spark.planner import plan_read
 from broker.spark.ranges import ALL_ROWS, RowFilter
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse, run, values

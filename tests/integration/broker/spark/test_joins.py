@@ -10,9 +10,9 @@ import pytest
 
 from broker.errors import QueryError
 from broker.server.broker import Broker
+from broker.spark.events import join_table, join_topics
 from broker.spark.extraction import EventFields, events
-from broker.spark.frames import read_messages, stream_messages
-from broker.spark.joins import join_table, join_topics
+from broker.spark.source import read_messages, stream_messages
 from tests.support.segments import WriteSegments
 from tests.support.spark_session import publish
 

@@ -23,17 +23,16 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark import load as load_module
-from broker.spark import output as output_module
-from broker.spark.dates import DateRule
+from broker.spark import load_output as output_module
 from broker.spark.load import LoadRequest, account, look_at_load, prepare_load, run_load
-from broker.spark.load_task import LoadSettings, TaskResult, load_range
-from broker.spark.manifest import Manifest
-from broker.spark.output import LoadOutput
-from broker.spark.plans import ReadTask
+from broker.spark.load_output import LoadOutput, Manifest
+from broker.spark.load_task import DateRule, LoadSettings, TaskResult, load_range, load_settings
+from broker.spark.ranges import ReadTask
 from broker.spark.report import DataLossError
 from broker.topic import TopicPartition
 from tests.support.inline_spark import inline_spark
 from tests.support.segments import WriteSegments
+from tests.support.spark_rows import parse
 from tests.support.spark_session import publish
 
 SPARK = inline_spark()
@@ -56,7 +55,8 @@ def request_of(output: Path) -> Callable[..., LoadRequest]:
     """Load segment files."""
 
     def make(data: Path, options: dict[str, str] | None = None, **fields: Any) -> LoadRequest:
-        return LoadRequest(output, {"path": str(data), **(options or {})}, dates=DAY, **fields)
+        made = parse({"path": str(data), **(options or {})})
+        return LoadRequest(output, made, dates=DAY, **fields)
 
     return make
 
@@ -141,7 +141,8 @@ def test_load_when_killed_at_any_step_and_run_again_then_has_each_message_once(
     for step in range(100):
         output = tmp_path / f"lake-{step}"
         data = write_segments(numbered(0, 40))
-        request = LoadRequest(output, {"path": str(data), "maxBytesPerPartition": "300"}, dates=DAY)
+        options = parse({"path": str(data), "maxBytesPerPartition": "300"})
+        request = LoadRequest(output, options, dates=DAY)
         run_load(SPARK, request)
         write_segments(numbered(40, 60), start=40 * SIZE)
         run_load(SPARK, request)
@@ -374,7 +375,15 @@ def test_account_when_a_part_is_missing_then_nothing_is_committed(
 ) -> None:
     request = request_of(write_segments(numbered(0, 20)), {"maxBytesPerPartition": "100"})
     plan = look_at_load(request)
-    settings = LoadSettings(tmp_path, "parquet", DAY, None, None, False, True, 4096)
+    settings = load_settings(
+        request.options,
+        directory=tmp_path,
+        file_format="parquet",
+        dates=DAY,
+        schemas=None,
+        avro_reader=None,
+        skips_corrupt=False,
+    )
     parts = [load_range(task, settings).part for task in plan.read.tasks]
     assert account(plan, parts)[0].message_count == 20
 
@@ -408,7 +417,7 @@ def test_load_of_brokers_when_topics_grow_then_has_each_message_once(
         "subscribePattern": "ev.*",
         "maxBytesPerPartition": "500",
     }
-    request = LoadRequest(output, options, dates=DAY)
+    request = LoadRequest(output, parse(options), dates=DAY)
     seen: Counter[bytes] = Counter()
     for start in (0, 100, 200):
         publish(running_broker, "events", numbered(start, start + 100))
@@ -422,5 +431,5 @@ def test_load_of_brokers_when_topics_grow_then_has_each_message_once(
 def test_topic_when_unknown_then_is_an_error_of_ours(running_broker: Broker, output: Path) -> None:
     options = {"brokers": f"127.0.0.1:{running_broker.port}", "subscribe": "nothing"}
     with pytest.raises(BrokerError, match="topic 'nothing' not found"):
-        look_at_load(LoadRequest(output, options))
+        look_at_load(LoadRequest(output, parse(options)))
     assert not output.exists()

@@ -13,11 +13,12 @@ import pytest
 
 from broker.errors import InvalidMessageError
 from broker.server.broker import Broker
-from broker.spark.failures import cause_of
+from broker.spark.jobs import cause_of
 from broker.spark.load import LoadRequest, run_load
-from broker.spark.output import LoadOutput
+from broker.spark.load_output import LoadOutput
 from tests.integration.broker.spark.flaky import flaky_load_range
 from tests.support.segments import WriteSegments
+from tests.support.spark_rows import parse
 from tests.support.spark_session import REPOSITORY, publish
 from tests.support.waiting import wait_until
 
@@ -48,7 +49,7 @@ def test_load_when_tasks_fail_then_has_each_message_once(
 ) -> None:
     """Attempts fail after they have written all their files."""
     publish(running_broker, "events", numbered(0, 1000))
-    request = LoadRequest(tmp_path / "lake", on(running_broker, maxBytesPerPartition="6000"))
+    request = LoadRequest(tmp_path / "lake", parse(on(running_broker, maxBytesPerPartition="6000")))
     parts: list[float] = []
     monkeypatch.setattr("broker.spark.load.load_range", flaky_load_range)
 
@@ -72,7 +73,7 @@ def test_load_when_a_task_fails_for_good_then_says_why_and_leaves_nothing(
     path.write_bytes(content)
 
     with pytest.raises(Exception, match="InvalidMessageError") as caught:
-        run_load(spark, LoadRequest(tmp_path / "lake", {"path": str(data)}))
+        run_load(spark, LoadRequest(tmp_path / "lake", parse({"path": str(data)})))
 
     cause = cause_of(caught.value)
     assert isinstance(cause, InvalidMessageError)
@@ -88,7 +89,7 @@ def test_load_when_its_process_is_killed_then_the_next_one_has_each_message_once
     output = tmp_path / "lake"
     options = on(running_broker, maxBytesPerPartition="400")
     publish(running_broker, "events", numbered(0, 100))
-    run_load(spark, LoadRequest(output, options))
+    run_load(spark, LoadRequest(output, parse(options)))
     publish(running_broker, "events", numbered(100, 2000))
     job = [
         sys.executable,
@@ -107,7 +108,7 @@ def test_load_when_its_process_is_killed_then_the_next_one_has_each_message_once
         process.send_signal(signal.SIGKILL)
 
     assert loaded(spark, output) == numbered(0, 100)
-    made = run_load(spark, LoadRequest(output, options))
+    made = run_load(spark, LoadRequest(output, parse(options)))
 
     assert made and made.number == 2
     assert loaded(spark, output) == numbered(0, 2000)

@@ -13,15 +13,16 @@ from broker.errors import ConfigError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options, parse_write_options
-from broker.spark.plans import plan_read
+from broker.spark.planner import plan_read
 from broker.spark.ranges import RowFilter
 from broker.spark.report import DataLossError
-from broker.spark.sending import send_rows
-from broker.spark.stream import StreamReader
+from broker.spark.schema import full_schema
+from broker.spark.stream_reader import StreamReader
+from broker.spark.writer import send_rows
 from tests.integration.broker.conftest import start_server as start_server
 from tests.integration.broker.factories import BrokerFactory, ServerFactory
 from tests.integration.broker.peers import as_true_07_broker
-from tests.support.spark_rows import parse, plan, read, run, settings_for, values
+from tests.support.spark_rows import parse, plan, read, run, values
 from tests.support.spark_session import publish
 
 SIZE = len(build_set([b"0000"]))
@@ -50,7 +51,7 @@ def old(broker: Broker, start_server: ServerFactory) -> dict[str, str]:
 @pytest.fixture
 def stream(old: dict[str, str]) -> Iterator[StreamReader]:
     options = parse_read_options({**old, "startingOffsets": "earliest"}, is_stream=True)
-    reader = StreamReader(options, settings_for(options))
+    reader = StreamReader(options, full_schema(options.crc))
     yield reader
     reader.stop()
 

@@ -16,8 +16,8 @@ from pyspark.errors import PySparkException
 from broker.errors import BrokerUnreachableError, ConfigError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
-from broker.spark.failures import cause_of
-from broker.spark.frames import read_messages, stream_messages
+from broker.spark.jobs import cause_of
+from broker.spark.source import read_messages, stream_messages
 from tests.integration.broker.spark.flaky import FlakySource
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import read, values

@@ -9,8 +9,7 @@ from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 from broker.errors import BrokerUnreachableError, ConfigError, MessageSizeTooLargeError
 from broker.server.broker import Broker
 from broker.spark.options import parse_write_options
-from broker.spark.sending import Sent, send_rows
-from broker.spark.writers import check_columns
+from broker.spark.writer import Sent, check_columns, send_rows
 from tests.support.spark_rows import Row, read, values
 
 

@@ -13,10 +13,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from broker.errors import ConfigError, InvalidMessageError
-from broker.spark.failures import SparkFailedError, cause_of
-from broker.spark.java_home import MINIMUM_VERSION, make_java_home
+from broker.spark.jobs import SparkFailedError, cause_of
 from broker.spark.report import DataLossError
-from broker.spark.session import SessionSettings, open_session
+from broker.spark.session import MINIMUM_VERSION, SessionSettings, make_java_home, open_session
 from broker.zk.java import Java, bundled_java, find_java, java_version
 from tests.support.segments import WriteSegments
 from tests.support.spark_session import REPOSITORY

@@ -12,9 +12,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from broker.errors import RegistryUnreachableError, TopicNotFoundError
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options, parse_write_options
-from broker.spark.sending import send_rows
-from broker.spark.stream import StreamReader
-from tests.support.spark_rows import read, settings_for, values
+from broker.spark.schema import full_schema
+from broker.spark.stream_reader import StreamReader
+from broker.spark.writer import send_rows
+from tests.support.spark_rows import read, values
 from tests.support.spark_session import publish
 
 pytestmark = pytest.mark.zookeeper
@@ -71,7 +72,7 @@ def test_stream_when_its_broker_moves_then_goes_on(
     options = parse_read_options(
         {"zk": zookeeper, "subscribe": "web", "startingOffsets": "earliest"}, is_stream=True
     )
-    reader = StreamReader(options, settings_for(options))
+    reader = StreamReader(options, full_schema(options.crc))
     start = reader.initialOffset()
     middle = reader.latestOffset(start, ReadAllAvailable())
     broker.stop()

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker.errors import QueryError
-from broker.spark.failures import cause_of
-from broker.spark.frames import read_messages
+from broker.spark.jobs import cause_of
 from broker.spark.queries import (
     infer_schema,
     make_view,
@@ -17,6 +16,7 @@ from broker.spark.queries import (
     with_json,
     with_text,
 )
+from broker.spark.source import read_messages
 from tests.support.segments import WriteSegments
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from broker.errors import BrokerUnreachableError, LogCorruptError, StorageError
 from broker.server.broker import Broker
 from broker.spark.options import parse_write_options
-from broker.spark.staging import StagingFile, staged_sets
-from broker.spark.writers import BatchWriter
+from broker.spark.writer import BatchWriter, StagingFile, staged_sets
 from broker.topic import TopicPartition
 from tests.support.spark_rows import read, values
 
@@ -26,16 +25,16 @@ def test_sets_when_staged_then_come_back_in_their_order(tmp_path: Path) -> None:
     ]
     file = StagingFile(tmp_path / "new" / "directory")
     for partition, message_set in sets:
-        file.put(partition, message_set)
-    file.finish()
+        file.add(partition, message_set)
+    file.close()
 
     assert list(staged_sets(file.path)) == sets
 
 
 def test_file_when_cut_short_then_says_so(tmp_path: Path) -> None:
     file = StagingFile(tmp_path)
-    file.put(TopicPartition("a", 0, 0), b"whole")
-    file.finish()
+    file.add(TopicPartition("a", 0, 0), b"whole")
+    file.close()
     file.path.write_bytes(file.path.read_bytes()[:-1])
 
     with pytest.raises(LogCorruptError, match="shorter"):

@@ -17,8 +17,8 @@ from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options
 from broker.spark.report import DataLossError
-from broker.spark.stream import Document, StreamReader
-from tests.support.spark_rows import settings_for
+from broker.spark.schema import full_schema
+from broker.spark.stream_reader import Document, StreamReader
 from tests.support.spark_session import publish
 
 SIZE = len(build_set([b"0000"]))
@@ -43,7 +43,7 @@ def open_stream() -> Iterator[Open]:
         if not {"assign", "subscribePattern"} & given.keys():
             given["subscribe"] = "events"
         parsed = parse_read_options(given, is_stream=True)
-        reader = StreamReader(parsed, settings_for(parsed))
+        reader = StreamReader(parsed, full_schema(parsed.crc))
         readers.append(reader)
         return reader
 

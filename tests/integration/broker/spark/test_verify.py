@@ -12,7 +12,7 @@ import pytest
 from broker.log.verify import verify_paths, verify_range
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
-from broker.spark.verify import Piece, grouped, report_of, verify_on_spark
+from broker.spark.verify import FilePart, grouped, report_of, verify_on_spark
 from tests.support.inline_spark import inline_spark
 
 if TYPE_CHECKING:
@@ -35,9 +35,9 @@ def some_set(seed: int) -> bytes:
     return b"".join(parts)
 
 
-@pytest.mark.parametrize("piece_bytes", [1, 13, 100, 1000, 1 << 20])
+@pytest.mark.parametrize("part_bytes", [1, 13, 100, 1000, 1 << 20])
 def test_report_when_files_are_cut_then_is_that_of_one_process(
-    tmp_path: Path, piece_bytes: int
+    tmp_path: Path, part_bytes: int
 ) -> None:
     for seed in range(12):
         content = bytearray(some_set(seed))
@@ -54,7 +54,7 @@ def test_report_when_files_are_cut_then_is_that_of_one_process(
 
     for deep in (True, False):
         expected = verify_paths([tmp_path, missing], deep=deep)
-        found = verify_on_spark(SPARK, [tmp_path, missing], deep=deep, piece_bytes=piece_bytes)
+        found = verify_on_spark(SPARK, [tmp_path, missing], deep=deep, part_bytes=part_bytes)
         assert found == expected
         assert expected.problems and expected.unreadable and expected.joints
 
@@ -66,7 +66,7 @@ def test_file_when_good_then_is_not_looked_at_again(
     path.write_bytes(build_set([b"y" * 200] * 20) + build_set([b"z" * 50] * 30, Codec.GZIP))
     monkeypatch.setattr("broker.spark.verify.verify_file", None)
 
-    summary = verify_on_spark(SPARK, [path], piece_bytes=700)
+    summary = verify_on_spark(SPARK, [path], part_bytes=700)
 
     assert (summary.message_count, summary.size_bytes) == (50, path.stat().st_size)
 
@@ -77,19 +77,19 @@ def test_guess_when_wrong_then_parts_do_not_meet(tmp_path: Path) -> None:
     path.write_bytes(build_set([b"y" * 10, inner, b"z" * 10]))
     inside = len(build_set([b"y" * 10])) + 10
 
-    pieces = [verify_range(path, 0, inside), verify_range(path, inside, path.stat().st_size)]
+    parts = [verify_range(path, 0, inside), verify_range(path, inside, path.stat().st_size)]
 
-    assert all(piece.is_good for piece in pieces)
-    assert report_of(path, pieces) is None
+    assert all(part.is_good for part in parts)
+    assert report_of(path, parts) is None
 
 
-def test_pieces_when_small_then_are_put_together() -> None:
-    pieces = [Piece(Path("a"), 0, size) for size in (5, 5, 1, 10, 30, 0, 0)]
+def test_parts_when_small_then_are_put_together() -> None:
+    parts = [FilePart(Path("a"), 0, size) for size in (5, 5, 1, 10, 30, 0, 0)]
 
-    def sizes(groups: Sequence[Sequence[Piece]]) -> list[list[int]]:
-        return [[piece.stop for piece in group] for group in groups]
+    def sizes(groups: Sequence[Sequence[FilePart]]) -> list[list[int]]:
+        return [[part.stop for part in group] for group in groups]
 
-    assert sizes(list(grouped(pieces, 11))) == [[5, 5, 1], [10], [30], [0, 0]]
+    assert sizes(list(grouped(parts, 11))) == [[5, 5, 1], [10], [30], [0, 0]]
 
 
 def test_paths_when_relative_then_are_reported_as_given(
@@ -112,7 +112,7 @@ def test_report_when_made_by_spark_then_is_that_of_one_process(
     content[len(content) // 2] ^= 1
     (tmp_path / f"{len(content):020d}.pylog").write_bytes(content)
 
-    found = verify_on_spark(spark, [tmp_path], piece_bytes=10_000)
+    found = verify_on_spark(spark, [tmp_path], part_bytes=10_000)
 
     assert found == verify_paths([tmp_path])
     assert found.problems

@@ -12,10 +12,9 @@ import pytest
 
 from broker.errors import QueryError
 from broker.server.broker import Broker
-from broker.spark.extraction import EventFields, events
-from broker.spark.frames import read_messages, stream_messages
-from broker.spark.time_formats import parse_time_format
-from broker.spark.windows import count_sessions, count_windows
+from broker.spark.events import count_sessions, count_windows
+from broker.spark.extraction import EventFields, events, parse_time_format
+from broker.spark.source import read_messages, stream_messages
 from tests.support.segments import WriteSegments
 from tests.support.spark_session import publish
 

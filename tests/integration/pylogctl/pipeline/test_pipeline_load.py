@@ -67,7 +67,7 @@ def test_plan_when_bounds_are_given_then_they_are_those_of_consume(
 def test_load_when_there_is_nothing_then_spark_is_not_started(
     load: Load, running_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pylogctl.pipeline.load.open_spark", None)
+    monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark", None)
     publish(running_broker, "events", [b"x"])
 
     assert load("events", "--until", "start", dry=False)[:1] == (0,)
@@ -81,7 +81,7 @@ def test_load_when_there_is_nothing_then_spark_is_not_started(
         (("nothing",), ExitStatus.NOT_FOUND, "topic 'nothing' not found"),
         (("events", "--path", "x"), ExitStatus.USAGE, "--path reads files"),
         (("events", "--from", "5"), ExitStatus.USAGE, "5 is not a message boundary"),
-        (("events", "--from", "0:14"), ExitStatus.USAGE, "names no single point"),
+        (("events", "--from", "0:14"), ExitStatus.USAGE, "names no single position"),
         (("events", "--from", "stored"), ExitStatus.USAGE, "needs a consumer group"),
         (("events", "--date-regex", "("), ExitStatus.CONFIG, "is no regular expression"),
         (("events", "--avro-schemas", "none"), ExitStatus.CONFIG, "is no directory of schemas"),
@@ -117,7 +117,7 @@ def test_load_when_a_package_is_missing_then_says_how_to_install_it(
     def find(wanted: str) -> object:
         return None if wanted == package else importlib.util.find_spec(wanted)
 
-    monkeypatch.setattr("broker.spark.requirements.find_spec", find)
+    monkeypatch.setattr("broker.spark.session.find_spec", find)
 
     status, _, stderr = load("events")
 
@@ -147,7 +147,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(*_: object) -> Iterator[object]:
         yield inline_spark()
 
-    monkeypatch.setattr("pylogctl.pipeline.load.open_spark", opened)
+    monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark", opened)
 
 
 def damage(running_broker: Broker) -> None:

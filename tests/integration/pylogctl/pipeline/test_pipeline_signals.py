@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from broker.spark.load import LoadRequest, run_load
-from broker.spark.output import LoadOutput
+from broker.spark.load_output import LoadOutput
 from tests.integration.pylogctl.pipeline.conftest import StartPipeline
 from tests.support.segments import WriteSegments
+from tests.support.spark_rows import parse
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def test_load_when_interrupted_then_shows_nothing_and_the_next_one_has_each_mess
     assert LoadOutput(output).numbers() == []
     assert not (output / "_staging").exists()
 
-    made = run_load(spark, LoadRequest(output, {"path": str(data)}))
+    made = run_load(spark, LoadRequest(output, parse({"path": str(data)})))
     assert made and made.message_count == TOPIC_COUNT
     rows = spark.read.parquet(str(output / "loads")).select("value").collect()
     assert sorted(bytes(row.value) for row in rows) == [b"%02d" % at for at in range(TOPIC_COUNT)]

@@ -7,13 +7,12 @@ import pytest
 from broker.errors import ConfigError, InvalidTopicError
 from broker.protocol.compression import Codec
 from broker.protocol.responses import BrokerAddress
-from broker.spark.offsets import EARLIEST, LATEST
 from broker.spark.options import (
-    BrokerList,
+    EARLIEST,
+    LATEST,
     Crc,
     ReadOptions,
-    RegistryAddress,
-    SegmentPaths,
+    Where,
     parse_read_options,
     parse_write_options,
 )
@@ -43,7 +42,7 @@ def test_defaults_when_nothing_is_said_then_are_those_of_the_kafka_source() -> N
 def test_brokers_when_named_in_any_case_or_as_for_kafka_then_are_found(name: str) -> None:
     options = parse_read_options({name: "h:1,7:i:2", **TOPIC}, is_stream=False)
 
-    assert options.where == BrokerList((BrokerAddress(-1, "h", 1), BrokerAddress(7, "i", 2)))
+    assert options.where == Where(brokers=(BrokerAddress(-1, "h", 1), BrokerAddress(7, "i", 2)))
 
 
 def test_where_when_a_registry_or_paths_then_is_that() -> None:
@@ -51,9 +50,9 @@ def test_where_when_a_registry_or_paths_then_is_that() -> None:
     path = parse_read_options({"path": "/data"}, is_stream=False)
     paths = parse_read_options({"paths": '["/a", "/b"]'}, is_stream=False)
 
-    assert zk.where == RegistryAddress("z:2181/c")
-    assert path.where == SegmentPaths((Path("/data"),))
-    assert paths.where == SegmentPaths((Path("/a"), Path("/b")))
+    assert zk.where == Where(zookeeper="z:2181/c")
+    assert path.where == Where(paths=(Path("/data"),))
+    assert paths.where == Where(paths=(Path("/a"), Path("/b")))
 
 
 @pytest.mark.parametrize(
@@ -182,3 +181,45 @@ def test_write_options_when_set_then_are_parsed() -> None:
 def test_write_options_when_wrong_then_say_why(options: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_write_options(options)
+
+
+OFFSETS = '{"web":{"0-0":5}}'
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {**BROKERS, **TOPIC},
+        {"brokers": "h:1,7:i:2", "subscribePattern": "we."},
+        {"zk": "z:2181/c", "assign": '{"web":["0-0"]}', "startingOffsets": OFFSETS},
+        {"paths": '["/a", "/b"]', "endingTimestamp": "7", "crc": "mark"},
+        {**BROKERS, **TOPIC, "startingOffsetsByTimestamp": OFFSETS, "failOnDataLoss": "false"},
+        {**BROKERS, **TOPIC, "minPartitions": "3", "maxBytesPerPartition": "1k", "fetchSize": "2k"},
+        {**BROKERS, **TOPIC, "pushFilters": "true", "reportPath": "/r", "timeoutMs": "1500"},
+    ],
+)
+def test_read_options_when_written_and_parsed_then_are_the_same(options: dict[str, str]) -> None:
+    parsed = parse_read_options(options)
+
+    assert parse_read_options(parsed.to_options()) == parsed
+
+
+def test_stream_options_when_written_and_parsed_then_are_the_same() -> None:
+    parsed = stream(maxBytesPerTrigger="1m", startingOffsets=OFFSETS)
+
+    assert parse_read_options(parsed.to_options(), is_stream=True) == parsed
+
+
+def test_write_options_when_written_and_parsed_then_are_the_same() -> None:
+    options = {**BROKERS, "topic": "web", "compression": "gzip", "stagingPath": "/s"}
+    parsed = parse_write_options(options)
+
+    assert parse_write_options(parsed.to_options()) == parsed
+
+
+def test_read_when_between_offsets_then_has_those_partitions_only() -> None:
+    exact = read().between({P0: 5}, {P0: 9})
+
+    assert exact.selection.partitions == frozenset({P0})
+    assert (exact.starting.value(P0), exact.ending.value(P0)) == (5, 9)
+    assert parse_read_options(exact.to_options()) == exact

@@ -10,7 +10,7 @@ from broker.spark.ranges import (
     RowFilter,
     cut,
     limited_ends,
-    piece_bytes,
+    range_bytes,
     share_bytes,
     split_evenly,
     without,
@@ -40,15 +40,15 @@ def test_cut_when_joined_again_then_is_the_range_and_every_cut_a_boundary(
 ) -> None:
     whole = ByteRange(P0, start, start + count * MESSAGE_BYTES)
 
-    pieces = cut(whole, max_bytes, after)
+    parts = cut(whole, max_bytes, after)
 
-    assert sum(piece.size_bytes for piece in pieces) == whole.size_bytes
-    assert all(piece.size_bytes and piece.start % MESSAGE_BYTES == 0 for piece in pieces)
-    assert all(a.end == b.start for a, b in pairwise(pieces))
-    assert all(piece.size_bytes < max_bytes + MESSAGE_BYTES for piece in pieces)
+    assert sum(part.size_bytes for part in parts) == whole.size_bytes
+    assert all(part.size_bytes and part.start % MESSAGE_BYTES == 0 for part in parts)
+    assert all(a.end == b.start for a, b in pairwise(parts))
+    assert all(part.size_bytes < max_bytes + MESSAGE_BYTES for part in parts)
 
 
-def test_cut_when_messages_are_larger_than_pieces_then_gives_one_each() -> None:
+def test_cut_when_messages_are_larger_than_parts_then_gives_one_each() -> None:
     assert cut(ByteRange(P0, 0, 30), 3, after) == [
         ByteRange(P0, 0, 10),
         ByteRange(P0, 10, 20),
@@ -57,9 +57,9 @@ def test_cut_when_messages_are_larger_than_pieces_then_gives_one_each() -> None:
 
 
 def test_split_evenly_when_boundaries_are_many_then_takes_few() -> None:
-    pieces = split_evenly(ByteRange(P0, 5, 100), 40, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
+    parts = split_evenly(ByteRange(P0, 5, 100), 40, [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
 
-    assert [(one.start, one.end) for one in pieces] == [(5, 40), (40, 80), (80, 100)]
+    assert [(one.start, one.end) for one in parts] == [(5, 40), (40, 80), (80, 100)]
 
 
 def test_split_evenly_when_there_is_no_boundary_inside_then_leaves_the_range() -> None:
@@ -74,13 +74,13 @@ def test_without_when_the_gap_covers_all_then_nothing_is_left() -> None:
     assert without(ByteRange(P0, 45, 55), 40, 60) == []
 
 
-def test_piece_bytes_when_more_pieces_are_wanted_then_shrinks() -> None:
+def test_range_bytes_when_more_ranges_are_wanted_then_shrinks() -> None:
     ranges = [ByteRange(P0, 0, 100), ByteRange(P1, 0, 50)]
 
-    assert piece_bytes(ranges, 1000, 1) == 150
-    assert piece_bytes(ranges, 1000, 4) == 38
-    assert piece_bytes(ranges, 20, 4) == 20
-    assert piece_bytes([], 1000, 4) == 1
+    assert range_bytes(ranges, 1000, 1) == 150
+    assert range_bytes(ranges, 1000, 4) == 38
+    assert range_bytes(ranges, 20, 4) == 20
+    assert range_bytes([], 1000, 4) == 1
 
 
 @given(sizes=st.lists(st.integers(0, 10_000), min_size=1, max_size=8), limit=st.integers(1, 20_000))

@@ -24,8 +24,8 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     def opened(*_: object) -> Iterator[object]:
         yield inline_spark()
 
-    monkeypatch.setattr("pylogctl.pipeline.verify.check_spark", lambda _: None)
-    monkeypatch.setattr("pylogctl.pipeline.verify.open_spark", opened)
+    monkeypatch.setattr("pylogctl.pipeline.spark.check_spark", lambda _: None)
+    monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark", opened)
 
 
 @pytest.mark.parametrize(("cut", "status"), [(0, ExitStatus.OK), (1, ExitStatus.CORRUPT)])

@@ -17,10 +17,11 @@ import pytest
 
 from broker.errors import ConfigError
 from broker.spark.avro import SchemaRegistry
-from broker.spark.dates import DateRule
 from broker.spark.load import LoadRequest, run_load
+from broker.spark.load_task import DateRule
 from tests.support.inline_spark import inline_spark
 from tests.support.segments import WriteSegments
+from tests.support.spark_rows import parse
 
 SPARK = inline_spark()
 AT_MS = 1_763_625_600_000
@@ -80,7 +81,9 @@ def schemas(tmp_path: Path) -> Path:
 def load(data: Path, schemas: Path, **options: Any) -> list[dict[str, Any]]:
     """Load with the newer schema; returns the rows."""
     output = schemas.parent / "out"
-    request = LoadRequest(output, {"path": str(data)}, schemas=schemas, avro_reader=2, **options)
+    request = LoadRequest(
+        output, parse({"path": str(data)}), schemas=schemas, avro_reader=2, **options
+    )
     run_load(SPARK, request)
     (path,) = output.glob("loads/load=*/topic=*/date=*/*.parquet")
     rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
@@ -140,7 +143,7 @@ def test_output_when_the_reader_is_another_one_then_is_refused(
 ) -> None:
     data = write_segments([avro(2, NEW, FULL)])
     load(data, schemas)
-    request = LoadRequest(schemas.parent / "out", {"path": str(data)}, schemas=schemas)
+    request = LoadRequest(schemas.parent / "out", parse({"path": str(data)}), schemas=schemas)
 
     with pytest.raises(Exception, match="has loads with payload 'avro of schema 2', not 'avro'"):
         run_load(SPARK, request)

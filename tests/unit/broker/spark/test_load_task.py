@@ -22,14 +22,13 @@ from hypothesis import strategies as st
 from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorruptError
 from broker.protocol.message_set import build_set
 from broker.spark.avro import SchemaRegistry, to_json
-from broker.spark.dates import NO_DATE, DateRule
 from broker.spark.load import LoadRequest, run_load
-from broker.spark.load_files import escape_name
-from broker.spark.load_task import Chain
+from broker.spark.load_task import NO_DATE, Chain, DateRule, escape_name
 from broker.spark.ranges import ByteRange
 from broker.topic import TopicPartition
 from tests.support.inline_spark import inline_spark
 from tests.support.segments import WriteSegments
+from tests.support.spark_rows import parse
 
 SPARK = inline_spark()
 DAY = "2026-11-22"
@@ -48,7 +47,7 @@ def test_json_when_loaded_then_has_offsets_and_any_bytes(
     write_segments: WriteSegments, tmp_path: Path
 ) -> None:
     data = write_segments([b'"quoted"\n', "gr\u00fc\u00df".encode(), b"\xff\x00"])
-    request = LoadRequest(tmp_path / "out", {"path": str(data)}, file_format="json")
+    request = LoadRequest(tmp_path / "out", parse({"path": str(data)}), file_format="json")
 
     run_load(SPARK, request)
 
@@ -64,7 +63,7 @@ def test_text_when_loaded_then_has_a_line_for_each_message(
     write_segments: WriteSegments, tmp_path: Path
 ) -> None:
     data = write_segments([b"one", b"", b"\xfftwo"])
-    run_load(SPARK, LoadRequest(tmp_path / "out", {"path": str(data)}, file_format="text"))
+    run_load(SPARK, LoadRequest(tmp_path / "out", parse({"path": str(data)}), file_format="text"))
 
     (path,) = files_of(tmp_path / "out", "txt")
     assert path.read_bytes() == b"one\n\n\xfftwo\n"
@@ -134,12 +133,15 @@ def test_day_when_a_field_is_a_date_then_is_that_date() -> None:
 def test_days_when_many_then_each_has_its_directory(
     write_segments: WriteSegments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.spark.load_files._MAX_OPEN_FILES", 3)
+    monkeypatch.setattr("broker.spark.load_task._MAX_OPEN_FILES", 3)
     payloads = [b'{"ts":"2026-01-%02d","n":%d}' % (1 + n % 9, n) for n in range(90)]
     payloads.append(b"none")
     data = write_segments(payloads)
     request = LoadRequest(
-        tmp_path / "out", {"path": str(data)}, dates=DateRule(DAY, field="ts"), file_format="text"
+        tmp_path / "out",
+        parse({"path": str(data)}),
+        dates=DateRule(DAY, field="ts"),
+        file_format="text",
     )
 
     made = run_load(SPARK, request)
@@ -188,7 +190,7 @@ def test_avro_when_loaded_then_records_are_json_and_have_dates(
     data = write_segments([avro(7, EVENT), avro(7, EVENT | {"id": 6, "raw": None})])
     request = LoadRequest(
         tmp_path / "out",
-        {"path": str(data)},
+        parse({"path": str(data)}),
         schemas=schemas,
         dates=DateRule(DAY, field="at"),
     )
@@ -209,7 +211,7 @@ def test_avro_when_loaded_as_json_then_records_stand_in_the_lines(
 ) -> None:
     data = write_segments([avro(7, EVENT)])
     request = LoadRequest(
-        tmp_path / "out", {"path": str(data)}, schemas=schemas, file_format="json"
+        tmp_path / "out", parse({"path": str(data)}), schemas=schemas, file_format="json"
     )
     run_load(SPARK, request)
 
@@ -236,7 +238,7 @@ def test_avro_when_undecodable_then_load_fails_or_leaves_it_out(
     words: str,
 ) -> None:
     data = write_segments([avro(7, EVENT), payload, avro(7, EVENT)])
-    options = {"path": str(data)}
+    options = parse({"path": str(data)})
     with pytest.raises(kind, match=rf"events\[0-0\]: the message at \d+: .*{words}"):
         run_load(SPARK, LoadRequest(tmp_path / "out", options, schemas=schemas))
     made = run_load(
@@ -283,7 +285,7 @@ def test_chain_when_broken_then_is_an_error(spans: list[tuple[int, int, int]]) -
     chain = Chain(ByteRange(EVENTS, 0, 30))
     with pytest.raises(LogCorruptError, match=r"events\[0-0\]"):
         chain.add(rows(*spans))
-        chain.check([], lambda _: False)
+        chain.finish([], lambda _: False)
 
 
 def test_compressed_set_when_it_is_empty_then_is_no_gap(
@@ -295,6 +297,6 @@ def test_compressed_set_when_it_is_empty_then_is_no_gap(
     parts = [build_set([b"a"]), struct.pack(">i", len(body)) + body, build_set([b"b"])]
     (data / "events_0" / f"{0:020d}.pylog").write_bytes(b"".join(parts))
 
-    made = run_load(SPARK, LoadRequest(tmp_path / "out", {"path": str(data)}))
+    made = run_load(SPARK, LoadRequest(tmp_path / "out", parse({"path": str(data)})))
 
     assert made and (made.message_count, made.left_out) == (2, [])

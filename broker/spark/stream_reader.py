@@ -1,9 +1,9 @@
-"""The stream of topics: micro-batches of byte ranges, the ends of which the checkpoint keeps.
+"""The stream reader: micro-batches of byte ranges, the ends of which the checkpoint keeps.
 
-Runs on the driver, in one process for the life of a query. An offset of the stream is a document
-`{"topic": {"0-0": 123}}`. A partition that comes into being is first noted with its log start
-offset and read from the next batch on, so that every range has both its ends in the checkpoint:
-a batch that is run again reads the same bytes.
+Runs on the driver, in one process for the life of a query, with the cluster open. An offset of the
+stream is a document `{"topic": {"0-0": 123}}`. A partition that comes into being is first noted
+with its log start offset and read from the next batch on, so that every range has both its ends in
+the checkpoint: a batch that is run again reads the same bytes.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxBytes,
     SupportsTriggerAvailableNow,
 )
+from pyspark.sql.types import StructType
 
 from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import BrokerError
-from broker.spark.offsets import Offsets, from_document, to_document
-from broker.spark.options import ReadOptions, SegmentPaths
-from broker.spark.planning import clip, cut_ranges, refuse_loss, resolve
-from broker.spark.plans import (
-    BrokerPlaces,
+from broker.spark.options import Offsets, ReadOptions, from_document, to_document
+from broker.spark.planner import (
+    Leaders,
     OpenCluster,
-    ReadTask,
+    clip,
+    cut_tasks,
+    existing_partitions,
     open_cluster,
-    select_partitions,
-    wanted_partitions,
+    refuse_loss,
+    resolve,
+    selected_partitions,
 )
-from broker.spark.ranges import ByteRange, limited_ends
-from broker.spark.reading import TaskSettings, read_task
+from broker.spark.ranges import ByteRange, ReadTask, limited_ends
 from broker.spark.report import Cause, Omission, Report
+from broker.spark.task_reader import read_task, task_settings
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -52,12 +54,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Args:
         options: of the read.
-        settings: of its tasks.
+        schema: the columns to give.
     """
 
-    def __init__(self, options: ReadOptions, settings: TaskSettings) -> None:
+    def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._settings = settings
+        self._settings = task_settings(options, schema)
         self._open: OpenCluster | None = None
         self._resources = ExitStack()
         self._target: Offsets | None = None
@@ -65,7 +67,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._away: set[TopicPartition] = set()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what executors need: settings, and no connections."""
+        """Return the state that executors need, without connections."""
         return {"_options": self._options, "_settings": self._settings}
 
     def stop(self) -> None:
@@ -83,7 +85,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit_bytes is None else ReadMaxBytes(limit_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read up to what there is now, and no further."""
+        """Read up to the present high watermarks, and no further."""
         self._target = self._ask(self._ends_now)
 
     def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
@@ -98,11 +100,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_document(self._ask(lambda opened: self._next_ends(opened, begun, limit_bytes)))
 
     def reportLatestOffset(self) -> Document | None:
-        """Return what could be read when it was last looked at."""
+        """Return the high watermarks that were last listed."""
         return self._latest
 
     def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
-        """Return the ranges of a batch."""
+        """Return the tasks of a batch, on the driver."""
         starts, ends = from_document(start), from_document(end)
         ranges = [
             ByteRange(partition, starts[partition], offset)
@@ -114,14 +116,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Give the messages of one range, on an executor."""
+        """Read the messages of one task, on an executor."""
         return read_task(partition.value, self._settings)
 
     def commit(self, end: Document) -> None:
-        """Do nothing: the checkpoint says where to go on."""
+        """Do nothing: the checkpoint has the offsets."""
 
     def _ask(self, question: Callable[[OpenCluster], _T]) -> _T:
-        """Ask the cluster, anew if a broker or the registry has moved or restarted."""
+        """Ask the cluster; open it again if a broker or ZooKeeper has moved or restarted."""
         try:
             return question(self._cluster())
         except BrokerError as error:
@@ -133,9 +135,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _cluster(self) -> OpenCluster:
         if self._open is None:
-            where = self._options.where
-            assert not isinstance(where, SegmentPaths)  # parsing refuses that
-            cluster = open_cluster(where, self._options.connection)
+            cluster = open_cluster(self._options.where, self._options.connection)
             self._open = self._resources.enter_context(cluster)
         return self._open
 
@@ -143,32 +143,32 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         options = self._options
         found = [
             resolve(partition, options.starting, options.ending, opened.positions)
-            for partition in select_partitions(opened.cluster, options.selection)
+            for partition in existing_partitions(opened.cluster, options.selection)
         ]
-        self._bear([omission for one in found for omission in one.omissions])
+        self._accept_loss([omission for one in found for omission in one.omissions])
         return {one.range.partition: one.range.start for one in found}
 
     def _ends_now(self, opened: OpenCluster) -> Offsets:
         return {key: found.high_watermark for key, found in self._watermarks(opened).items()}
 
     def _watermarks(self, opened: OpenCluster) -> dict[TopicPartition, Watermarks]:
-        partitions = wanted_partitions(opened.cluster, self._options.selection)
+        partitions = selected_partitions(opened.cluster, self._options.selection)
         return {partition: opened.positions.watermarks(partition) for partition in partitions}
 
     def _next_ends(self, opened: OpenCluster, begun: Offsets, limit_bytes: int | None) -> Offsets:
-        there = self._watermarks(opened)
-        self._latest = to_document({key: found.high_watermark for key, found in there.items()})
-        ends = self._kept(opened, begun, there)
+        present = self._watermarks(opened)
+        self._latest = to_document({key: found.high_watermark for key, found in present.items()})
+        ends = self._kept(opened, begun, present)
         pending: list[ByteRange] = []
-        for partition, (first, last, _) in there.items():
+        for partition, (first, last, _) in present.items():
             readable = self._readable(partition, last)
             if readable is None:
-                if partition in begun:  # its broker came back meanwhile: keep its place
+                if partition in begun:  # its broker came back meanwhile: keep its offset
                     ends[partition] = begun[partition]
                 continue
             start = begun.get(partition, first)
             if start > last:
-                self._bear([_made_anew(partition, start, first, last)])
+                self._accept_loss([_made_anew(partition, start, first, last)])
                 ends[partition] = first  # read from the next batch on: this one starts behind it
                 continue
             ends[partition] = start
@@ -177,23 +177,23 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends | _limited(opened.positions, pending, limit_bytes)
 
     def _readable(self, partition: TopicPartition, last: int) -> int | None:
-        """Return how far a partition may be read, None for one that was not there to begin with."""
+        """Return where reading a partition stops; None if `availableNow` began without it."""
         if self._target is None:
             return last
         target = self._target.get(partition)
         return None if target is None else min(target, last)
 
     def _kept(
-        self, opened: OpenCluster, begun: Offsets, there: Container[TopicPartition]
+        self, opened: OpenCluster, begun: Offsets, present: Container[TopicPartition]
     ) -> Offsets:
-        """Return offsets of partitions that are not there now; they wait for their broker."""
-        missing = {key: offset for key, offset in begun.items() if key not in there}
+        """Return the offsets of partitions that are absent because their broker is away."""
+        missing = {key: offset for key, offset in begun.items() if key not in present}
         if not missing:
             self._away.clear()
             return {}
         live = {broker.id for broker in opened.cluster.brokers()}
         lost = [_vanished(key, offset) for key, offset in missing.items() if key.home in live]
-        self._bear(lost)
+        self._accept_loss(lost)
         kept = {key: offset for key, offset in missing.items() if key.home not in live}
         for partition in sorted(kept.keys() - self._away):
             logger.warning("%s waits for broker %d, which is away", partition, partition.home)
@@ -202,23 +202,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def _cut(self, opened: OpenCluster, wanted: Sequence[ByteRange]) -> list[ReadTask]:
         positions = opened.positions
-        there = {one.partition: positions.watermarks(one.partition) for one in wanted}
-        found = [
-            clip(one, there[one.partition].log_start, there[one.partition].high_watermark)
-            for one in wanted
-        ]
-        self._bear([omission for one in found for omission in one.omissions])
-        pieces = cut_ranges(
-            [one.range for one in found],
-            positions,
-            max_bytes=self._options.max_partition_bytes,
-            min_count=self._options.min_partitions,
-        )
-        places = BrokerPlaces(opened.cluster, self._options.connection)
-        return [ReadTask(one, places.place(one.partition)) for one in pieces]
+        found = []
+        for one in wanted:
+            log_start, high_watermark, _ = positions.watermarks(one.partition)
+            found.append(clip(one, log_start, high_watermark))
+        self._accept_loss([omission for one in found for omission in one.omissions])
+        leaders = Leaders(opened.cluster, self._options.connection)
+        ranges = [one.range for one in found]
+        return cut_tasks(ranges, positions, leaders.of, self._options)
 
-    def _bear(self, omissions: Sequence[Omission]) -> None:
-        """Report what is lost, or fail over it."""
+    def _accept_loss(self, omissions: Sequence[Omission]) -> None:
+        """Report lost bytes; fail if `failOnDataLoss` is set."""
         if self._options.fail_on_data_loss:
             refuse_loss(omissions)
         report = Report(self._options.report_path)

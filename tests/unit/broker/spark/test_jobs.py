@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker.spark.calls import finished, make_interruptible
+from broker.spark.jobs import finished, make_interruptible
 
 
 def interrupt() -> None:

@@ -15,10 +15,10 @@ from broker.errors import (
 )
 from broker.log.segment import SegmentFile
 from broker.protocol.message_set import build_set
-from broker.spark.plans import plan_read
+from broker.spark.planner import plan_read
 from broker.spark.ranges import RowFilter
 from broker.spark.report import Cause, DataLossError
-from broker.spark.segments import FileLogs, partition_of_directory
+from broker.spark.segment_logs import FileLogs, partition_of_directory
 from broker.topic import TopicPartition
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse, plan, read, run, values
@@ -155,7 +155,7 @@ def test_file_when_it_may_not_be_read_then_is_named(
     def refuse(path: Path) -> SegmentFile:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr("broker.spark.segments.SegmentFile", refuse)
+    monkeypatch.setattr("broker.spark.segment_logs.SegmentFile", refuse)
 
     with pytest.raises(StorageError, match=f"cannot read {file}: Permission denied"):
         read(path=str(data))

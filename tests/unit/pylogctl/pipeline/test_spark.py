@@ -13,7 +13,8 @@ from broker.errors import BrokerError, InvalidMessageError
 from broker.spark.session import SessionSettings
 from pylogctl.cli.context import Environment, Streams
 from pylogctl.cli.errors import UsageError
-from pylogctl.pipeline.spark import SparkChoice, open_spark, parse_conf
+from pylogctl.pipeline.options import SparkChoice
+from pylogctl.pipeline.spark import open_spark, parse_conf
 
 pyspark_errors = pytest.importorskip("pyspark.errors")
 

@@ -1,8 +1,7 @@
-"""Logs made of segment files, without a broker: which partitions there are, where their bytes lie.
+"""Logs made of segment files, without a broker: their partitions, offsets and message boundaries.
 
-Answers the questions that `broker.consumer.boundaries.Positions` answers of logs on brokers. A
-file may be the newest of a log that is being written: what is behind its last whole message is left
-out, and told.
+`FileLogs` has the methods that `broker.consumer.boundaries` has for logs on brokers. The newest
+file of a log may still be written: a partial message at its end is left out, and reported.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from glob import has_magic
 from itertools import pairwise
@@ -22,19 +20,11 @@ from broker.log.data_directory import parse_log_directory_name, read_broker_id
 from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, find_entry
 from broker.log.segment import SegmentFile, base_offset_of, expand_paths
 from broker.protocol.codec import boundaries
-from broker.spark.places import SegmentPiece
+from broker.spark.ranges import LogFile
 from broker.topic import TopicPartition
 
 _REPLICAS_NAME = "replicas"
 _TAIL_BYTES = 1 << 18
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Bytes of a partition that no segment file has, between two that are there."""
-
-    start: int
-    end: int
 
 
 class FileLog:
@@ -42,14 +32,14 @@ class FileLog:
 
     Args:
         partition: whose.
-        pieces: in the order of their offsets.
+        files: in the order of their offsets.
     """
 
-    def __init__(self, partition: TopicPartition, pieces: Iterable[SegmentPiece]) -> None:
+    def __init__(self, partition: TopicPartition, files: Iterable[LogFile]) -> None:
         self.partition = partition
-        self.pieces = tuple(pieces)
-        self._files: dict[Path, SegmentFile] = {}
-        for earlier, later in pairwise(self.pieces):
+        self.files = tuple(files)
+        self._opened: dict[Path, SegmentFile] = {}
+        for earlier, later in pairwise(self.files):
             if later.base_offset < earlier.end_offset:
                 raise LogCorruptError(
                     f"{partition}: {earlier.path} and {later.path} both have offset "
@@ -59,26 +49,26 @@ class FileLog:
     @property
     def start(self) -> int:
         """Return the offset of the first message."""
-        return self.pieces[0].base_offset
+        return self.files[0].base_offset
 
     @cached_property
     def end(self) -> int:
         """Return the offset after the last whole message of the newest file."""
-        newest = self.pieces[-1]
+        newest = self.files[-1]
         return newest.base_offset + _whole_bytes(
             newest.path, newest.end_offset - newest.base_offset
         )
 
     @property
     def tail_bytes(self) -> int:
-        """Return how many bytes behind the last whole message are none."""
-        return self.pieces[-1].end_offset - self.end
+        """Return the size of the partial message behind the last whole one."""
+        return self.files[-1].end_offset - self.end
 
-    def gaps(self) -> list[Gap]:
-        """Return what is missing between the files."""
+    def gaps(self) -> list[tuple[int, int]]:
+        """Return start and end of what is missing between the files."""
         return [
-            Gap(earlier.end_offset, later.base_offset)
-            for earlier, later in pairwise(self.pieces)
+            (earlier.end_offset, later.base_offset)
+            for earlier, later in pairwise(self.files)
             if later.base_offset > earlier.end_offset
         ]
 
@@ -93,21 +83,21 @@ class FileLog:
         """
         if position == self.end:
             return position, position
-        place = bisect_right(self.pieces, position, key=lambda piece: piece.base_offset) - 1
-        if place < 0 or position > self.end:
+        number = bisect_right(self.files, position, key=lambda one: one.base_offset) - 1
+        if number < 0 or position > self.end:
             raise OffsetOutOfRangeError(
                 f"{position} is not in the segment files of {self.partition}, "
                 f"{self.start}..{self.end}"
             )
-        if position >= self.pieces[place].end_offset:
-            return self.pieces[place].end_offset, self.pieces[place + 1].base_offset
-        piece = self.pieces[place]
-        size = min(piece.end_offset, self.end) - piece.base_offset
-        if piece.path not in self._files:
-            self._files[piece.path] = SegmentFile(piece.path)
-        file = self._files[piece.path]
-        before, after = boundaries_despite_damage(file, position - piece.base_offset, size)
-        return piece.base_offset + before, piece.base_offset + after
+        one = self.files[number]
+        if position >= one.end_offset:
+            return one.end_offset, self.files[number + 1].base_offset
+        size = min(one.end_offset, self.end) - one.base_offset
+        if one.path not in self._opened:
+            self._opened[one.path] = SegmentFile(one.path)
+        file = self._opened[one.path]
+        before, after = boundaries_despite_damage(file, position - one.base_offset, size)
+        return one.base_offset + before, one.base_offset + after
 
 
 class FileLogs:
@@ -122,21 +112,17 @@ class FileLogs:
     """
 
     def __init__(self, paths: Iterable[Path]) -> None:
-        pieces: dict[TopicPartition, list[SegmentPiece]] = {}
-        for file in expand_paths(_existing(paths)):
-            piece = _piece(file)
-            pieces.setdefault(partition_of_directory(file.absolute().parent), []).append(piece)
+        files: dict[TopicPartition, list[LogFile]] = {}
+        for path in expand_paths(_existing(paths)):
+            partition = partition_of_directory(path.absolute().parent)
+            files.setdefault(partition, []).append(_log_file(path))
         self.logs = {
-            partition: FileLog(partition, sorted(found, key=lambda piece: piece.base_offset))
-            for partition, found in sorted(pieces.items())
+            partition: FileLog(partition, sorted(found, key=lambda one: one.base_offset))
+            for partition, found in sorted(files.items())
         }
 
-    def partitions(self) -> list[TopicPartition]:
-        """Return the partitions there are files of."""
-        return list(self.logs)
-
     def watermarks(self, partition: TopicPartition) -> Watermarks:
-        """Return where the first message starts and the last whole one ends."""
+        """Return the start of the first message and the end of the last whole one."""
         log = self.logs[partition]
         return Watermarks(log.start, log.end, None)
 
@@ -145,9 +131,9 @@ class FileLogs:
         return partition in self.logs
 
     def segment_starts(self, partition: TopicPartition) -> list[int]:
-        """Return where files start, oldest first, and the end as the last item."""
+        """Return the base offsets of files, oldest first, and the end as the last item."""
         log = self.logs[partition]
-        return [*(piece.base_offset for piece in log.pieces), log.end]
+        return [*(one.base_offset for one in log.files), log.end]
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
         """Return the start of a file found by the time of its last change.
@@ -161,7 +147,7 @@ class FileLogs:
             None when every file was changed later, or, rounded up, none starts later.
         """
         log = self.logs[partition]
-        times = [piece.path.stat().st_mtime_ns // 1_000_000 for piece in log.pieces]
+        times = [one.path.stat().st_mtime_ns // 1_000_000 for one in log.files]
         count = sum(1 for one in times if one <= time_ms)
         starts = self.segment_starts(partition)
         if rounded_up:
@@ -178,7 +164,7 @@ class FileLogs:
 
 
 def _existing(paths: Iterable[Path]) -> list[Path]:
-    """Return paths with patterns filled in."""
+    """Return paths with patterns expanded."""
     found = []
     for path in paths:
         root = Path(path.anchor or ".")
@@ -193,11 +179,11 @@ def _existing(paths: Iterable[Path]) -> list[Path]:
     return found
 
 
-def _piece(file: Path) -> SegmentPiece:
-    base_offset = base_offset_of(file)
+def _log_file(path: Path) -> LogFile:
+    base_offset = base_offset_of(path)
     if base_offset is None:
-        raise ConfigError(f"{file} is not named as a segment: 20 digits and .pylog or .kafka")
-    return SegmentPiece(file.absolute(), base_offset, base_offset + file.stat().st_size)
+        raise ConfigError(f"{path} is not named as a segment: 20 digits and .pylog or .kafka")
+    return LogFile(path.absolute(), base_offset, base_offset + path.stat().st_size)
 
 
 def partition_of_directory(directory: Path) -> TopicPartition:
@@ -207,8 +193,8 @@ def partition_of_directory(directory: Path) -> TopicPartition:
         directory: `<data>/<topic>_<index>`, or `<data>/replicas/<home>/<topic>_<index>`.
 
     Returns:
-        The home is broker 0 where nothing says which it is; the topic of a directory with another
-        name is that name.
+        Home broker 0 where no file names another; a directory with another name is a topic of
+        that name, and partition 0 of it.
     """
     topic, index = parse_log_directory_name(directory.name) or (directory.name, 0)
     parent = directory.parent
@@ -218,9 +204,9 @@ def partition_of_directory(directory: Path) -> TopicPartition:
 
 
 def _whole_bytes(path: Path, size: int) -> int:
-    """Return where the last whole message of a file ends, by the chain of lengths.
+    """Return the end of the last whole message of a file, by the chain of lengths.
 
-    Damage that whole messages follow is not the end: whoever reads it says what is wrong there.
+    Damage that whole messages follow is not the end; reading the file reports it.
     """
     file = SegmentFile(path)
     if _ends_on_message(file.fd, size):
@@ -235,10 +221,10 @@ def _whole_bytes(path: Path, size: int) -> int:
 
 
 def _ends_on_message(fd: int, size: int) -> bool:
-    """Return whether a message ends where the file does, as far as its last part can tell.
+    """Return whether a message ends where the file does, judging by the last part of the file.
 
-    So that a directory of large segments is planned at once. What looks like a message and is
-    the inside of one cannot end there, unless the file itself ends in the middle of that one.
+    Reads little, so that a directory of large segments is planned quickly. Bytes inside a message
+    that look like one cannot end there, unless the file itself ends in the middle of that message.
     """
     start = find_entry(fd, max(0, size - _TAIL_BYTES), size)
     return start is not None and _chain_end(fd, start, size) == size

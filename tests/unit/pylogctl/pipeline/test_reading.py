@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import pytest
 
-from broker.spark.plans import ReadPlan
+from broker.spark.options import Crc, ReadOptions, Where
+from broker.spark.planner import ReadPlan
 from broker.spark.report import Cause, Omission, Report
 from broker.topic import TopicPartition
 from pylogctl.cli.context import Environment
+from pylogctl.pipeline.options import SparkChoice
 from pylogctl.pipeline.reading import Reading, reporting
-from pylogctl.pipeline.spark import SparkChoice
 from tests.unit.pylogctl.cli.test_failures import env as env
 from tests.unit.pylogctl.cli.test_failures import stderr as stderr
 
 PARTITION = TopicPartition("events", 0, 0)
 
 
-def reading(**options: str) -> Reading:
-    return Reading({"paths": "[]", **options}, ReadPlan((), (), ()))
+def reading(crc: Crc = Crc.FAIL) -> Reading:
+    return Reading(ReadOptions(Where(), crc=crc), ReadPlan((), (), ()))
 
 
 def test_omissions_when_a_signal_ends_the_command_then_are_told_once(
@@ -29,13 +29,14 @@ def test_omissions_when_a_signal_ends_the_command_then_are_told_once(
     damage = Omission(Cause.CORRUPT, PARTITION, 14, 28, "the message at 14 is invalid")
 
     with pytest.raises(KeyboardInterrupt), reporting(env, [reading()], SparkChoice()) as (given,):
-        directory = Path(given.options["reportPath"])
+        directory = given.options.report_path
+        assert directory is not None
         for _ in range(2):  # a task that is tried again
             Report(directory).add(damage)
         raise KeyboardInterrupt
 
     assert stderr.getvalue().count("(corrupt, 14 bytes from 14)") == 1
-    assert not directory.exists()
+    assert directory is not None and not directory.exists()
 
 
 def test_omissions_when_spark_runs_elsewhere_then_says_where_they_are_told(
@@ -43,7 +44,7 @@ def test_omissions_when_spark_runs_elsewhere_then_says_where_they_are_told(
 ) -> None:
     cluster = SparkChoice(master="spark://somewhere:7077")
 
-    with reporting(env, [reading(crc="skip")], cluster) as (given,):
-        assert "reportPath" not in given.options
+    with reporting(env, [reading(Crc.SKIP)], cluster) as (given,):
+        assert given.options.report_path is None
 
     assert "logs of Spark's executors" in stderr.getvalue()

@@ -1,0 +1,477 @@
+"""The plan of a read: options to byte ranges, cut into tasks, each with its location.
+
+Runs on the driver. `open_planner` opens brokers, ZooKeeper or segment files once; all plans of a
+job are made while they are open. Lists offsets and finds message boundaries; reads no messages.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from broker.client.cluster import Cluster, OnAbsent, RegistryCluster, StaticCluster, log_absent
+from broker.client.list_offsets import Watermarks
+from broker.consumer.boundaries import BoundaryFinder
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    ConfigError,
+    StorageError,
+    TopicNotFoundError,
+)
+from broker.spark.options import (
+    EARLIEST,
+    LATEST,
+    Bound,
+    ConnectionOptions,
+    ReadOptions,
+    Selection,
+    Where,
+)
+from broker.spark.ranges import (
+    ALL_ROWS,
+    ByteRange,
+    LeaderAddress,
+    Location,
+    ReadTask,
+    RowFilter,
+    cut,
+    range_bytes,
+    split_evenly,
+    without,
+)
+from broker.spark.report import Cause, DataLossError, Omission
+from broker.spark.segment_logs import FileLogs
+from broker.topic import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlan:
+    """The ranges and tasks of a batch.
+
+    Attributes:
+        ranges: one for each partition; together they are all that is read.
+        tasks: the ranges, without gaps, cut.
+        omissions: bytes that were asked for and are not there.
+    """
+
+    ranges: tuple[ByteRange, ...]
+    tasks: tuple[ReadTask, ...]
+    omissions: tuple[Omission, ...]
+
+
+class LogPositions(Protocol):
+    """Offsets and message boundaries of partitions, on brokers or in segment files."""
+
+    def watermarks(self, partition: TopicPartition) -> Watermarks:
+        """Return the log start offset and the high watermark."""
+
+    def has_lookup(self, partition: TopicPartition) -> bool:
+        """Return whether message boundaries are found without reading the bytes before them."""
+
+    def segment_starts(self, partition: TopicPartition) -> list[int]:
+        """Return where segments start, oldest first, and the end as the last item."""
+
+    def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
+        """Return a segment's start: the last not after the time, or the first after it."""
+
+    def boundary_before(self, partition: TopicPartition, position: int) -> int:
+        """Return the message boundary at or before a position."""
+
+    def boundary_after(self, partition: TopicPartition, position: int) -> int:
+        """Return the message boundary at or after a position."""
+
+
+class OpenCluster(NamedTuple):
+    """A cluster, and the offsets of its partitions."""
+
+    cluster: Cluster
+    positions: BoundaryFinder
+
+
+@contextmanager
+def open_cluster(
+    where: Where, connection: ConnectionOptions, *, on_absent: OnAbsent = log_absent
+) -> Iterator[OpenCluster]:
+    """Open a cluster for as long as the block lasts.
+
+    Args:
+        where: brokers or ZooKeeper.
+        connection: timeouts.
+        on_absent: called with the error of each broker that is listed and does not answer.
+
+    Raises:
+        RegistryUnreachableError: ZooKeeper does not answer.
+    """
+    assert not where.paths
+    if where.zookeeper is None:
+        static = StaticCluster(where.brokers, connection.connect, on_absent=on_absent)
+        try:
+            with BoundaryFinder(static, connection.connect) as positions:
+                yield OpenCluster(static, positions)
+        finally:
+            static.close()
+        return
+    from broker.zk.registry import Registry  # late: jobs on a static list have no use for kazoo
+
+    registry = Registry(where.zookeeper, request_timeout_s=connection.timeout_s)
+    registry.start(connection.connect_timeout_s)
+    try:
+        cluster = RegistryCluster(registry)
+        with BoundaryFinder(cluster, connection.connect) as positions:
+            yield OpenCluster(cluster, positions)
+    finally:
+        registry.stop()
+
+
+def selected_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
+    """Return the partitions of a selection that exist now."""
+    if selection.partitions is not None:
+        topics = sorted({one.topic for one in selection.partitions})
+    elif selection.topics:
+        topics = list(selection.topics)
+    else:
+        topics = [topic for topic in cluster.topics() if selection.has_topic(topic)]
+    found = [one for topic in topics for one in cluster.partitions(topic)]
+    return [one for one in found if selection.has_partition(one)]
+
+
+def existing_partitions(cluster: Cluster, selection: Selection) -> list[TopicPartition]:
+    """Return the partitions of a selection, all of which must exist.
+
+    Raises:
+        TopicNotFoundError: a topic or partition named does not exist.
+    """
+    found = selected_partitions(cluster, selection)
+    _check_all_found(selection, found, absent="not found", hint="; is its broker away?")
+    return found
+
+
+def _check_all_found(
+    selection: Selection, found: Sequence[TopicPartition], *, absent: str, hint: str = ""
+) -> None:
+    topics = {one.topic for one in found}
+    for topic in selection.topics:
+        if topic not in topics:
+            raise TopicNotFoundError(f"topic '{topic}' {absent}")
+    missing = sorted((selection.partitions or frozenset()).difference(found))
+    if missing:
+        raise TopicNotFoundError(f"partition {missing[0]} {absent}{hint}")
+
+
+def plan_read(options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
+    """Plan a batch read of what there is now; opens and closes what that takes.
+
+    Args:
+        options: of the read.
+        rows: leaves out ranges that a query does not need.
+
+    Raises:
+        BrokerError: as for `Planner.plan`.
+    """
+    with open_planner(options) as planner:
+        return planner.plan(options, rows)
+
+
+@contextmanager
+def open_planner(options: ReadOptions) -> Iterator[Planner]:
+    """Open brokers, ZooKeeper or segment files, to plan reads of them.
+
+    Raises:
+        BrokerError: a broker, ZooKeeper or a file fails, or a path does not exist.
+    """
+    if options.where.paths:
+        with _storage_errors():
+            logs = FileLogs(options.where.paths)
+        yield _FilePlanner(logs)
+        return
+    on_absent = _refuse_absent if options.fail_on_data_loss else log_absent
+    with open_cluster(options.where, options.connection, on_absent=on_absent) as opened:
+        yield _BrokerPlanner(opened)
+
+
+@contextmanager
+def _storage_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot read {error.filename}: {error.strerror}") from error
+
+
+def _refuse_absent(error: BrokerError) -> None:
+    raise BrokerUnreachableError(
+        f"{error}; failOnDataLoss=false reads what the other brokers have"
+    ) from error
+
+
+class Planner(ABC):
+    """Plans reads of one cluster, or of some segment files."""
+
+    def __init__(self, positions: LogPositions) -> None:
+        self._positions = positions
+
+    def plan(self, options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
+        """Plan a read.
+
+        Args:
+            options: of the read; where they read is what this planner has open.
+            rows: leaves out ranges that a query does not need.
+
+        Raises:
+            ConfigError: bounds make no sense on the partitions there are.
+            DataLossError: messages asked for are gone, and `failOnDataLoss` is set.
+            TopicNotFoundError: a topic, or partition, does not exist.
+            BrokerError: a broker, ZooKeeper or a file fails.
+        """
+        partitions = self._existing(options.selection)
+        for bound in (options.starting, options.ending):
+            if unknown := sorted(bound.by_partition.keys() - set(partitions)):
+                raise ConfigError(
+                    f"{bound.option} names {unknown[0]}, which is not among those read"
+                )
+        ranges: list[ByteRange] = []
+        omissions: list[Omission] = []
+        for partition in partitions:
+            if rows.has_partition(partition):
+                found = resolve(partition, options.starting, options.ending, self._positions)
+                omissions += found.omissions
+                ranges.append(_narrow(found.range, rows, self._positions))
+        present = [part for one in ranges for part in self._present(one, omissions)]
+        if options.fail_on_data_loss:
+            refuse_loss(one for one in omissions if one.cause is Cause.LOST)
+        tasks = cut_tasks(present, self._positions, self._location, options)
+        return ReadPlan(tuple(ranges), tuple(tasks), tuple(omissions))
+
+    @abstractmethod
+    def _existing(self, selection: Selection) -> list[TopicPartition]:
+        """Return the partitions of a selection, all of which must exist."""
+
+    @abstractmethod
+    def _present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
+        """Return the parts of a range that are there, and add what is not to the omissions."""
+
+    @abstractmethod
+    def _location(self, one: ByteRange) -> Location:
+        """Return where to read a range."""
+
+
+class _BrokerPlanner(Planner):
+    def __init__(self, opened: OpenCluster) -> None:
+        super().__init__(opened.positions)
+        self._opened = opened
+
+    def plan(self, options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
+        self._leaders = Leaders(self._opened.cluster, options.connection)
+        return super().plan(options, rows)
+
+    def _existing(self, selection: Selection) -> list[TopicPartition]:
+        return existing_partitions(self._opened.cluster, selection)
+
+    def _present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
+        return [one]
+
+    def _location(self, one: ByteRange) -> Location:
+        return self._leaders.of(one)
+
+
+class _FilePlanner(Planner):
+    def __init__(self, logs: FileLogs) -> None:
+        super().__init__(logs)
+        self._logs = logs.logs
+
+    def plan(self, options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
+        with _storage_errors():
+            return super().plan(options, rows)
+
+    def _existing(self, selection: Selection) -> list[TopicPartition]:
+        found = [one for one in self._logs if selection.has_partition(one)]
+        _check_all_found(selection, found, absent="is not in these files")
+        return found
+
+    def _present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
+        log = self._logs[one.partition]
+        if log.tail_bytes and one.end == log.end:
+            text = (
+                f"the last {log.tail_bytes} bytes of {log.files[-1].path} are no whole message "
+                f"(from offset {log.end} on): left out"
+            )
+            end = log.end + log.tail_bytes
+            omissions.append(Omission(Cause.INCOMPLETE, one.partition, log.end, end, text))
+        parts = [one]
+        for start, end in log.gaps():
+            if one.start < end and start < one.end:
+                text = f"no file has offsets {start} to {end}"
+                omissions.append(Omission(Cause.LOST, one.partition, start, end, text))
+                parts = [part for each in parts for part in without(each, start, end)]
+        return parts
+
+    def _location(self, one: ByteRange) -> Location:
+        files = self._logs[one.partition].files
+        return tuple(f for f in files if f.base_offset < one.end and one.start < f.end_offset)
+
+
+class Leaders:
+    """The leaders of partitions, each asked for once.
+
+    Args:
+        cluster: knows them.
+        connection: timeouts of the executors' connections.
+    """
+
+    def __init__(self, cluster: Cluster, connection: ConnectionOptions) -> None:
+        self._cluster = cluster
+        self._connection = connection
+        self._leaders: dict[TopicPartition, LeaderAddress] = {}
+
+    def of(self, one: ByteRange) -> LeaderAddress:
+        """Return the broker to read a range from."""
+        if one.partition not in self._leaders:
+            address = self._cluster.leader(one.partition)
+            self._leaders[one.partition] = LeaderAddress(address, self._connection)
+        return self._leaders[one.partition]
+
+
+class Resolved(NamedTuple):
+    """The part of a range asked for that the log has, and the parts it has not."""
+
+    range: ByteRange
+    omissions: tuple[Omission, ...] = ()
+
+
+def resolve(
+    partition: TopicPartition, starting: Bound, ending: Bound, positions: LogPositions
+) -> Resolved:
+    """Return the range that two bounds mean on a partition.
+
+    Args:
+        partition: which.
+        starting: where to start; a time means the start of the last segment not written after it.
+        ending: where to end; a time means the start of the first segment written after it.
+        positions: of the log.
+
+    Raises:
+        ConfigError: an offset is inside a message, or the end lies before the start.
+    """
+    first, last, _ = positions.watermarks(partition)
+    start = _offset(starting, partition, positions, first, last, is_end=False)
+    end = _offset(ending, partition, positions, first, last, is_end=True)
+    if end < start:
+        raise ConfigError(f"{partition}: the range ends at {end}, before it starts at {start}")
+    return clip(ByteRange(partition, start, end), first, last)
+
+
+def _offset(
+    bound: Bound,
+    partition: TopicPartition,
+    positions: LogPositions,
+    first: int,
+    last: int,
+    *,
+    is_end: bool,
+) -> int:
+    if bound.offset_of is not None:
+        assert isinstance(positions, BoundaryFinder)
+        value = bound.offset_of(partition, positions)
+    else:
+        value = bound.value(partition)
+    if value == EARLIEST:
+        return first
+    if value == LATEST:
+        return last
+    if bound.is_time:
+        found = positions.by_time(partition, value, rounded_up=is_end)
+        if found is None:
+            return last if is_end else first
+        return min(max(found, first), last)
+    if first < value < last:
+        before = positions.boundary_before(partition, value)
+        if before != value:
+            after = positions.boundary_after(partition, value)
+            raise ConfigError(
+                f"{bound.option}: offset {value} of {partition} is inside a message; "
+                f"messages start at {before} and {after}"
+            )
+    return value
+
+
+def clip(wanted: ByteRange, first: int, last: int) -> Resolved:
+    """Return the part of a range that a log has, and the parts it has not.
+
+    Args:
+        wanted: the range.
+        first: the log start offset.
+        last: the high watermark.
+    """
+    partition, start, end = wanted.partition, wanted.start, wanted.end
+    omissions = []
+    if start < first:
+        lost_end = min(first, end)
+        text = (
+            f"offset {start} was asked for, and the log starts at {first}: "
+            f"{lost_end - start} bytes are gone"
+        )
+        omissions.append(Omission(Cause.LOST, partition, start, lost_end, text))
+    if end > last:
+        lost_start = max(last, start)
+        text = (
+            f"offset {end} was asked for, and the log ends at {last}: "
+            f"{end - lost_start} bytes are not there"
+        )
+        omissions.append(Omission(Cause.LOST, partition, lost_start, end, text))
+    low = min(max(start, first), last)
+    return Resolved(ByteRange(partition, low, max(low, min(end, last))), tuple(omissions))
+
+
+def refuse_loss(omissions: Iterable[Omission]) -> None:
+    """Fail with the first of some omissions, if there is one.
+
+    Raises:
+        DataLossError: there is one.
+    """
+    for omission in omissions:
+        raise DataLossError(f"{omission.message}; failOnDataLoss=false reads what is left")
+
+
+def _narrow(whole: ByteRange, rows: RowFilter, positions: LogPositions) -> ByteRange:
+    """Return the part of a range that can have the messages a query needs."""
+    partition, start, end = whole.partition, whole.start, whole.end
+    if not positions.has_lookup(partition):
+        return whole
+    if rows.start is not None and rows.start > start:
+        start = positions.boundary_after(partition, min(rows.start, end))
+    if rows.end is not None and rows.end < end:
+        end = positions.boundary_after(partition, max(rows.end, start))
+    return ByteRange(partition, start, max(start, end))
+
+
+def cut_tasks(
+    ranges: Sequence[ByteRange],
+    positions: LogPositions,
+    location_of: Callable[[ByteRange], Location],
+    options: ReadOptions,
+) -> list[ReadTask]:
+    """Cut ranges into tasks: at segment starts, which cost nothing to find, then at any message.
+
+    Args:
+        ranges: to be read.
+        positions: find message boundaries.
+        location_of: finds where to read a range.
+        options: have the largest size of a task, and how many there are at least.
+    """
+    size = range_bytes(ranges, options.task_bytes, options.min_partitions or 1)
+    parts: list[ByteRange] = []
+    for one in ranges:
+        if one.size_bytes > size:
+            large = split_evenly(one, size, positions.segment_starts(one.partition))
+            if positions.has_lookup(one.partition):
+                parts += [
+                    part for each in large for part in cut(each, size, positions.boundary_after)
+                ]
+            else:
+                parts += large
+        elif one.size_bytes:
+            parts.append(one)
+    return [ReadTask(one, location_of(one)) for one in parts]

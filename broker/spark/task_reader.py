@@ -1,0 +1,410 @@
+"""The task reader: a range of bytes in, Arrow batches out.
+
+Runs on executors. The same range gives the same rows, however often it is read. Bytes come from a
+broker or from segment files, in chunks that end anywhere; the codec decodes message sets to
+columns, so that no message goes through Python. Behind damage, the rest of the range is read from
+a temporary file, as the search for the next message goes back and forth.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+
+from broker.consumer.chunk import Chunk
+from broker.consumer.fetcher import Fetcher
+from broker.consumer.partition_reader import PartitionReader
+from broker.errors import (
+    NO_ERROR,
+    BrokerUnreachableError,
+    InvalidMessageError,
+    LogCorruptError,
+    OffsetOutOfRangeError,
+    RequestTimeoutError,
+    StorageError,
+    error_for_code,
+)
+from broker.log.scan import find_entry, looks_like_entry, read_header
+from broker.log.segment import SegmentFile
+from broker.protocol import codec
+from broker.protocol.codec import Columns, CrcCheck, Fault
+from broker.protocol.message import entry_bytes, has_length
+from broker.protocol.message_set import describe_fault
+from broker.protocol.primitives import Buffer
+from broker.protocol.requests import EARLIEST_TIME, OffsetsRequest
+from broker.protocol.responses import decode_offsets_response
+from broker.spark.options import Crc, ReadOptions
+from broker.spark.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
+from broker.spark.report import Cause, DataLossError, Omission, Report
+from broker.spark.schema import arrow_schema
+from broker.topic import MessagePosition, TopicPartition
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_MAX_BATCH_BYTES = 32 << 20  # of payload: a few bytes can decompress to very many
+_MAX_WAIT_MS = 500
+
+_Batches = Generator[pa.RecordBatch, None, Fault]
+"""Yields batches; returns why there are no more: `NONE` at the end of the range."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSettings:
+    """Settings that all tasks of a read have in common."""
+
+    schema: pa.Schema
+    crc: Crc
+    fail_on_data_loss: bool
+    fetch_bytes: int
+    report_path: Path | None
+
+
+def task_settings(options: ReadOptions, schema: StructType) -> TaskSettings:
+    """Return the settings of tasks that give columns of a schema."""
+    return TaskSettings(
+        schema=arrow_schema(schema),
+        crc=options.crc,
+        fail_on_data_loss=options.fail_on_data_loss,
+        fetch_bytes=options.fetch_bytes,
+        report_path=options.report_path,
+    )
+
+
+def read_task(
+    task: ReadTask, settings: TaskSettings, report: Report | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Read the messages of a range.
+
+    Args:
+        task: the range and its location.
+        settings: of the read.
+        report: gets what is left out; by default one in the settings' directory.
+
+    Raises:
+        InvalidMessageError: a message is damaged, and `crc` is `fail` or `off`.
+        DataLossError: a part of the range is gone since it was planned.
+        BrokerError: the broker fails, or a segment file cannot be read.
+    """
+    return _TaskReader(task, settings, report or Report(settings.report_path)).batches()
+
+
+class _TaskReader:
+    """Reads one range, from front to back; `_position` is where the next message starts."""
+
+    def __init__(self, task: ReadTask, settings: TaskSettings, report: Report) -> None:
+        self._range = task.range
+        self._location = task.location
+        self._settings = settings
+        self._maker = _BatchMaker(task.range.partition, settings.schema)
+        self._report = report
+        self._position = task.range.start
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        fault = yield from self._good_batches_despite_loss()
+        if not fault:
+            return
+        if self._settings.crc in (Crc.FAIL, Crc.OFF):
+            raise InvalidMessageError(
+                f"{self._range.partition}: {describe_fault(fault, self._position)}; "
+                "crc=skip leaves it out, crc=mark shows it"
+            )
+        with tempfile.NamedTemporaryFile(prefix="pylog-damage-") as file:
+            rest = self._rest()
+            for chunk in read_chunks(self._location, rest, self._settings.fetch_bytes):
+                file.write(chunk.data)
+            file.flush()
+            copy = LogFile(Path(file.name), rest.start, rest.end)
+            while fault:
+                damage = _damage_at(copy, self._position, fault)
+                self._position = damage.end
+                yield from self._rows_of(damage)
+                fault = yield from self._good_batches((copy,))
+
+    def _rest(self) -> ByteRange:
+        return replace(self._range, start=self._position)
+
+    def _good_batches_despite_loss(self) -> _Batches:
+        while True:
+            try:
+                return (yield from self._good_batches(self._location))
+            except DataLossError:
+                if self._settings.fail_on_data_loss or not self._skip_lost():
+                    raise
+
+    def _skip_lost(self) -> bool:
+        """Continue at the present log start offset; return whether that is further on."""
+        if not isinstance(self._location, LeaderAddress):
+            return False
+        rest = self._rest()
+        first = _log_start(self._location, rest)
+        if first <= rest.start:
+            return False
+        self._position = min(first, rest.end)
+        text = f"offsets {rest.start} to {self._position} were deleted before they could be read"
+        lost = Omission(Cause.LOST, rest.partition, rest.start, self._position, text)
+        self._report.add(lost)
+        return True
+
+    def _good_batches(self, location: Location) -> _Batches:
+        """Read valid messages from the position on, up to the first damage."""
+        reader = PartitionReader(self._range.partition, MessagePosition(self._position))
+        for chunk in read_chunks(location, self._rest(), self._settings.fetch_bytes):
+            reader.add(chunk)
+            fault = yield from self._batches_of(reader.data)
+            reader.take(self._position - reader.offset)
+            if fault and not self._is_cut(fault, reader.data):
+                return fault
+        return Fault.PARTIAL if len(reader.data) else Fault.NONE
+
+    def _batches_of(self, view: memoryview) -> _Batches:
+        """Decode the whole messages at the position, and advance the position behind them."""
+        checks_crc = self._settings.crc is not Crc.OFF
+        taken = 0
+        while True:
+            found = decode(view[taken:], self._position, checks_crc=checks_crc)
+            taken += found.valid_bytes
+            self._position += found.valid_bytes
+            if found.message_count:
+                yield self._maker.batch(found)
+            if found.fault or taken == len(view):
+                return found.fault
+
+    def _is_cut(self, fault: Fault, rest: Buffer) -> bool:
+        """Return whether a fault may only be a message that continues in the next chunk."""
+        if fault is not Fault.PARTIAL:
+            return False
+        return not has_length(rest) or self._position + entry_bytes(rest) <= self._range.end
+
+    def _rows_of(self, damage: _Damage) -> Iterator[pa.RecordBatch]:
+        if self._settings.crc is Crc.MARK:
+            yield self._maker.damaged(damage)
+            return
+        text = f"{describe_fault(damage.fault, damage.start)}: left out up to {damage.end}"
+        partition = self._range.partition
+        self._report.add(Omission(Cause.CORRUPT, partition, damage.start, damage.end, text))
+
+
+def read_chunks(location: Location, whole: ByteRange, fetch_bytes: int) -> Iterator[Chunk]:
+    """Read the chunks of a range, in order; none is empty.
+
+    Args:
+        location: where they are.
+        whole: the range.
+        fetch_bytes: how much to request or read at a time.
+
+    Raises:
+        DataLossError: some of them are gone since the range was planned.
+        BrokerUnreachableError, RequestTimeoutError: the broker is gone, also after retries.
+        LogCorruptError: a file is shorter than it was.
+        StorageError: a file cannot be read.
+        BrokerError: the broker refuses.
+    """
+    if isinstance(location, LeaderAddress):
+        return _fetch(location, whole, fetch_bytes)
+    return _read_files(location, whole, fetch_bytes)
+
+
+def _read_files(files: tuple[LogFile, ...], whole: ByteRange, fetch_bytes: int) -> Iterator[Chunk]:
+    for one in files:
+        try:
+            file = SegmentFile(one.path)
+            offset = max(whole.start, one.base_offset)
+            end = min(whole.end, one.end_offset)
+            while offset < end:
+                data = os.pread(file.fd, min(fetch_bytes, end - offset), offset - one.base_offset)
+                if not data:
+                    raise LogCorruptError(
+                        f"{one.path} ends at offset {offset} of {whole.partition}; "
+                        f"it had {one.end_offset} when the read was planned"
+                    )
+                yield Chunk(whole.partition, offset, data)
+                offset += len(data)
+        except FileNotFoundError as error:
+            raise DataLossError(
+                f"{whole.partition}: {one.path} is gone since the read was planned"
+            ) from error
+        except OSError as error:
+            raise StorageError(f"cannot read {one.path}: {error.strerror}") from error
+
+
+def _fetch(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> Iterator[Chunk]:
+    partition = whole.partition
+    connection = leader.connection.connect(leader.address)
+    connection.client_id = "pylogctl-spark"
+    fetcher = Fetcher(
+        connection,
+        {partition: whole.start},
+        fetch_bytes=fetch_bytes,
+        max_wait_ms=_MAX_WAIT_MS,
+        retry_s=leader.connection.timeout_s,
+        ends={partition: whole.end},
+    )
+    offset = whole.start
+    try:
+        while offset < whole.end:
+            try:
+                chunks = fetcher.poll()
+            except (BrokerUnreachableError, RequestTimeoutError) as error:
+                raise type(error)(f"{whole}: stopped at offset {offset}: {error}") from error
+            if not chunks:
+                raise _ends_early(whole, offset)
+            for chunk in chunks:
+                _raise_failure(chunk, leader, whole)
+                if len(chunk.data):
+                    yield chunk
+                    offset += len(chunk.data)
+    finally:
+        fetcher.close()
+
+
+def _raise_failure(chunk: Chunk, leader: LeaderAddress, whole: ByteRange) -> None:
+    """Raise the error of a chunk; one without bytes is an error, too, before the planned end."""
+    if chunk.error == OffsetOutOfRangeError.code:
+        raise DataLossError(
+            f"{whole.partition}: offset {chunk.offset} is gone since the read was planned: "
+            f"the log starts at {_log_start(leader, whole)}"
+        )
+    if chunk.error != NO_ERROR:
+        raise error_for_code(chunk.error, f"cannot read {whole} at offset {chunk.offset}")
+    if not len(chunk.data) and chunk.high_watermark < whole.end:
+        raise _ends_early(whole, chunk.high_watermark)
+
+
+def _ends_early(whole: ByteRange, offset: int) -> DataLossError:
+    return DataLossError(
+        f"{whole.partition} ends at {offset} now, before the planned end of the range, {whole.end}"
+    )
+
+
+def _log_start(leader: LeaderAddress, whole: ByteRange) -> int:
+    """Return the present log start offset of a range's partition."""
+    connection = leader.connection.connect(leader.address)
+    partition = whole.partition
+    try:
+        request = OffsetsRequest(partition.topic, partition.index, EARLIEST_TIME, 1)
+        return decode_offsets_response(connection.ask(request))[0]
+    finally:
+        connection.close()
+
+
+class _Damage(NamedTuple):
+    """Bytes that are no valid message, from `start` up to the next one that may be valid.
+
+    `payload` and `crc` are those stored in a message whose length can be believed, else None.
+    """
+
+    fault: Fault
+    start: int
+    end: int
+    payload: bytes | None
+    crc: int | None
+
+
+def _damage_at(copy: LogFile, offset: int, fault: Fault) -> _Damage:
+    """Return the damage that starts at an offset.
+
+    Args:
+        copy: the rest of a range.
+        offset: where the damage starts.
+        fault: the codec's verdict on it.
+    """
+    file = SegmentFile(copy.path)  # owns the descriptor
+    fd = file.fd
+    position, size = offset - copy.base_offset, copy.end_offset - copy.base_offset
+    header = read_header(fd, position)
+    is_chained = (
+        header is not None
+        and header.end <= size
+        and (
+            fault is Fault.COMPRESSED
+            or (fault in (Fault.CRC, Fault.CODEC) and looks_like_entry(fd, header.end, size))
+        )
+    )
+    if header is None or not is_chained:
+        resumed = find_entry(fd, position + 1, size) or size
+        return _Damage(fault, offset, copy.base_offset + resumed, None, None)
+    payload = os.pread(fd, header.end - header.payload_position, header.payload_position)
+    return _Damage(fault, offset, copy.base_offset + header.end, payload, header.crc)
+
+
+def decode(buffer: Buffer, base_offset: int, *, checks_crc: bool) -> Columns:
+    """Return the messages at the start of a message set as columns, compressed ones unfolded.
+
+    Args:
+        buffer: starts at an entry; a partial entry at its end is left alone.
+        base_offset: the log offset of its first byte.
+        checks_crc: whether to stop at a wrong CRC.
+
+    Returns:
+        All of them, or as many as a batch may have: then there is no fault, and `valid_bytes` is
+        less than the size of the buffer.
+    """
+    check = CrcCheck.STOP if checks_crc else CrcCheck.OFF
+    return codec.decode_columns(
+        buffer, base_offset, crc_check=check, max_value_bytes=_MAX_BATCH_BYTES
+    )
+
+
+_ARRAYS: dict[str, Callable[[Columns], pa.Array]] = {
+    "offset": lambda columns: _numbers(pa.int64(), columns, columns.offsets),
+    "next_offset": lambda columns: _numbers(pa.int64(), columns, columns.next_offsets),
+    "inner_index": lambda columns: _numbers(pa.int32(), columns, columns.inners),
+    "crc": lambda columns: _numbers(pa.uint32(), columns, columns.crcs).cast(pa.int64()),
+    "value": lambda columns: pa.Array.from_buffers(
+        pa.binary(),
+        columns.message_count,
+        [None, pa.py_buffer(columns.value_offsets), pa.py_buffer(columns.values)],
+    ),
+}
+
+
+def _numbers(kind: pa.DataType, columns: Columns, data: bytes) -> pa.Array:
+    return pa.Array.from_buffers(kind, columns.message_count, [None, pa.py_buffer(data)])
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchMaker:
+    """Makes Arrow batches of the messages of one partition."""
+
+    partition: TopicPartition
+    schema: pa.Schema
+
+    def batch(self, columns: Columns) -> pa.RecordBatch:
+        """Return valid messages as a batch."""
+        names = [name for name in self.schema.names if name in _ARRAYS]
+        arrays = {name: _ARRAYS[name](columns) for name in names}
+        return self._batch(columns.message_count, arrays, is_good=True)
+
+    def damaged(self, damage: _Damage) -> pa.RecordBatch:
+        """Return a batch with the one row that stands for damage."""
+        row: dict[str, object] = {
+            "offset": damage.start,
+            "next_offset": damage.end,
+            "inner_index": 0,
+            "value": damage.payload,
+            "crc": damage.crc,
+        }
+        names = [field for field in self.schema if field.name in row]
+        arrays = {field.name: pa.array([row[field.name]], field.type) for field in names}
+        return self._batch(1, arrays, is_good=False)
+
+    def _batch(self, count: int, arrays: dict[str, pa.Array], *, is_good: bool) -> pa.RecordBatch:
+        constants = {
+            "topic": self.partition.topic,
+            "partition": self.partition.name,
+            "crc_ok": is_good,
+        }
+        made = [
+            pa.repeat(pa.scalar(constants[field.name], field.type), count)
+            if field.name in constants
+            else arrays[field.name]
+            for field in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(made, schema=self.schema)

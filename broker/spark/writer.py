@@ -1,0 +1,374 @@
+"""The writer: rows to topics, batch and stream.
+
+Delivery is at least once. A row is delivered when the broker has acknowledged it as flushed, and a
+task is done when all of its rows are; so rows of a task that is tried again, and of a micro-batch
+that is run again, can be in their topic twice. With a staging directory tasks write their message
+sets to files, and the driver sends those of the attempts that succeeded: then rows are sent twice
+only if the driver itself ends while it sends, at the price that one process sends all.
+
+Rows with a partition go there, rows with a key where the key's hash says, others to one partition
+a batch of rows, chosen anew each time. Rows of one partition keep their order.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import BinaryType, StringType, StructType
+
+from broker.errors import ConfigError, LogCorruptError, StorageError
+from broker.producer.delivery import Delivery
+from broker.producer.encoder import Packer
+from broker.producer.producer import DEFAULT_MAX_MESSAGE_BYTES, Producer
+from broker.protocol.primitives import Buffer
+from broker.spark.options import WriteOptions, partition_of
+from broker.spark.planner import open_cluster
+from broker.spark.schema import TYPES
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_TEXT = (StringType(), BinaryType())
+_ACCEPTED = {"value": _TEXT, "key": _TEXT, "topic": (StringType(),), "partition": (StringType(),)}
+
+
+class Sent(NamedTuple):
+    """How many messages were sent, and the size of their payloads."""
+
+    message_count: int
+    payload_bytes: int
+
+
+@dataclass(frozen=True)
+class _Written(WriterCommitMessage):
+    """What one task sent, or staged in a file."""
+
+    sent: Sent
+    path: Path | None
+
+
+class _TopicWriter:
+    """The common part of the writers of batches and streams.
+
+    Raises:
+        ConfigError: the rows have no value or topic, or a column that means nothing here.
+    """
+
+    def __init__(self, options: WriteOptions, schema: StructType) -> None:
+        check_columns(options, schema)
+        self._options = options
+        self._staging: Path | None = None
+        if options.staging_path is not None:
+            self._staging = options.staging_path / uuid.uuid4().hex
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Send the rows of a task and wait until they are delivered, or stage them."""
+        if self._staging is None:
+            return _Written(send_rows(iterator, self._options), None)
+        return _Written(*_stage_rows(iterator, self._options, self._staging))
+
+    def _commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        written = [one for one in messages if isinstance(one, _Written)]
+        if self._staging is not None:
+            _send_staged([one.path for one in written if one.path is not None], self._options)
+            self._remove_staged()
+        count = sum(one.sent.message_count for one in written)
+        logger.info("delivered %d messages", count)
+
+    def _abort(self) -> None:
+        self._remove_staged()
+        if self._staging is None:
+            logger.warning("the write failed; its topics may have some of its messages already")
+
+    def _remove_staged(self) -> None:
+        if self._staging is not None:
+            shutil.rmtree(self._staging, ignore_errors=True)
+
+
+class BatchWriter(_TopicWriter, DataSourceArrowWriter):
+    """Writes the rows of a table to topics."""
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Send staged message sets, on the driver; without staging all is delivered already."""
+        self._commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Drop staged message sets; a log cannot take back what was sent."""
+        self._abort()
+
+
+class StreamWriter(_TopicWriter, DataSourceStreamArrowWriter):
+    """Writes the rows of a stream to topics."""
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Send staged message sets, on the driver; without staging all is delivered already."""
+        self._commit(messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Drop staged message sets; a log cannot take back what was sent."""
+        self._abort()
+
+
+def check_columns(options: WriteOptions, schema: StructType) -> None:
+    """Validate the columns of rows to send; those that only reading gives are ignored.
+
+    Raises:
+        ConfigError: a column is missing, unknown or of a type that cannot be sent.
+    """
+    types = {field.name: field.dataType for field in schema}
+    for name, kind in types.items():
+        if name in _ACCEPTED and kind not in _ACCEPTED[name]:
+            wanted = " or ".join(one.simpleString() for one in _ACCEPTED[name])
+            raise ConfigError(f"column '{name}' is {kind.simpleString()}; cast it to {wanted}")
+        if name not in _ACCEPTED and name not in TYPES:
+            raise ConfigError(f"column '{name}' cannot be sent; select {', '.join(_ACCEPTED)}")
+    if "value" not in types:
+        raise ConfigError("rows to send have a column 'value', of type string or binary")
+    if options.topic is None and "topic" not in types:
+        raise ConfigError("no topic: set the option topic, or give rows a column 'topic'")
+
+
+def send_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions) -> Sent:
+    """Send rows and wait until consumers can read all of them.
+
+    Args:
+        batches: of columns value, and maybe topic, partition and key.
+        options: of the write.
+
+    Raises:
+        ConfigError: a row has no value, no topic, or a partition that does not exist.
+        MessageSizeTooLargeError: a value is too large.
+        BrokerError: a broker is gone, also after retries, or refuses.
+    """
+    with _open_producer(options) as producer:
+        delivering = _Delivering(producer)
+        sent = _build_sets(batches, options, producer, delivering.send)
+        delivering.finish()
+        return sent
+
+
+def _stage_rows(
+    batches: Iterable[pa.RecordBatch], options: WriteOptions, directory: Path
+) -> tuple[Sent, Path]:
+    """Write the message sets of rows to a file, for `_send_staged`."""
+    file = StagingFile(directory)
+    with _open_producer(options) as producer:
+        sent = _build_sets(batches, options, producer, file.add)
+        file.close()
+        return sent, file.path
+
+
+def _send_staged(paths: Iterable[Path], options: WriteOptions) -> None:
+    """Send the message sets in files, and wait until consumers can read all of them."""
+    with _open_producer(options) as producer:
+        delivering = _Delivering(producer)
+        for path in paths:
+            for partition, message_set in staged_sets(path):
+                delivering.send(partition, message_set)
+        delivering.finish()
+
+
+@contextmanager
+def _open_producer(options: WriteOptions) -> Iterator[Producer]:
+    with (
+        open_cluster(options.where, options.connection) as opened,
+        Producer(
+            opened.cluster,
+            options.connection.connect,
+            retries=options.retries,
+            timeout_s=options.connection.timeout_s,
+        ) as producer,
+    ):
+        yield producer
+
+
+class _Delivering:
+    """Sends message sets, and raises the errors of their deliveries."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = producer
+        self._deliveries: deque[Delivery] = deque()
+
+    def send(self, partition: TopicPartition, message_set: Buffer) -> None:
+        self._deliveries.append(self._producer.send_set(partition, message_set))
+        while self._deliveries and self._deliveries[0].is_done:
+            self._deliveries.popleft().result()
+
+    def finish(self) -> None:
+        """Wait until all message sets are delivered."""
+        self._producer.barrier()
+        while self._deliveries:
+            self._deliveries.popleft().result()
+
+
+_SetSink = Callable[[TopicPartition, Buffer], None]
+"""Takes a message set of a partition."""
+
+
+def _build_sets(
+    batches: Iterable[pa.RecordBatch], options: WriteOptions, producer: Producer, sink: _SetSink
+) -> Sent:
+    builder = _SetBuilder(producer, options, sink)
+    for batch in batches:
+        builder.add(batch)
+    builder.finish()
+    return Sent(builder.message_count, builder.payload_bytes)
+
+
+class _SetBuilder:
+    """Collects payloads by partition and builds message sets of a size."""
+
+    def __init__(self, producer: Producer, options: WriteOptions, sink: _SetSink) -> None:
+        self._producer = producer
+        self._sink = sink
+        self._topic = options.topic
+        self._batch_bytes = options.batch_bytes
+        self._packer = Packer(codec=options.codec, max_message_bytes=DEFAULT_MAX_MESSAGE_BYTES)
+        self._batches: dict[TopicPartition, list[bytes]] = {}
+        self._sizes: dict[TopicPartition, int] = {}
+        self.message_count = 0
+        self.payload_bytes = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        columns = {name: rows.column(name) for name in rows.schema.names}
+        payloads = _without_nulls("value", columns["value"].cast(pa.binary()))
+        is_one_topic = self._topic is not None and not {"key", "partition"} & columns.keys()
+        if is_one_topic and payloads:
+            self._append(self._producer.choose_partition(str(self._topic)), payloads)
+        else:
+            for partition, chosen in self._by_partition(columns, payloads).items():
+                self._append(partition, chosen)
+        self.message_count += len(payloads)
+
+    def finish(self) -> None:
+        for partition in [one for one, payloads in self._batches.items() if payloads]:
+            self._complete(partition)
+
+    def _by_partition(
+        self, columns: dict[str, pa.Array], payloads: list[bytes]
+    ) -> dict[TopicPartition, list[bytes]]:
+        count = len(payloads)
+        topics = [self._topic or ""] * count
+        if self._topic is None:
+            topics = _without_nulls("topic", columns["topic"])
+        names = columns["partition"].to_pylist() if "partition" in columns else [None] * count
+        keys = columns["key"].cast(pa.binary()).to_pylist() if "key" in columns else [None] * count
+        without_key = {topic: self._producer.choose_partition(topic) for topic in set(topics)}
+        found: dict[TopicPartition, list[bytes]] = {}
+        for topic, name, key, payload in zip(topics, names, keys, payloads, strict=True):
+            if name is not None:
+                partition = partition_of(topic, name)
+                if partition not in self._producer.partitions(topic):
+                    raise ConfigError(f"a row is for {partition}, and there is no such partition")
+            elif key is not None:
+                partition = self._producer.choose_partition(topic, key)
+            else:
+                partition = without_key[topic]
+            found.setdefault(partition, []).append(payload)
+        return found
+
+    def _append(self, partition: TopicPartition, payloads: list[bytes]) -> None:
+        size = self._sizes.get(partition, 0)
+        batch = self._batches.setdefault(partition, [])
+        for payload in payloads:
+            batch.append(payload)
+            size += len(payload)
+            self.payload_bytes += len(payload)
+            if size >= self._batch_bytes:
+                self._complete(partition)
+                batch, size = self._batches.setdefault(partition, []), 0
+        self._sizes[partition] = size
+
+    def _complete(self, partition: TopicPartition) -> None:
+        payloads = self._packer.payloads(self._batches.pop(partition))
+        self._sink(partition, self._packer.pack(partition.topic, payloads).message_set)
+
+
+def _without_nulls(name: str, column: pa.Array) -> list[Any]:
+    if column.null_count:
+        raise ConfigError(f"{column.null_count} rows have no {name}: it is null")
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+class StagingFile:
+    """The message sets of one attempt of a task.
+
+    Each is preceded by a line of JSON that says where it goes: `["topic",0,3,SIZE]`.
+
+    Args:
+        directory: where the file goes; made if it does not exist. Executors and the driver must
+            all see it.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / f"{uuid.uuid4().hex}.sets"
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            self._file: BinaryIO = self.path.open("xb")
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def add(self, partition: TopicPartition, message_set: Buffer) -> None:
+        """Add a message set.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        head = [partition.topic, partition.home, partition.index, len(message_set)]
+        try:
+            self._file.write(json.dumps(head).encode() + b"\n")
+            self._file.write(message_set)
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def close(self) -> None:
+        """Write what is buffered, and close the file.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        try:
+            self._file.close()
+        except OSError as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: OSError) -> StorageError:
+        return StorageError(f"cannot write {self.path}: {error.strerror}")
+
+
+def staged_sets(path: Path) -> Iterator[tuple[TopicPartition, bytes]]:
+    """Read the message sets in a staging file that is closed, in their order.
+
+    Raises:
+        StorageError: it cannot be read: the directory is not one that all machines share.
+        LogCorruptError: it is shorter than it was.
+    """
+    try:
+        with path.open("rb") as file:
+            while line := file.readline():
+                topic, home, index, size = json.loads(line)
+                message_set = file.read(size)
+                if len(message_set) != size:
+                    raise LogCorruptError(f"{path} is shorter than it was")
+                yield TopicPartition(topic, home, index), message_set
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
