@@ -333,8 +333,8 @@ def simple(
     There is one fetch request at a time, so a latency is that of a request and its response.
     Otherwise like `perf consume`.
     """
+    from pylogctl.perf.consume import single_reading
     from pylogctl.perf.document import SIMPLE
-    from pylogctl.perf.simple import single_reading
 
     _measure_reading(
         env,

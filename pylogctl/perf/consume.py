@@ -1,6 +1,7 @@
-"""Consuming as load: partitions read on several threads, every message decoded, and timed.
+"""Load of consumers: partitions read by several threads; every message is decoded and timed.
 
-Knows readings and the codec; knows neither options nor output.
+`perf consume` reads with the library, `perf simple` as 0.7's simple consumer does: one fetch
+request at a time.
 """
 
 from __future__ import annotations
@@ -14,11 +15,17 @@ from functools import partial
 from typing import Protocol
 
 from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
 from broker.clock import Clock
+from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import PartitionReader
-from broker.protocol.codec import decode
+from broker.errors import NO_ERROR
+from broker.protocol.codec import Fault, decode
+from broker.protocol.requests import FetchRequest
+from broker.protocol.responses import decode_fetch_response
 from broker.topic import ReadRange, TopicPartition
+from pylogctl.cli.errors import UsageError
 from pylogctl.perf.measure import (
     Budget,
     Counted,
@@ -30,27 +37,29 @@ from pylogctl.perf.measure import (
     run_threads,
 )
 
+_PAUSE_S = 0.1
+
 
 class End(Enum):
-    """Why consuming ended."""
+    """The reason why consuming ended."""
 
-    COUNT = "as many as asked for"
+    COUNT = "message count reached"
     END = "end reached"
-    IDLE = "nothing came"
-    HALT = "time is up, or interrupted"
+    IDLE = "no message came"
+    HALT = "duration over, or interrupted"
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumePlan:
-    """How to read, and until when.
+    """How to read, and when to stop.
 
     Args:
-        message_count: how many messages to read, None for no limit.
-        duration_s: how long to read, None for no limit.
-        idle_timeout_s: stop when nothing came for so long, None for never.
-        thread_count: threads that share the partitions; more than partitions are of no use.
+        message_count: messages to read, None for no limit.
+        duration_s: duration of reading, None for no limit.
+        idle_timeout_s: stop when no message came for so long, None for never.
+        thread_count: threads that share the partitions; at most one per partition is used.
         fetch_bytes: per partition and request.
-        max_wait_ms: how long a broker may wait for new messages.
+        max_wait_ms: how long a broker may delay a response without messages.
     """
 
     message_count: int | None = None
@@ -62,17 +71,17 @@ class ConsumePlan:
 
 
 class Polled(Protocol):
-    """What a reader reads."""
+    """Partitions read by one thread."""
 
     def polls(self) -> Iterator[list[PartitionReader]]:
-        """Give what has come, an empty list after a wait for nothing, until all is read."""
+        """Yield the partitions with new messages, or an empty list, until the end."""
 
 
 OpenReadings = Callable[
     [ConsumePlan, Mapping[TopicPartition, ReadRange], Cluster, Connect],
     AbstractContextManager[list[Polled]],
 ]
-"""Opens what is read of some partitions, for a block."""
+"""Opens the partitions for reading, one `Polled` for each thread."""
 
 
 @contextmanager
@@ -82,14 +91,7 @@ def shared_readings(
     cluster: Cluster,
     connect: Connect,
 ) -> Iterator[list[Polled]]:
-    """Open a reading for each thread, with a share of the partitions, for a block.
-
-    Args:
-        plan: how to read.
-        ranges: from where to where in each partition; at least one.
-        cluster: tells which broker has which partition.
-        connect: makes connections.
-    """
+    """Open a reader for each thread, with a share of the partitions (at least one)."""
     with ExitStack() as stack:
         readings: list[Polled] = []
         for share in _shares(ranges, min(plan.thread_count, len(ranges))):
@@ -104,6 +106,86 @@ def shared_readings(
         yield readings
 
 
+@contextmanager
+def single_reading(
+    plan: ConsumePlan,
+    ranges: Mapping[TopicPartition, ReadRange],
+    cluster: Cluster,
+    connect: Connect,
+) -> Iterator[list[Polled]]:
+    """Open the only partition of `ranges` for reading with one fetch request at a time.
+
+    Raises:
+        UsageError: there are several partitions.
+    """
+    if len(ranges) > 1:
+        names = ", ".join(partition.name for partition in ranges)
+        raise UsageError(
+            f"one partition at a time, not {names}", hints=["try: -p with one of them"]
+        )
+    ((partition, wanted),) = ranges.items()
+    with _SimpleReading(
+        connect(cluster.leader(partition)), partition, wanted, fetch_bytes=plan.fetch_bytes
+    ) as reading:
+        yield [reading]
+
+
+class _SimpleReading:
+    """Reads one partition with one fetch request at a time; closes its connection.
+
+    Args:
+        fetch_bytes: per request; at least the size of the largest message.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        partition: TopicPartition,
+        wanted: ReadRange,
+        *,
+        fetch_bytes: int,
+    ) -> None:
+        self._connection = connection
+        self._reader = PartitionReader(partition, wanted.start, wanted.end)
+        self._fetch_bytes = fetch_bytes
+
+    def __enter__(self) -> _SimpleReading:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._connection.close()
+
+    def polls(self) -> Iterator[list[PartitionReader]]:
+        """Yield the partition after each fetch, an empty list after an empty one, until the end.
+
+        Raises:
+            OffsetOutOfRangeError: retention deleted messages of the range.
+            InvalidMessageError: a message is larger than a fetch.
+            BrokerError: the broker does not respond, or responds with another error.
+        """
+        reader = self._reader
+        while reader.end is None or reader.offset < reader.end.offset:
+            offset = reader.offset
+            reader.drop_data()  # the start of a message, which is fetched again
+            if reader.add(self._fetch(offset)):
+                yield [reader]
+                if reader.offset == offset:
+                    raise reader.corrupt(Fault.PARTIAL)
+            else:
+                yield []
+                time.sleep(_PAUSE_S)  # a 0.7 broker does not delay an empty response
+
+    def _fetch(self, offset: int) -> Chunk:
+        partition = self._reader.partition
+        request = FetchRequest(partition.topic, partition.index, offset, self._fetch_bytes)
+        response = self._connection.repeat_if_lost(lambda: self._connection.ask(request))
+        code, data = decode_fetch_response(response)
+        chunk = Chunk(partition, offset, data, code)
+        if code != NO_ERROR:
+            raise chunk.failure()
+        return chunk
+
+
 def consume_load(
     plan: ConsumePlan,
     readings: Sequence[Polled],
@@ -112,24 +194,19 @@ def consume_load(
     halt: Halt,
     on_tick: Callable[[Sequence[Tally]], None],
 ) -> tuple[Result, End]:
-    """Read until a plan says stop, and measure it.
+    """Read and measure until a limit of the plan is reached.
 
     The clock stops with the last message. A latency is the time a reader waits for the next
     chunk.
 
     Args:
-        plan: until when to read.
-        readings: what to read, a thread for each.
-        clock: tells when it started.
-        halt: ends it early; what was read until then is the result.
-        on_tick: called about ten times a second with what was counted so far.
-
-    Returns:
-        The result, and why it ended.
+        readings: read by a thread each.
+        halt: ends reading early; the result covers the messages read until then.
+        on_tick: called about ten times a second with the counts of all threads.
 
     Raises:
-        CliError: a message is corrupt, or longer than what one request asks for.
-        BrokerError: a broker is gone for good.
+        CliError: a message is corrupt, or larger than `fetch_bytes`.
+        BrokerError: a broker is unreachable for longer than retries last.
     """
     budget = Budget(plan.message_count)
     tallies = [Tally() for _ in readings]
@@ -156,14 +233,14 @@ def consume_load(
 def _shares(
     ranges: Mapping[TopicPartition, ReadRange], count: int
 ) -> Iterator[dict[TopicPartition, ReadRange]]:
-    """Deal partitions out, by home and index in turn, so that each share has some of each home."""
+    """Divide the partitions in turn, so that each share has some of each broker."""
     ordered = sorted(ranges.items())
     for number in range(count):
         yield dict(ordered[number::count])
 
 
 class _Reader:
-    """Reads and decodes what one reading gives."""
+    """Reads and decodes in one thread."""
 
     def __init__(
         self,
@@ -214,7 +291,7 @@ class _Reader:
         return self.end is not End.END
 
     def _is_idle(self) -> bool:
-        """Say whether no thread has got anything for too long."""
+        """Return whether no thread has read a message for too long."""
         if self._idle_timeout_s is None:
             return False
         last_s = max(tally.last_s for tally in self._tallies)

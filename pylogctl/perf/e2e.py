@@ -1,9 +1,4 @@
-"""Latency through the broker: a sender at a fixed rate in another process, a reader in this one.
-
-Knows readings, the codec and the sender's stamps; knows neither options nor output.
-
-The process that sends for `perf e2e`: started, told to begin and to stop, asked what it sent.
-"""
+"""End-to-end latency: another process sends at a fixed rate (`open_loop`), this one reads."""
 
 from __future__ import annotations
 
@@ -40,21 +35,20 @@ from pylogctl.perf.measure import (
 from pylogctl.perf.open_loop import GO, NOTHING_SENT, STAMP, STOP, Leaders, LoopPlan, Sent
 from pylogctl.perf.produce import SizeRange
 
-_LOOK_S = 0.1
+_POLL_S = 0.1
 _PROGRAM = "from pylogctl.perf.open_loop import main; main()"
 
 
 class Sender:
-    """Another process that sends; it is gone at the end of the block.
+    """The sending process; killed at the end of the block.
 
     Args:
-        order: what it is to send.
+        order: the messages to send.
     """
 
     def __init__(self, order: LoopPlan) -> None:
         self.is_done = False
         self.sent = NOTHING_SENT
-        """What became of the order, once it is done."""
         self._pipe, theirs = multiprocessing.Pipe()
         with theirs:
             descriptor = theirs.fileno()
@@ -76,40 +70,40 @@ class Sender:
 
     @property
     def pid(self) -> int:
-        """Return its process id."""
+        """Return the process id."""
         return self._process.pid
 
     def run(self, halt: Halt) -> None:
-        """Have it send until all is sent, or until it is time to stop.
+        """Make it send until all messages are sent, or until it is time to stop.
 
         Raises:
             BrokerError: a message could not be delivered.
-            CliError: it ended before its time.
+            CliError: the process failed.
         """
         try:
-            self._answer(halt)
+            self._receive(halt)
             if not halt():
                 self._pipe.send(GO)
-                self.sent = self._answer(halt)
+                self.sent = self._receive(halt)
         except (EOFError, OSError) as error:
             status = self._process.wait()
             raise CliError(
-                ExitStatus.FAILED, f"the process that sends ended with status {status}"
+                ExitStatus.FAILED, f"the sending process ended with status {status}"
             ) from error
         finally:
             self.is_done = True
         if self.sent.error is not None:
             raise self.sent.error
 
-    def _answer(self, halt: Halt) -> Sent:
-        """Return what it says next; it is told to stop meanwhile when it is time to."""
-        is_told = False
-        while not self._pipe.poll(_LOOK_S):
-            if halt() and not is_told:
+    def _receive(self, halt: Halt) -> Sent:
+        """Return the next report of the process; send STOP once when it is time to stop."""
+        is_stopped = False
+        while not self._pipe.poll(_POLL_S):
+            if halt() and not is_stopped:
                 self._pipe.send(STOP)
-                is_told = True
-        answer: Sent = self._pipe.recv()
-        return answer
+                is_stopped = True
+        sent: Sent = self._pipe.recv()
+        return sent
 
 
 _FETCH_BYTES = 1 << 20
@@ -118,17 +112,17 @@ _MAX_WAIT_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class E2ePlan:
-    """What is sent, and how fast.
+    """The messages to send, and their rate.
 
     Args:
-        topic: where to; it exists.
+        topic: an existing topic.
         rate: messages a second, of all partitions together.
         message_count: messages to measure.
         warmup_count: messages to send before those, at the same rate.
         sizes: of payloads; at least `STAMP.size` bytes.
-        idle_timeout_s: how long to wait for messages that do not come.
-        timeout_s: how long the sender waits for an answer.
-        connect_timeout_s: how long it tries to connect.
+        idle_timeout_s: how long to wait for missing messages.
+        timeout_s: the sender's timeout of a response.
+        connect_timeout_s: the sender's timeout of connecting.
     """
 
     topic: str
@@ -143,10 +137,10 @@ class E2ePlan:
 
 @dataclass(frozen=True, slots=True)
 class E2eResult:
-    """What a measurement gave.
+    """The result of a measurement.
 
-    `missing_count` is how many messages were sent and did not come, `late_s` the longest that one
-    was sent after it was due.
+    `missing_count` is the number of messages sent but not received, `late_s` the longest delay of
+    a message sent after it was due.
     """
 
     result: Result
@@ -155,7 +149,7 @@ class E2eResult:
 
 
 def make_topic(producer: Producer, topic: str) -> None:
-    """Have a topic come into being, with one message that no measurement counts."""
+    """Create a topic with one message, which is not measured."""
     producer.send(topic, [bytes(STAMP.size)])
     producer.barrier()
 
@@ -170,20 +164,16 @@ def e2e_load(
     halt: Halt,
     on_tick: Callable[[Sequence[Tally]], None],
 ) -> E2eResult:
-    """Send at a fixed rate, read, and measure how long after it was due each message is there.
+    """Send at a fixed rate, read, and measure the time from when each message was due.
 
     Args:
-        plan: what to send.
         config: the producer's settings.
-        cluster: tells which broker has which partition of the topic.
-        connect: makes connections.
-        clock: tells when it started.
-        halt: ends it early; what was sent until then is the result.
-        on_tick: called about ten times a second with what was counted so far.
+        halt: ends sending early; the result covers the messages sent until then.
+        on_tick: called about ten times a second with the counts.
 
     Raises:
-        BrokerError: a message could not be delivered, or a broker is gone for good.
-        CliError: the sending process ended before its time.
+        BrokerError: a message could not be delivered, or a broker is unreachable.
+        CliError: the sending process failed.
     """
     partitions = cluster.partitions(plan.topic)
     leaders = Leaders({partition: cluster.leader(partition) for partition in partitions})
@@ -231,13 +221,10 @@ def _from_the_end(
 
 
 class _Listener:
-    """Reads what the sender sends, and counts how long after its time each message came.
+    """Reads the sender's messages, and counts the time since each message was due.
 
     Args:
-        source: of all partitions, from before the first message.
-        plan: says what does not count, and how long to wait for the last.
-        order: what the sender sends.
-        sender: says how much it has sent.
+        source: reads all partitions from before the first message.
     """
 
     def __init__(
@@ -255,11 +242,11 @@ class _Listener:
 
     @property
     def seconds(self) -> float:
-        """Return the time from when the first message was due until the last came."""
+        """Return the time from when the first message was due until the last was received."""
         return (self._last_ns - self._first_due_ns) / 1e9
 
     def run(self) -> None:
-        """Read until all that was sent is here, or the last of it seems not to come."""
+        """Read until all sent messages are received, or none was for the idle timeout."""
         last_s = time.monotonic()
         for readers in self._source.polls():
             for reader in readers:
@@ -282,7 +269,7 @@ class _Listener:
         for _, _, payload in decoded.messages:
             run, number, due_ns = unpack(payload) if len(payload) >= STAMP.size else (-1, 0, 0)
             if run != self._run or self._seen[number]:
-                continue  # somebody else's, or sent twice
+                continue  # sent by others, or a duplicate
             self._seen[number] = True
             self.received_count += 1
             if number < self._warmup_count:

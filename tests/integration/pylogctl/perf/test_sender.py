@@ -1,4 +1,4 @@
-"""The process that sends, and what is known of it when it fails."""
+"""The sending process, and how its failure is reported."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ def test_sender_when_the_broker_is_not_there_raises_what_its_producer_raised(hal
 def test_sender_when_killed_says_so(running_broker: Broker, halt: Halt) -> None:
     with Sender(make_order(running_broker.port)) as sender:
         os.kill(sender.pid, signal.SIGKILL)
-        with pytest.raises(CliError, match="the process that sends ended with status -9"):
+        with pytest.raises(CliError, match="the sending process ended with status -9"):
             sender.run(halt)
     assert sender.is_done
