@@ -16,7 +16,7 @@ from bench.workload import (
 )
 from broker.client.connection import Connection
 from broker.consumer.fetcher import Fetcher
-from broker.protocol.extension_requests import Lookup
+from broker.protocol.extension_requests import OffsetKind
 from broker.topic import TopicPartition
 
 _PARTITION = TopicPartition("large", 0, 0)
@@ -47,7 +47,7 @@ def _write(broker: BrokerProcess, step_count: int) -> list[float]:
     for step in range(1, _STEPS + 1):
         for data in gather(produce_frames(_PARTITION, step_count, _STEP_BATCH), GATHER_BYTES):
             connection.send(data)
-        offset_of(connection, _PARTITION, Lookup.LOG_END)
+        offset_of(connection, _PARTITION, OffsetKind.LOG_END)
         wait_until_visible(connection, _PARTITION, step * step_count * ENTRY_BYTES)
         memory_mb.append(broker.memory_mb("VmRSS"))
     connection.close()

@@ -33,7 +33,7 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.producer.partitioner import sticky_partitioner
 from broker.producer.producer import Producer
 from broker.protocol import codec
-from broker.protocol.extension_requests import Acks, Lookup
+from broker.protocol.extension_requests import Acks, OffsetKind
 from broker.topic import MessagePosition, TopicPartition
 
 FETCH_BYTES = 200_000
@@ -126,7 +126,7 @@ def _pipe(broker: BrokerProcess, count: int) -> None:
 
 
 def _check_end(connection: Connection, count: int) -> None:
-    end = offset_of(connection, _PARTITION, Lookup.LOG_END)
+    end = offset_of(connection, _PARTITION, OffsetKind.LOG_END)
     connection.close()
     if end != count * ENTRY_BYTES:
         raise RuntimeError(f"the broker has {end} bytes of {count * ENTRY_BYTES}")

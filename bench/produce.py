@@ -19,7 +19,7 @@ from bench.workload import (
     produce_frames,
     wait_until_visible,
 )
-from broker.protocol.extension_requests import Lookup
+from broker.protocol.extension_requests import OffsetKind
 from broker.topic import TopicPartition
 
 _PARTITION = TopicPartition("produced", 0, 0)
@@ -64,11 +64,11 @@ def _produce(
 ) -> tuple[float, float]:
     """Return the seconds until all messages are written, and until all are readable."""
     connection = broker.connect()
-    offset_of(connection, _PARTITION, Lookup.LOG_END)
+    offset_of(connection, _PARTITION, OffsetKind.LOG_END)
     started_s = time.perf_counter()
     for data in gather(produce_frames(_PARTITION, count, batch), gather_bytes):
         connection.send(data)
-    end = offset_of(connection, _PARTITION, Lookup.LOG_END)
+    end = offset_of(connection, _PARTITION, OffsetKind.LOG_END)
     written_s = time.perf_counter() - started_s
     if end != count * ENTRY_BYTES:
         raise RuntimeError(f"the broker has {end} bytes of {count * ENTRY_BYTES}")

@@ -12,7 +12,7 @@ from bench.workload import offset_of, payloads, produce_frames
 from broker.log.data_directory import log_directory_name
 from broker.log.segment import segment_name
 from broker.protocol import codec
-from broker.protocol.extension_requests import Lookup
+from broker.protocol.extension_requests import OffsetKind
 from broker.topic import TopicPartition
 
 _PARTITIONS_PER_TOPIC = 100
@@ -73,5 +73,5 @@ def _append_everywhere(broker: BrokerProcess, partition_count: int) -> None:
     for partition in _partitions(partition_count):
         for data in produce_frames(partition, _MESSAGES_PER_SEGMENT, _MESSAGES_PER_SEGMENT):
             connection.send(data)
-    offset_of(connection, partition, Lookup.LOG_END)
+    offset_of(connection, partition, OffsetKind.LOG_END)
     connection.close()

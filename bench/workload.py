@@ -10,10 +10,10 @@ from pathlib import Path
 
 from broker.client.connection import Connection
 from broker.protocol import codec
-from broker.protocol.extension_requests import Lookup, LookupRequest, PartitionLookup
+from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
 from broker.protocol.primitives import INT32, encode_short_string
 from broker.protocol.requests import RequestType
-from broker.protocol.responses import decode_lookup_response
+from broker.protocol.responses import decode_list_offsets_response
 from broker.topic import TopicPartition
 
 PAYLOAD_BYTES = 200
@@ -70,17 +70,17 @@ def gather(frames: Iterator[bytes], at_least_bytes: int) -> Iterator[bytes]:
     yield b"".join(parts)
 
 
-def offset_of(connection: Connection, partition: TopicPartition, kind: Lookup) -> int:
+def offset_of(connection: Connection, partition: TopicPartition, kind: OffsetKind) -> int:
     """Return an offset of a partition, listed after all requests sent on this connection."""
-    body = connection.call(LookupRequest((PartitionLookup(partition, kind, 0),)))
-    (found,) = decode_lookup_response(body)
+    body = connection.call(ListOffsetsRequest((OffsetQuery(partition, kind, 0),)))
+    (found,) = decode_list_offsets_response(body)
     return found.offset
 
 
 def wait_until_visible(connection: Connection, partition: TopicPartition, end: int) -> None:
     """Wait until consumers can read to an offset."""
     give_up_s = time.monotonic() + _FLUSH_TIMEOUT_S
-    while offset_of(connection, partition, Lookup.LATEST) < end:
+    while offset_of(connection, partition, OffsetKind.LATEST) < end:
         if time.monotonic() > give_up_s:
             raise TimeoutError(f"{partition} is not flushed to {end}")
         time.sleep(0.001)

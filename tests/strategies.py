@@ -22,10 +22,10 @@ from broker.protocol.extension_requests import (
     ExtensionRequest,
     FilteredReadRequest,
     HelloRequest,
-    Lookup,
-    LookupRequest,
+    ListOffsetsRequest,
     MetadataRequest,
-    PartitionLookup,
+    OffsetKind,
+    OffsetQuery,
     PartitionPosition,
     PartitionSet,
     PublishRequest,
@@ -258,9 +258,9 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ReadRequest: READS,
     FilteredReadRequest: st.builds(FilteredReadRequest, READS, PAYLOAD_FILTERS),
     MetadataRequest: st.builds(MetadataRequest, st.none() | _tuples(SHORT_STRING)),
-    LookupRequest: st.builds(
-        LookupRequest,
-        _tuples(st.builds(PartitionLookup, PARTITION, st.sampled_from(Lookup), INT64)),
+    ListOffsetsRequest: st.builds(
+        ListOffsetsRequest,
+        _tuples(st.builds(OffsetQuery, PARTITION, st.sampled_from(OffsetKind), INT64)),
     ),
     StatusRequest: st.just(StatusRequest()),
     ShutdownRequest: st.builds(ShutdownRequest, st.booleans()),
@@ -291,7 +291,7 @@ FILTERED_PARTS = st.builds(
     SHORT_STRING,
     _tuples(st.builds(responses.Run, INT64, SET_BYTES)),
 )
-LOOKED_UP = st.builds(responses.LookedUp, PARTITION, INT16, INT64, INT64, INT64)
+LISTED_OFFSET = st.builds(responses.ListedOffset, PARTITION, INT16, INT64, INT64, INT64)
 
 
 _PartitionFields = tuple[int, int, int, int, tuple[int, ...], tuple[int, ...]]

@@ -15,18 +15,18 @@ from broker.consumer.fetcher import Fetcher
 from broker.protocol import codec
 from broker.protocol.extension_requests import (
     CreateTopicRequest,
-    Lookup,
-    LookupRequest,
-    PartitionLookup,
+    ListOffsetsRequest,
+    OffsetKind,
+    OffsetQuery,
 )
 from broker.protocol.requests import ProduceRequest, encode_request
-from broker.protocol.responses import decode_lookup_response
+from broker.protocol.responses import decode_list_offsets_response
 from broker.topic import TopicPartition
 
 BATCH = 50
 FETCH_BYTES = 200_000
 _WRITE_BYTES = 64 << 10
-_LOOKUPS = 1000
+_MAX_QUERIES = 1000
 
 
 def create(broker: BrokerProcess, topic: str, partition_count: int) -> list[TopicPartition]:
@@ -72,25 +72,25 @@ def _joined(frames: Sequence[bytes]) -> list[tuple[bytes, int]]:
 
 def log_ends(connection: Connection, partitions: Sequence[TopicPartition]) -> list[int]:
     """Return the ends of logs, listed after all requests sent on this connection."""
-    return _lookup(connection, partitions, Lookup.LOG_END)
+    return _list_offsets(connection, partitions, OffsetKind.LOG_END)
 
 
 def wait_until_readable(connection: Connection, partitions: Sequence[TopicPartition]) -> list[int]:
     """Wait until all messages sent on this connection are readable; return the ends."""
     ends = log_ends(connection, partitions)
-    while _lookup(connection, partitions, Lookup.LATEST) != ends:
+    while _list_offsets(connection, partitions, OffsetKind.LATEST) != ends:
         time.sleep(0.01)
     return ends
 
 
-def _lookup(
-    connection: Connection, partitions: Sequence[TopicPartition], kind: Lookup
+def _list_offsets(
+    connection: Connection, partitions: Sequence[TopicPartition], kind: OffsetKind
 ) -> list[int]:
     found: list[int] = []
-    for at in range(0, len(partitions), _LOOKUPS):
-        asked = tuple(PartitionLookup(one, kind, 0) for one in partitions[at : at + _LOOKUPS])
-        body = connection.call(LookupRequest(asked))
-        found += [found.offset for found in decode_lookup_response(body)]
+    for at in range(0, len(partitions), _MAX_QUERIES):
+        asked = tuple(OffsetQuery(one, kind, 0) for one in partitions[at : at + _MAX_QUERIES])
+        body = connection.call(ListOffsetsRequest(asked))
+        found += [found.offset for found in decode_list_offsets_response(body)]
     return found
 
 

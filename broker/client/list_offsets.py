@@ -12,9 +12,13 @@ from typing import NamedTuple, Self
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
 from broker.errors import NO_ERROR, error_for_code
-from broker.protocol.extension_requests import Lookup, LookupRequest, PartitionLookup
+from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
-from broker.protocol.responses import LookedUp, decode_lookup_response, decode_offsets_response
+from broker.protocol.responses import (
+    ListedOffset,
+    decode_list_offsets_response,
+    decode_offsets_response,
+)
 from broker.topic import TopicPartition
 
 _ALL_SEGMENTS = 1 << 20
@@ -69,18 +73,18 @@ class OffsetLister:
 
     def log_end(self, partition: TopicPartition) -> int:
         """Return the offset after the last message written; `latest` on a 0.7 broker."""
-        if not self.has_lookup(partition):
+        if not self.finds_boundaries(partition):
             return self.latest(partition)
-        return self.lookup(partition, Lookup.LOG_END).offset
+        return self.query(partition, OffsetKind.LOG_END).offset
 
     def watermarks(self, partition: TopicPartition) -> Watermarks:
         """Return where a partition's log starts, can be read up to, and ends, at one moment."""
-        if not self.has_lookup(partition):
+        if not self.finds_boundaries(partition):
             return Watermarks(self.earliest(partition), self.latest(partition), None)
-        found = self.lookup(partition, Lookup.LOG_END)
+        found = self.query(partition, OffsetKind.LOG_END)
         return Watermarks(found.log_start_offset, found.high_watermark, found.offset)
 
-    def has_lookup(self, partition: TopicPartition) -> bool:
+    def finds_boundaries(self, partition: TopicPartition) -> bool:
         """Return whether the broker finds message boundaries itself; a 0.7 broker does not."""
         return self._connection(partition).hello() is not None
 
@@ -113,16 +117,16 @@ class OffsetLister:
         Returns:
             None if the broker cannot tell, as 0.7 ones cannot.
         """
-        if not self.has_lookup(partition):
+        if not self.finds_boundaries(partition):
             return None
-        return self.lookup(partition, Lookup.BOUNDARY_AFTER, offset + 1).offset
+        return self.query(partition, OffsetKind.BOUNDARY_AFTER, offset + 1).offset
 
-    def lookup(self, partition: TopicPartition, kind: Lookup, argument: int = 0) -> LookedUp:
-        """Return what a broker with the extensions responds to a lookup."""
-        request = LookupRequest((PartitionLookup(partition, kind, argument),))
+    def query(self, partition: TopicPartition, kind: OffsetKind, argument: int = 0) -> ListedOffset:
+        """Return what a broker with the extensions responds to a query for one offset."""
+        request = ListOffsetsRequest((OffsetQuery(partition, kind, argument),))
         connection = self._connection(partition)
         body = connection.repeat_if_lost(lambda: connection.call(request))
-        (found,) = decode_lookup_response(body)
+        (found,) = decode_list_offsets_response(body)
         if found.error != NO_ERROR:
             raise error_for_code(found.error, f"no position {argument} in {partition}")
         return found

@@ -35,7 +35,7 @@ _RETRY_S = 1.0
 class WatchedCluster:
     """The cluster as ZooKeeper has it, for any number of threads.
 
-    A topic is watched from its first lookup on, which asks the registry; all else is answered from
+    A topic is watched from its first use on, which reads ZooKeeper; all else is answered from
     memory.
 
     Args:

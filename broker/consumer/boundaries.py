@@ -12,7 +12,7 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.errors import InvalidMessageError, OffsetOutOfRangeError
 from broker.protocol.codec import boundaries, scan, unfold
 from broker.protocol.compression import Codec
-from broker.protocol.extension_requests import Lookup
+from broker.protocol.extension_requests import OffsetKind
 from broker.protocol.message_set import Entry, iter_entries
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
@@ -37,16 +37,16 @@ class BoundaryFinder(OffsetLister):
         Raises:
             OffsetOutOfRangeError: the position is outside what can be read.
         """
-        if self.has_lookup(partition):
-            return self.lookup(partition, Lookup.BOUNDARY_BEFORE, position).offset
+        if self.finds_boundaries(partition):
+            return self.query(partition, OffsetKind.BOUNDARY_BEFORE, position).offset
         return self._boundaries_around(partition, position, known)[0]
 
     def boundary_after(
         self, partition: TopicPartition, position: int, *, known: int | None = None
     ) -> int:
         """Return the message boundary at or after a position; see `boundary_before`."""
-        if self.has_lookup(partition):
-            return self.lookup(partition, Lookup.BOUNDARY_AFTER, position).offset
+        if self.finds_boundaries(partition):
+            return self.query(partition, OffsetKind.BOUNDARY_AFTER, position).offset
         return self._boundaries_around(partition, position, known)[1]
 
     def message_counts(

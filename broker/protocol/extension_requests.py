@@ -276,7 +276,7 @@ class FilteredReadRequest:
         return cls(ReadRequest.decode(reader), PayloadFilter.decode(reader))
 
 
-class Lookup(IntEnum):
+class OffsetKind(IntEnum):
     """Which offset of a partition is asked for."""
 
     EARLIEST = 0
@@ -291,42 +291,42 @@ class Lookup(IntEnum):
     """The end of what is written, flushed or not."""
 
 
-class PartitionLookup(NamedTuple):
+class OffsetQuery(NamedTuple):
     """One offset asked for; `argument` is a time or an offset, or 0."""
 
     partition: TopicPartition
-    kind: Lookup
+    kind: OffsetKind
     argument: int
 
 
 @dataclass(frozen=True, slots=True)
-class LookupRequest:
+class ListOffsetsRequest:
     """List offsets of many partitions."""
 
-    TYPE: ClassVar[RequestType] = RequestType.LOOKUP
+    TYPE: ClassVar[RequestType] = RequestType.LIST_OFFSETS
     VERSION: ClassVar[int] = 0
 
-    lookups: tuple[PartitionLookup, ...]
+    queries: tuple[OffsetQuery, ...]
 
     def encode(self) -> bytes:
         """Return the body."""
-        parts = [INT32.pack(len(self.lookups))]
-        for partition, kind, argument in self.lookups:
+        parts = [INT32.pack(len(self.queries))]
+        for partition, kind, argument in self.queries:
             parts += (encode_partition(partition), INT8.pack(kind), INT64.pack(argument))
         return b"".join(parts)
 
     @classmethod
-    def decode(cls, reader: Reader) -> LookupRequest:
+    def decode(cls, reader: Reader) -> ListOffsetsRequest:
         """Read the body."""
         count = read_item_count(reader, 19)
-        lookups = []
+        queries = []
         for _ in range(count):
             partition = decode_partition(reader)
             kind = reader.int8()
-            if kind not in Lookup.__members__.values():
-                raise ProtocolError(f"{kind} is no kind of lookup")
-            lookups.append(PartitionLookup(partition, Lookup(kind), reader.int64()))
-        return cls(tuple(lookups))
+            if kind not in OffsetKind.__members__.values():
+                raise ProtocolError(f"{kind} is no kind of offset")
+            queries.append(OffsetQuery(partition, OffsetKind(kind), reader.int64()))
+        return cls(tuple(queries))
 
 
 ExtensionRequest = (
@@ -335,7 +335,7 @@ ExtensionRequest = (
     | ReadRequest
     | FilteredReadRequest
     | MetadataRequest
-    | LookupRequest
+    | ListOffsetsRequest
     | StatusRequest
     | ShutdownRequest
     | CreateTopicRequest
@@ -348,7 +348,7 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (RequestType.READ, 0): ReadRequest,
     (RequestType.READ, 1): FilteredReadRequest,
     (RequestType.METADATA, 0): MetadataRequest,
-    (RequestType.LOOKUP, 0): LookupRequest,
+    (RequestType.LIST_OFFSETS, 0): ListOffsetsRequest,
     (RequestType.STATUS, 0): StatusRequest,
     (RequestType.SHUTDOWN, 0): ShutdownRequest,
     (RequestType.CREATE_TOPIC, 0): CreateTopicRequest,

@@ -26,7 +26,7 @@ class RequestType(IntEnum):
     PUBLISH = 65
     READ = 66
     METADATA = 67
-    LOOKUP = 68
+    LIST_OFFSETS = 68
     STATUS = 69
     SHUTDOWN = 70
     CREATE_TOPIC = 71

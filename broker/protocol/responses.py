@@ -370,7 +370,7 @@ def _decode_partition_metadata(reader: Reader, topic: str) -> PartitionMetadata:
     return PartitionMetadata(partition, error, leader, replicas, isr)
 
 
-class LookedUp(NamedTuple):
+class ListedOffset(NamedTuple):
     """One offset; it is -1 where there is none for the time asked for."""
 
     partition: TopicPartition
@@ -380,7 +380,7 @@ class LookedUp(NamedTuple):
     high_watermark: int
 
 
-def encode_lookup_response(results: list[LookedUp]) -> bytes:
+def encode_list_offsets_response(results: list[ListedOffset]) -> bytes:
     """Return the body of the response to a list-offsets request."""
     parts = [INT32.pack(len(results))]
     for partition, error, offset, log_start_offset, high_watermark in results:
@@ -394,10 +394,10 @@ def encode_lookup_response(results: list[LookedUp]) -> bytes:
     return b"".join(parts)
 
 
-def decode_lookup_response(reader: Reader) -> list[LookedUp]:
+def decode_list_offsets_response(reader: Reader) -> list[ListedOffset]:
     """Read the body of the response to a list-offsets request."""
     return [
-        LookedUp(
+        ListedOffset(
             decode_partition(reader),
             reader.int16(),
             reader.int64(),

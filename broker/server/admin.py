@@ -22,24 +22,24 @@ from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
     CreateTopicRequest,
     DeleteTopicRequest,
-    Lookup,
-    LookupRequest,
+    ListOffsetsRequest,
     MetadataRequest,
-    PartitionLookup,
+    OffsetKind,
+    OffsetQuery,
     ShutdownRequest,
 )
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import (
     BrokerAddress,
     HelloResponse,
-    LookedUp,
+    ListedOffset,
     MetadataResponse,
     PartitionMetadata,
     TopicMetadata,
     encode_document,
     encode_extension_error,
     encode_extension_response,
-    encode_lookup_response,
+    encode_list_offsets_response,
 )
 from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.topic import TopicPartition, validate_topic_name
@@ -105,13 +105,15 @@ class AdminHandler:
         if partition.home not in (-1, broker_id):
             raise WrongPartitionError(f"broker {broker_id} does not lead {partition}")
 
-    def lookup(self, request: LookupRequest, header: RequestHeader) -> DelayedResponse:
+    def list_offsets(self, request: ListOffsetsRequest, header: RequestHeader) -> DelayedResponse:
         """List offsets on a worker thread, as that may read part of a segment."""
 
         def work() -> bytes:
-            return encode_lookup_response([self._look_up(one) for one in request.lookups])
+            return encode_list_offsets_response(
+                [self._list_offset(query) for query in request.queries]
+            )
 
-        return self._respond_from_worker(work, header, "the lookup")
+        return self._respond_from_worker(work, header, "listing offsets")
 
     def _respond_from_worker(
         self, work: Callable[[], bytes], header: RequestHeader, name: str
@@ -133,17 +135,17 @@ class AdminHandler:
         future.add_done_callback(lambda _: self._wake(delayed))
         return delayed
 
-    def _look_up(self, lookup: PartitionLookup) -> LookedUp:
-        partition = lookup.partition
+    def _list_offset(self, query: OffsetQuery) -> ListedOffset:
+        partition = query.partition
         try:
             self._check_home(partition)
             log = self._logs.get(partition.topic, partition.index)
             if log is None:
-                return LookedUp(partition, *self._empty_log(partition), 0, 0)
-            offset = _offset_for(log, lookup.kind, lookup.argument)
+                return ListedOffset(partition, *self._empty_log(partition), 0, 0)
+            offset = _offset_for(log, query.kind, query.argument)
         except ServerError as error:
-            return LookedUp(partition, error.code, -1, -1, -1)
-        return LookedUp(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
+            return ListedOffset(partition, error.code, -1, -1, -1)
+        return ListedOffset(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
         """Return error and offset of a partition without a log."""
@@ -250,17 +252,17 @@ def request_name(request_type: int) -> str:
     return f"type {request_type}"
 
 
-def _offset_for(log: Log, kind: Lookup, argument: int) -> int:
+def _offset_for(log: Log, kind: OffsetKind, argument: int) -> int:
     match kind:
-        case Lookup.EARLIEST:
+        case OffsetKind.EARLIEST:
             return log.log_start_offset
-        case Lookup.LATEST:
+        case OffsetKind.LATEST:
             return log.high_watermark
-        case Lookup.LOG_END:
+        case OffsetKind.LOG_END:
             return log.log_end_offset
-        case Lookup.BEFORE_TIME:
+        case OffsetKind.BEFORE_TIME:
             return next(iter(log.offsets_before(max(argument, 0), 1)), -1)
-        case Lookup.BOUNDARY_BEFORE:
+        case OffsetKind.BOUNDARY_BEFORE:
             return log.boundary_at_or_before(argument)
-        case Lookup.BOUNDARY_AFTER:
+        case OffsetKind.BOUNDARY_AFTER:
             return log.boundary_at_or_after(argument)

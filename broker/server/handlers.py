@@ -18,7 +18,7 @@ from broker.protocol.extension_requests import (
     ExtensionRequest,
     FilteredReadRequest,
     HelloRequest,
-    LookupRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     PublishRequest,
     ReadRequest,
@@ -175,8 +175,8 @@ class RequestHandlers:
                 return self._fetch.read(request, header)
             case FilteredReadRequest():
                 return self._fetch.filtered_read(request, header)
-            case LookupRequest():
-                return self._admin.lookup(request, header)
+            case ListOffsetsRequest():
+                return self._admin.list_offsets(request, header)
             case MetadataRequest():
                 return self._admin.metadata(request, header)
             case CreateTopicRequest():

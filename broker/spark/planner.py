@@ -69,7 +69,7 @@ class LogPositions(Protocol):
     def watermarks(self, partition: TopicPartition) -> Watermarks:
         """Return the log start offset and the high watermark."""
 
-    def has_lookup(self, partition: TopicPartition) -> bool:
+    def finds_boundaries(self, partition: TopicPartition) -> bool:
         """Return whether message boundaries are found without reading the bytes before them."""
 
     def segment_starts(self, partition: TopicPartition) -> list[int]:
@@ -438,7 +438,7 @@ def refuse_loss(omissions: Iterable[Omission]) -> None:
 def _narrow(whole: ByteRange, rows: RowFilter, positions: LogPositions) -> ByteRange:
     """Return the part of a range that can have the messages a query needs."""
     partition, start, end = whole.partition, whole.start, whole.end
-    if not positions.has_lookup(partition):
+    if not positions.finds_boundaries(partition):
         return whole
     if rows.start is not None and rows.start > start:
         start = positions.boundary_after(partition, min(rows.start, end))
@@ -466,7 +466,7 @@ def cut_tasks(
     for one in ranges:
         if one.size_bytes > size:
             large = split_evenly(one, size, positions.segment_starts(one.partition))
-            if positions.has_lookup(one.partition):
+            if positions.finds_boundaries(one.partition):
                 parts += [
                     part for each in large for part in cut(each, size, positions.boundary_after)
                 ]

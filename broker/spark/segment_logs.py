@@ -126,7 +126,7 @@ class FileLogs:
         log = self.logs[partition]
         return Watermarks(log.start, log.end, None)
 
-    def has_lookup(self, partition: TopicPartition) -> bool:
+    def finds_boundaries(self, partition: TopicPartition) -> bool:
         """Return True: the chain of lengths is followed, which is quick on a local file."""
         return partition in self.logs
 

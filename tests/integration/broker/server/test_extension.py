@@ -21,19 +21,19 @@ from broker.protocol.extension_requests import (
     CreateTopicRequest,
     DeleteTopicRequest,
     HelloRequest,
-    Lookup,
-    LookupRequest,
+    ListOffsetsRequest,
     MetadataRequest,
-    PartitionLookup,
+    OffsetKind,
+    OffsetQuery,
     encode_extension_parts,
 )
 from broker.protocol.primitives import INT16, INT32, encode_short_string
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import (
     HelloResponse,
-    LookedUp,
+    ListedOffset,
     MetadataResponse,
-    decode_lookup_response,
+    decode_list_offsets_response,
     decode_read_response,
 )
 from broker.server.broker import Broker
@@ -46,13 +46,13 @@ ONE = encode([b"one message"])
 NEVER_MS = 3_600_000
 
 
-def look_up(peer: Peer, *lookups: PartitionLookup) -> list[LookedUp]:
-    return decode_lookup_response(peer.call(LookupRequest(lookups)))
+def list_offsets(peer: Peer, *queries: OffsetQuery) -> list[ListedOffset]:
+    return decode_list_offsets_response(peer.call(ListOffsetsRequest(queries)))
 
 
-def find(peer: Peer, kind: Lookup, argument: int = 0, topic: str = "events") -> tuple[int, int]:
-    """Return error and offset of one lookup."""
-    (found,) = look_up(peer, PartitionLookup(partition(topic), kind, argument))
+def find(peer: Peer, kind: OffsetKind, argument: int = 0, topic: str = "events") -> tuple[int, int]:
+    """Return error and offset of one query."""
+    (found,) = list_offsets(peer, OffsetQuery(partition(topic), kind, argument))
     return found.error, found.offset
 
 
@@ -122,15 +122,15 @@ def test_extension_when_bytes_follow_the_body_then_ignored(peer: Peer) -> None:
     assert peer.status()["topics"] == 1
 
 
-def test_lookup_when_of_the_ends_then_start_end_and_written_end(
+def test_list_offsets_when_of_the_ends_then_start_end_and_written_end(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     peer = connect(start_broker(flush_interval_ms=NEVER_MS))
     peer.publish("events", ONE * 2)
     peer.produce("events", ONE)
-    assert find(peer, Lookup.EARLIEST) == (0, 0)
-    assert find(peer, Lookup.LATEST) == (0, 2 * len(ONE))
-    assert find(peer, Lookup.LOG_END) == (0, 3 * len(ONE))
+    assert find(peer, OffsetKind.EARLIEST) == (0, 0)
+    assert find(peer, OffsetKind.LATEST) == (0, 2 * len(ONE))
+    assert find(peer, OffsetKind.LOG_END) == (0, 3 * len(ONE))
 
 
 @pytest.mark.parametrize(
@@ -144,52 +144,52 @@ def test_lookup_when_of_the_ends_then_start_end_and_written_end(
         (2 * len(ONE), 2 * len(ONE), 2 * len(ONE)),
     ],
 )
-def test_lookup_when_of_a_boundary_then_that_before_and_after(
+def test_list_offsets_when_of_a_boundary_then_that_before_and_after(
     position: int, before: int, after: int, peer: Peer
 ) -> None:
     peer.publish("events", ONE * 2)
-    assert find(peer, Lookup.BOUNDARY_BEFORE, position) == (0, before)
-    assert find(peer, Lookup.BOUNDARY_AFTER, position) == (0, after)
+    assert find(peer, OffsetKind.BOUNDARY_BEFORE, position) == (0, before)
+    assert find(peer, OffsetKind.BOUNDARY_AFTER, position) == (0, after)
 
 
-@pytest.mark.parametrize("kind", [Lookup.BOUNDARY_BEFORE, Lookup.BOUNDARY_AFTER])
+@pytest.mark.parametrize("kind", [OffsetKind.BOUNDARY_BEFORE, OffsetKind.BOUNDARY_AFTER])
 @pytest.mark.parametrize("position", [-1, 2 * len(ONE) + 1, 2**63 - 1])
-def test_lookup_when_boundary_is_out_of_range_then_error(
-    kind: Lookup, position: int, peer: Peer
+def test_list_offsets_when_boundary_is_out_of_range_then_error(
+    kind: OffsetKind, position: int, peer: Peer
 ) -> None:
     peer.publish("events", ONE * 2)
     assert find(peer, kind, position) == (OffsetOutOfRangeError.code, -1)
 
 
-def test_lookup_when_by_time_then_start_of_the_last_segment_written_by_then(
+def test_list_offsets_when_by_time_then_start_of_the_last_segment_written_by_then(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     peer = connect(start_broker(segment_bytes=5))
     for _ in range(3):
         peer.publish("events", ONE)
-    assert find(peer, Lookup.BEFORE_TIME, 2**62) == (0, 3 * len(ONE))
-    assert find(peer, Lookup.BEFORE_TIME, 1) == (0, -1)
-    assert find(peer, Lookup.BEFORE_TIME, -2) == (0, -1)
+    assert find(peer, OffsetKind.BEFORE_TIME, 2**62) == (0, 3 * len(ONE))
+    assert find(peer, OffsetKind.BEFORE_TIME, 1) == (0, -1)
+    assert find(peer, OffsetKind.BEFORE_TIME, -2) == (0, -1)
 
 
-def test_lookup_when_topic_is_there_but_partition_empty_then_0(
+def test_list_offsets_when_topic_is_there_but_partition_empty_then_0(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     peer = connect(start_broker())
     peer.call(CreateTopicRequest("events", 2))
-    for kind in (Lookup.EARLIEST, Lookup.LATEST, Lookup.LOG_END):
+    for kind in (OffsetKind.EARLIEST, OffsetKind.LATEST, OffsetKind.LOG_END):
         assert find(peer, kind) == (0, 0)
 
 
-def test_lookup_when_refused_then_each_has_its_own_error(peer: Peer) -> None:
+def test_list_offsets_when_refused_then_each_has_its_own_error(peer: Peer) -> None:
     peer.publish("events", ONE)
-    found = look_up(
+    found = list_offsets(
         peer,
-        PartitionLookup(partition("nothing"), Lookup.LATEST, 0),
-        PartitionLookup(partition("events", 1), Lookup.LATEST, 0),
-        PartitionLookup(partition("events", 0, home=9), Lookup.LATEST, 0),
-        PartitionLookup(partition("a/b"), Lookup.LATEST, 0),
-        PartitionLookup(partition("events"), Lookup.LATEST, 0),
+        OffsetQuery(partition("nothing"), OffsetKind.LATEST, 0),
+        OffsetQuery(partition("events", 1), OffsetKind.LATEST, 0),
+        OffsetQuery(partition("events", 0, home=9), OffsetKind.LATEST, 0),
+        OffsetQuery(partition("a/b"), OffsetKind.LATEST, 0),
+        OffsetQuery(partition("events"), OffsetKind.LATEST, 0),
     )
     assert [(one.error, one.offset) for one in found] == [
         (UnknownTopicError.code, -1),
@@ -200,7 +200,7 @@ def test_lookup_when_refused_then_each_has_its_own_error(peer: Peer) -> None:
     ]
 
 
-def test_lookup_when_the_log_is_damaged_there_then_tells_where_the_next_good_message_is(
+def test_list_offsets_when_the_log_is_damaged_there_then_tells_where_the_next_good_message_is(
     peer: Peer, running_broker: Broker
 ) -> None:
     peer.publish("events", ONE * 3)
@@ -210,11 +210,11 @@ def test_lookup_when_the_log_is_damaged_there_then_tells_where_the_next_good_mes
         file.write(b"\x7f")
 
     inside = len(ONE) + 1
-    assert find(peer, Lookup.BOUNDARY_BEFORE, inside) == (0, len(ONE))
-    assert find(peer, Lookup.BOUNDARY_AFTER, inside) == (0, 2 * len(ONE))
+    assert find(peer, OffsetKind.BOUNDARY_BEFORE, inside) == (0, len(ONE))
+    assert find(peer, OffsetKind.BOUNDARY_AFTER, inside) == (0, 2 * len(ONE))
 
 
-def test_lookup_when_it_fails_by_a_bug_then_costs_the_connection_only(
+def test_list_offsets_when_it_fails_by_a_bug_then_costs_the_connection_only(
     peer: Peer,
     running_broker: Broker,
     connect: PeerFactory,
@@ -228,13 +228,13 @@ def test_lookup_when_it_fails_by_a_bug_then_costs_the_connection_only(
     monkeypatch.setattr(Log, "boundary_at_or_before", broken)
     other = connect(running_broker)
     other.send_extension(
-        LookupRequest((PartitionLookup(partition("events"), Lookup.BOUNDARY_BEFORE, 3),))
+        ListOffsetsRequest((OffsetQuery(partition("events"), OffsetKind.BOUNDARY_BEFORE, 3),))
     )
     assert other.is_closed()
     assert peer.fetch("events", 0) == (0, ONE)
 
 
-def test_lookup_when_slow_then_other_connections_are_served(
+def test_list_offsets_when_slow_then_other_connections_are_served(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     may_go_on = threading.Event()
@@ -247,12 +247,12 @@ def test_lookup_when_slow_then_other_connections_are_served(
     waiting, other = connect(running_broker), connect(running_broker)
     other.publish("events", ONE)
     waiting.send_extension(
-        LookupRequest((PartitionLookup(partition("events"), Lookup.BOUNDARY_BEFORE, 3),))
+        ListOffsetsRequest((OffsetQuery(partition("events"), OffsetKind.BOUNDARY_BEFORE, 3),))
     )
     assert other.fetch("events", 0) == (0, ONE)
     assert not waiting.has_answer()
     may_go_on.set()
-    assert decode_lookup_response(waiting.receive_extension())[0].offset == 3
+    assert decode_list_offsets_response(waiting.receive_extension())[0].offset == 3
 
 
 def metadata(peer: Peer, *topics: str, all_topics: bool = False) -> MetadataResponse:

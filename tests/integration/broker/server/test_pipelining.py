@@ -9,10 +9,10 @@ from broker.protocol.codec import encode
 from broker.protocol.extension_requests import (
     Acks,
     HelloRequest,
-    Lookup,
-    LookupRequest,
+    ListOffsetsRequest,
     MetadataRequest,
-    PartitionLookup,
+    OffsetKind,
+    OffsetQuery,
     PartitionSet,
     PublishRequest,
     StatusRequest,
@@ -31,7 +31,7 @@ from broker.protocol.requests import (
 from broker.protocol.responses import (
     HelloResponse,
     decode_extension_response,
-    decode_lookup_response,
+    decode_list_offsets_response,
     decode_offsets_response,
     decode_publish_response,
     decode_read_response,
@@ -102,9 +102,11 @@ def mixed_requests(seed: int, count: int) -> tuple[bytes, list[object]]:
                 )
                 expected.append(("read", number))
             case 7:
-                lookup = LookupRequest((PartitionLookup(partition("events"), Lookup.EARLIEST, 0),))
-                frames.append(extension_frame(lookup, number))
-                expected.append(("looked up", number))
+                request = ListOffsetsRequest(
+                    (OffsetQuery(partition("events"), OffsetKind.EARLIEST, 0),)
+                )
+                frames.append(extension_frame(request, number))
+                expected.append(("list offsets", number))
             case _:
                 frames.append(extension_frame(HelloRequest(), number))
                 expected.append(("hello", number))
@@ -126,8 +128,8 @@ def check_answer(answer: bytes, expected: object) -> None:
         assert decode_publish_response(body)[0].error == 0
     elif kind == "read":
         assert decode_read_response(body)[0].message_set == ONE
-    elif kind == "looked up":
-        assert decode_lookup_response(body)[0].offset == 0
+    elif kind == "list offsets":
+        assert decode_list_offsets_response(body)[0].offset == 0
     else:
         assert HelloResponse.decode(body).broker_id == 0
 

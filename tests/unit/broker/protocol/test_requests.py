@@ -15,7 +15,7 @@ from broker.protocol.extension_requests import (
     ExtensionRequest,
     FilteredReadRequest,
     HelloRequest,
-    LookupRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     PartitionSet,
     PublishRequest,
@@ -189,7 +189,7 @@ def test_frame_when_it_has_one_byte_then_raises_protocol_error() -> None:
         (PublishRequest, bytes(6), ">i"),
         (ReadRequest, bytes(12), ">i"),
         (MetadataRequest, b"", ">i"),
-        (LookupRequest, b"", ">i"),
+        (ListOffsetsRequest, b"", ">i"),
     ],
 )
 @pytest.mark.parametrize("is_negative", [False, True])
@@ -216,7 +216,7 @@ def test_count_when_huge_or_negative_then_is_refused_without_allocating(
         (PublishRequest, bytes(6), bytes(14)),
         (ReadRequest, bytes(12), bytes(22)),
         (MetadataRequest, b"", bytes(2)),
-        (LookupRequest, b"", bytes(19)),
+        (ListOffsetsRequest, b"", bytes(19)),
     ],
 )
 def test_count_when_above_the_most_then_is_refused_although_the_items_are_there(
@@ -258,11 +258,11 @@ def test_acks_when_undefined_then_raises_protocol_error(acks: int) -> None:
 
 
 @pytest.mark.parametrize("kind", [-1, 6, 127])
-def test_lookup_when_kind_is_undefined_then_raises_protocol_error(kind: int) -> None:
+def test_list_offsets_when_kind_is_undefined_then_raises_protocol_error(kind: int) -> None:
     body = struct.pack(">i", 1) + TOPIC + bytes(8) + struct.pack(">bq", kind, 0)
 
-    with pytest.raises(ProtocolError, match=f"{kind} is no kind of lookup"):
-        LookupRequest.decode(Reader(body))
+    with pytest.raises(ProtocolError, match=f"{kind} is no kind of offset"):
+        ListOffsetsRequest.decode(Reader(body))
 
 
 @pytest.mark.parametrize("topics", [None, ()])

@@ -9,7 +9,7 @@ import broker.protocol
 from broker.errors import ERROR_OF_CODE
 from broker.protocol.codec import MAX_NESTING
 from broker.protocol.compression import MAX_DECOMPRESSED_BYTES, Codec, codec_of
-from broker.protocol.extension_requests import EXTENSION_REQUESTS, Acks, Lookup
+from broker.protocol.extension_requests import EXTENSION_REQUESTS, Acks, OffsetKind
 from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
 from broker.protocol.requests import RequestType
 from broker.server.pattern_filter import KEPT_BYTES, LIMIT_S, SCAN_BYTES
@@ -72,11 +72,11 @@ def test_error_codes_when_listed_in_the_document_then_are_those_of_the_code() ->
     }
 
 
-def test_lookups_when_listed_in_the_document_then_are_those_of_the_code() -> None:
+def test_offset_kinds_when_listed_in_the_document_then_are_those_of_the_code() -> None:
     rows = rows_under("kind | name | gives")
 
     assert {int(number): name for number, name, _ in rows} == {
-        int(kind): kind.name for kind in Lookup
+        int(kind): kind.name for kind in OffsetKind
     }
 
 

@@ -25,7 +25,7 @@ from tests.strategies import (
     INT16,
     INT32,
     INT64,
-    LOOKED_UP,
+    LISTED_OFFSET,
     METADATA_RESPONSES,
     PUBLISHED,
     READ_PARTS,
@@ -75,10 +75,10 @@ BODIES: dict[str, Coding] = {
         responses.MetadataResponse.encode,
         responses.MetadataResponse.decode,
     ),
-    "lookup": (
-        st.lists(LOOKED_UP, max_size=3),
-        responses.encode_lookup_response,
-        responses.decode_lookup_response,
+    "list offsets": (
+        st.lists(LISTED_OFFSET, max_size=3),
+        responses.encode_list_offsets_response,
+        responses.decode_list_offsets_response,
     ),
     "document": (st.binary(max_size=40), responses.encode_document, responses.decode_document),
 }
@@ -143,7 +143,7 @@ def test_frame_when_random_then_only_broker_errors_are_raised(name: str, frame: 
         (responses.decode_filtered_read_response, b"\x00\x00\x00\x01" + bytes(38)),
         (responses.MetadataResponse.decode, bytes(2)),
         (responses.MetadataResponse.decode, bytes(6)),
-        (responses.decode_lookup_response, b""),
+        (responses.decode_list_offsets_response, b""),
         (responses.decode_document, b""),
     ],
 )
@@ -163,7 +163,7 @@ def test_count_when_huge_or_negative_then_is_refused_without_allocating(
     assert peak_bytes < 1 << 20
 
 
-@pytest.mark.parametrize("name", ["publish", "read", "filtered read", "lookup"])
+@pytest.mark.parametrize("name", ["publish", "read", "filtered read", "list offsets"])
 def test_count_when_one_more_item_is_promised_than_fits_then_the_count_is_refused(
     name: str,
 ) -> None:
@@ -172,7 +172,7 @@ def test_count_when_one_more_item_is_promised_than_fits_then_the_count_is_refuse
         "publish": responses.Published(partition, 0, 0, ""),
         "read": responses.ReadPart(partition, 0, 0, 0, b""),
         "filtered read": responses.FilteredPart(partition, 0, 0, 0, 0, "", ()),
-        "lookup": responses.LookedUp(partition, 0, 0, 0, 0),
+        "list offsets": responses.ListedOffset(partition, 0, 0, 0, 0),
     }
     _, encode, decode = BODIES[name]
     body = encode([empty_items[name]] * 2)
