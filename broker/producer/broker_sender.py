@@ -42,6 +42,7 @@ from broker.protocol.extension_requests import (
     PartitionSet,
     PublishRequest,
     SinglePublish,
+    SinglePublishResponse,
     single_publish_response,
 )
 from broker.protocol.primitives import Buffer
@@ -302,14 +303,19 @@ def connection_to(
 
 
 class _InFlight:
-    """A request whose response is outstanding."""
+    """A request whose response is outstanding; `response` decodes that of a single set."""
 
-    __slots__ = ("correlation_id", "sets", "size_bytes")
+    __slots__ = ("correlation_id", "response", "sets", "size_bytes")
 
     def __init__(self, sets: Sequence[SentSet]) -> None:
         self.sets = sets
-        self.size_bytes = sum([len(one.message_set) for one in sets])
+        self.size_bytes = (
+            len(sets[0].message_set)
+            if len(sets) == 1
+            else sum([len(one.message_set) for one in sets])
+        )
         self.correlation_id = 0
+        self.response: SinglePublishResponse | None = None
 
 
 class BrokerSender:
@@ -319,6 +325,7 @@ class BrokerSender:
         connection: to the broker; closed by `close`.
         rules: how to send.
         max_in_flight: how many requests may be unacknowledged.
+        max_in_flight_bytes: how many bytes of sets; a larger set is sent alone.
         retries: how often the window is sent again after a lost connection; None for as often as
             the rules say. 0 if the caller sends sets that failed again itself.
     """
@@ -329,17 +336,19 @@ class BrokerSender:
         rules: SendRules,
         *,
         max_in_flight: int = 1,
+        max_in_flight_bytes: int = _MAX_IN_FLIGHT_BYTES,
         retries: int | None = None,
     ) -> None:
         self.connection = connection
         self._rules = rules
         self._max_in_flight = max_in_flight
+        self._max_in_flight_bytes = max_in_flight_bytes
         self._retries = rules.retries if retries is None else retries
         # the broker gets less time than the client waits, so that it can say that time is up
         self._commit_timeout_ms = int(rules.timeout_s * 1000 * _BROKER_SHARE_OF_TIMEOUT)
         self._window: deque[_InFlight] = deque()
         self._window_bytes = 0
-        self._publishes: dict[TopicPartition, SinglePublish] = {}
+        self._single: dict[TopicPartition, tuple[SinglePublish, SinglePublishResponse]] = {}
         self.ends: dict[TopicPartition, int] = {}
         """End offset of what was sent to each partition; 0 where it is unknown."""
 
@@ -356,7 +365,7 @@ class BrokerSender:
         request = _InFlight(sets)
         while self._window and (
             len(self._window) >= self._max_in_flight
-            or self._window_bytes + request.size_bytes > _MAX_IN_FLIGHT_BYTES
+            or self._window_bytes + request.size_bytes > self._max_in_flight_bytes
         ):
             self._retrying(self._receive_response)
         if self.connection.is_reconnect_due:
@@ -364,7 +373,10 @@ class BrokerSender:
             self.connection.reconnect()
         self._window.append(request)
         self._window_bytes += request.size_bytes
-        self._retrying(self._send_last)
+        try:
+            self._send_at(len(self._window) - 1)
+        except BrokerError as error:
+            self._retry(error)
 
     def drain(self) -> None:
         """Wait for all responses; see `send` for errors."""
@@ -382,25 +394,35 @@ class BrokerSender:
             for one in request.sets:
                 one.complete(-1, error, is_raised=True)
 
-    def _retrying(self, action: Callable[[], None]) -> None:
-        """Do one step; after a lost connection send the whole window again, then do it again."""
+    def _retrying(self, step: Callable[[], None]) -> None:
+        """Do one step; after a failure that may pass, see `_retry`."""
+        try:
+            step()
+        except BrokerError as error:
+            self._retry(error, step)
+
+    def _retry(self, error: BrokerError, step: Callable[[], None] | None = None) -> None:
+        """Send the whole window again after a failure, then repeat the step that failed.
+
+        Raises:
+            BrokerError: it may not be sent again; all sets of the window are completed with it.
+        """
         failures = 0
         while True:
+            failures += 1
+            self.connection.close()
+            if not self._may_send_again(error, failures):
+                self.fail_all(error)
+                raise error
             try:
-                if failures and self._window:
-                    place = 0
-                    while place < len(self._window):
-                        place += self._send_at(place)
-                    if action == self._send_last:
-                        return
-                action()
+                index = 0
+                while index < len(self._window):
+                    index += self._send_at(index)
+                if step is not None:
+                    step()
                 return
-            except BrokerError as error:
-                failures += 1
-                self.connection.close()
-                if not self._may_send_again(error, failures):
-                    self.fail_all(error)
-                    raise
+            except BrokerError as latest:
+                error = latest
 
     def _may_send_again(self, error: BrokerError, failures: int) -> bool:
         """Decide what happens to the window after a failure: wait and send it again, or give up.
@@ -415,16 +437,14 @@ class BrokerSender:
         time.sleep(retry_wait_s(self._rules.backoff_s, failures))
         return True
 
-    def _send_last(self) -> None:
-        self._send_at(len(self._window) - 1)
-
-    def _send_at(self, place: int) -> bool:
-        """Send the request at a place of the window; return False if it left the window."""
-        request = self._window[place]
+    def _send_at(self, index: int) -> bool:
+        """Send a request of the window; return False if it left the window."""
+        request = self._window[index]
         sets = request.sets
         connection = self.connection.open(self._rules.connect_timeout_s)
         self.connection.count_request()
-        if connection.hello() is None:
+        is_07 = connection.hello() is None
+        if is_07:
             self._produce_07(connection, sets)
         elif len(sets) > 1:
             publish = PublishRequest(
@@ -434,25 +454,29 @@ class BrokerSender:
             )
             request.correlation_id = connection.send_extension(publish)
         else:
+            one = sets[0]
+            single = self._single.get(one.partition)
+            if single is None:
+                single = self._single[one.partition] = (
+                    SinglePublish(
+                        connection.client_id,
+                        self._rules.acks,
+                        self._commit_timeout_ms,
+                        one.partition,
+                    ),
+                    single_publish_response(one.partition),
+                )
+            publish_one, request.response = single
             request.correlation_id = connection.next_correlation_id()
-            single = self._single_publish(sets[0].partition, connection.client_id)
-            connection.send_parts(single.encode_parts(request.correlation_id, sets[0].message_set))
-        if connection.hello() is not None and self._rules.acks is not Acks.NONE:
+            connection.send_parts(publish_one.encode_parts(request.correlation_id, one.message_set))
+        if not is_07 and self._rules.acks is not Acks.NONE:
             return True
-        del self._window[place]
+        del self._window[index]
         self._window_bytes -= request.size_bytes
         for one in sets:
             self.ends.setdefault(one.partition, 0)
             one.complete(-1, None)
         return False
-
-    def _single_publish(self, partition: TopicPartition, client_id: str) -> SinglePublish:
-        found = self._publishes.get(partition)
-        if found is None:
-            found = self._publishes[partition] = SinglePublish(
-                client_id, self._rules.acks, self._commit_timeout_ms, partition
-            )
-        return found
 
     def _produce_07(self, connection: Connection, sets: Sequence[SentSet]) -> None:
         for one in sets:
@@ -475,12 +499,10 @@ class BrokerSender:
         request = self._window[0]
         connection = self.connection.current
         frame = connection.receive()
-        if len(request.sets) == 1:
-            (one,) = request.sets
-            base_offset = single_publish_response(one.partition).decode(
-                frame, request.correlation_id
-            )
+        if request.response is not None:
+            base_offset = request.response.decode(frame, request.correlation_id)
             if base_offset is not None:
+                one = request.sets[0]
                 self._pop(request)
                 self.ends[one.partition] = base_offset + len(one.message_set)
                 one.complete(base_offset, None)

@@ -6,7 +6,7 @@ The one place that applies the size limit and compresses sets; knows no partitio
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from broker.errors import MessageSizeTooLargeError
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES, encode
@@ -43,11 +43,8 @@ def json_encoder(message: Any) -> bytes:
     return json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-class Packed(NamedTuple):
-    """A message set, and whether it is one wrapper: then its messages have one offset."""
-
-    message_set: Buffer
-    is_wrapped: bool
+Packed = tuple[Buffer, bool]
+"""A message set, and whether it is one wrapper: then its messages have one offset."""
 
 
 class Packer:
@@ -123,8 +120,8 @@ class Packer:
         """
         is_plain = not self._codec or not len(message_set)
         if is_plain or (self._compressed_topics and topic not in self._compressed_topics):
-            return Packed(message_set, is_wrapped=False)
+            return message_set, False
         wrapped = wrap(message_set, self._codec)
         if len(wrapped) - ENTRY_OVERHEAD_BYTES > self.max_message_bytes:
-            return Packed(message_set, is_wrapped=False)
-        return Packed(wrapped, is_wrapped=True)
+            return message_set, False
+        return wrapped, True

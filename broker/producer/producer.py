@@ -48,7 +48,6 @@ logger = logging.getLogger(__name__)
 DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
 _MAX_CONNECT_S = 1.0
 """Of one attempt: then the broker's address is looked up again, as it may have moved."""
-_REFRESH_S = 1.0
 
 
 class SyncProducer:
@@ -133,8 +132,8 @@ class SyncProducer:
         on_complete: Callable[[Delivery], None] | None,
     ) -> Delivery:
         """Send a ready message set; see `Producer.send_set`."""
-        packed = self._packer.compress(partition.topic, message_set)
-        delivery = Delivery(partition, packed.message_set, None, on_complete)
+        message_set, _ = self._packer.compress(partition.topic, message_set)
+        delivery = Delivery(partition, message_set, None, on_complete)
         self._sender(partition).send((delivery,))
         return delivery
 
@@ -280,6 +279,7 @@ class Producer:
         encoder: Encoder = bytes_encoder,
         callbacks: ProducerCallbacks | None = None,
         on_delivery: OnDelivery | None = None,
+        refresh_s: float = 1.0,
     ) -> Self:
         """Return a producer with 0.7's properties, synchronous or asynchronous; close it.
 
@@ -291,7 +291,8 @@ class Producer:
             partitioner: picks a place in a topic's partitions, sorted by broker id and index.
             encoder: makes payloads of what is given to `send`.
             callbacks: what messages are put through (`producer.type=async` only).
-            on_delivery: told what became of messages; see the class.
+            on_delivery: called with reports on messages; see the class.
+            refresh_s: see the class; not used with `zk.connect`, which watches topics.
 
         Raises:
             ConfigError: not exactly one of `zk.connect` and `broker.list` is set, or a value is
@@ -321,7 +322,7 @@ class Producer:
                 reconnect=reconnect_rule_of(config),
                 on_delivery=on_delivery,
                 waits=queueing is None,
-                refresh_s=math.inf if config.zookeeper else _REFRESH_S,
+                refresh_s=math.inf if config.zookeeper else refresh_s,
                 queueing=queueing,
                 callbacks=callbacks,
             )

@@ -296,7 +296,7 @@ class _SetBuilder:
 
     def _complete(self, partition: TopicPartition) -> None:
         payloads = self._packer.payloads(self._batches.pop(partition))
-        self._sink(partition, self._packer.pack(partition.topic, payloads).message_set)
+        self._sink(partition, self._packer.pack(partition.topic, payloads)[0])
 
 
 def _without_nulls(name: str, column: pa.Array) -> list[Any]:

@@ -57,7 +57,7 @@ def settings_of(peer: Broker | Server | None, **properties: object) -> ProducerC
 def open_producer() -> Iterator[ProducerFactory]:
     """Make producers for one peer, closed at the end; properties by name."""
     made: list[Producer] = []
-    parts = ("partitioner", "encoder", "callbacks", "on_delivery")
+    parts = ("partitioner", "encoder", "callbacks", "on_delivery", "refresh_s")
 
     def make(peer: Broker | Server, **settings: object) -> Producer:
         given = {name: settings.pop(name) for name in parts if name in settings}
@@ -187,10 +187,9 @@ def test_send_when_partitioner_picks_no_partition_then_says_so(
 
 
 def test_send_when_topic_was_new_then_its_partitions_are_looked_up_again(
-    start_broker: BrokerFactory, open_producer: ProducerFactory, monkeypatch: pytest.MonkeyPatch
+    start_broker: BrokerFactory, open_producer: ProducerFactory
 ) -> None:
-    monkeypatch.setattr("broker.producer.producer._REFRESH_S", 0.0)
-    producer = open_producer(start_broker(num_partitions=4))
+    producer = open_producer(start_broker(num_partitions=4), refresh_s=0.0)
     assert len(producer.partitions("events")) == 1
     producer.send("events", [b"one"])
     assert len(producer.partitions("events")) == 4

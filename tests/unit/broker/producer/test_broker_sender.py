@@ -1,0 +1,71 @@
+"""The window of a broker sender: how many bytes may be unacknowledged."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from broker.client.connection import Connection
+from broker.producer.broker_sender import BrokerConnection, BrokerSender, SendRules
+from broker.producer.delivery import Delivery
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import PublishRequest
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
+from tests.support.fake_broker import FakeBroker, FakeConnection
+
+T = TopicPartition("t", 0, 0)
+SMALL = encode([b"x" * 90])
+
+
+class PipelinedConnection(FakeConnection):
+    """Takes several requests before the first response, and records the bytes in flight."""
+
+    def __init__(self, broker: FakeBroker) -> None:
+        super().__init__(broker, BrokerAddress(0, "fake", 1))
+        self.requests: deque[PublishRequest] = deque()
+        self.bytes_in_flight: list[int] = []
+
+    def _take(self, request: PublishRequest) -> None:
+        self.requests.append(request)
+        self.bytes_in_flight.append(
+            sum(len(one.message_set) for each in self.requests for one in each.sets)
+        )
+
+    def receive(self) -> bytes:
+        return self._broker.publish(self.requests.popleft())
+
+
+def sender_to(connection: PipelinedConnection, *, max_in_flight_bytes: int) -> BrokerSender:
+    def connect(address: BrokerAddress) -> Connection:
+        return connection  # type: ignore[return-value]  # all that is used
+
+    return BrokerSender(
+        BrokerConnection(lambda: connection.address, connect),
+        SendRules(),
+        max_in_flight=100,
+        max_in_flight_bytes=max_in_flight_bytes,
+    )
+
+
+def test_send_when_bytes_in_flight_reach_the_limit_then_waits_for_the_oldest_response() -> None:
+    broker = FakeBroker()
+    connection = PipelinedConnection(broker)
+    sender = sender_to(connection, max_in_flight_bytes=3 * len(SMALL))
+    deliveries = [Delivery(T, SMALL) for _ in range(6)]
+    for delivery in deliveries:
+        sender.send((delivery,))
+
+    assert connection.bytes_in_flight == [n * len(SMALL) for n in (1, 2, 3, 3, 3, 3)]
+    assert [one.is_done for one in deliveries] == [True] * 3 + [False] * 3
+    sender.drain()
+    assert [one.result() for one in deliveries] == [n * len(SMALL) for n in range(6)]
+
+
+def test_send_when_a_set_is_above_the_limit_then_it_is_alone_in_flight() -> None:
+    connection = PipelinedConnection(FakeBroker())
+    sender = sender_to(connection, max_in_flight_bytes=2 * len(SMALL))
+    large = SMALL * 3
+    for message_set in (SMALL, large, SMALL):
+        sender.send((Delivery(T, message_set),))
+
+    assert connection.bytes_in_flight == [len(SMALL), len(large), len(SMALL)]
