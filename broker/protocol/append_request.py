@@ -93,18 +93,16 @@ def decode_single_appends(frames: Sequence[memoryview]) -> AppendRequest | None:
         decoder must read each.
     """
     is_publish = frames[0][: INT16.size] == PUBLISH_TYPE
-    expected_start = _PUBLISH_START if is_publish else PRODUCE_TYPE
     layout = _layout(is_publish, 0)
     unpack, set_start = layout.unpack_from, layout.size
     correlation_ids: list[int] = []
     parts: list[PartitionSets] = []
     sets: list[Buffer] = []
     rule: tuple[Acks, int] | None = None
-    head = b""
+    head: bytes | None = None
     for frame in frames:
         size = len(frame)
-        fields = unpack(frame) if size >= set_start else None
-        if not parts or fields is None or fields[-2] != head:
+        if size < set_start or (fields := unpack(frame))[-2] != head:
             head_bytes = _head_bytes(frame, is_publish)
             layout = _layout(is_publish, head_bytes)
             unpack, set_start = layout.unpack_from, layout.size
@@ -117,10 +115,13 @@ def decode_single_appends(frames: Sequence[memoryview]) -> AppendRequest | None:
                 return None
             rule, sets = decoded[:2], []
             parts.append(PartitionSets(decoded[2], sets))
-        if fields[0] != expected_start or fields[-1] != size - set_start:
+        if fields[-1] != size - set_start:
             return None
+        if is_publish:
+            if fields[0] != _PUBLISH_START:
+                return None
+            correlation_ids.append(fields[1])
         sets.append(frame[set_start:])
-        correlation_ids.append(fields[1])
     if rule is None:
         return None
     return AppendRequest(correlation_ids if is_publish else None, *rule, parts)
@@ -128,8 +129,12 @@ def decode_single_appends(frames: Sequence[memoryview]) -> AppendRequest | None:
 
 @lru_cache(maxsize=1024)
 def _layout(is_publish: bool, head_bytes: int) -> struct.Struct:
-    """Return how a request starts: type (and version, correlation id), head, size of the set."""
-    start = "4si" if is_publish else "2s"
+    """Return how a request starts: head and size of the set.
+
+    The head of a produce request begins with its type; a publish has type, version and
+    correlation id before the head.
+    """
+    start = "4si" if is_publish else ""
     return struct.Struct(f">{start}{head_bytes}si")
 
 
@@ -138,7 +143,7 @@ def _head_bytes(frame: memoryview, is_publish: bool) -> int:
     try:
         if not is_publish:
             topic_bytes: int = INT16.unpack_from(frame, INT16.size)[0]
-            return max(0, INT16.size + topic_bytes + INT32.size)
+            return max(0, 2 * INT16.size + topic_bytes + INT32.size)
         end: int = _START_AND_ID_BYTES
         end += INT16.size + INT16.unpack_from(frame, end)[0] + _ACKS_TIMEOUT_COUNT_BYTES
         end += INT16.size + INT16.unpack_from(frame, end)[0] + _HOME_AND_INDEX_BYTES
@@ -152,6 +157,8 @@ def _decode_produce_head(head: bytes) -> _Head | None:
     """Return acks, timeout and partition; None if the head is malformed."""
     reader = Reader(head)
     try:
+        if reader.int16() != RequestType.PRODUCE:
+            return None
         partition = TopicPartition(reader.short_string(), _ASKED_BROKER, reader.int32())
     except ProtocolError:
         return None

@@ -6,6 +6,7 @@ refuse a request.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ from broker.protocol.extension_requests import (
     ShutdownRequest,
     StatusRequest,
 )
-from broker.protocol.primitives import Reader
+from broker.protocol.primitives import INT16, Reader
 from broker.protocol.requests import (
     BASE_REQUESTS,
     FIRST_EXTENSION_TYPE,
@@ -116,9 +117,7 @@ class RequestHandlers:
                     return
                 request_type = frames[position][:2]
                 if position >= single_end and request_type in (PUBLISH_TYPE, PRODUCE_TYPE):
-                    end = position + 1
-                    while end < len(frames) and frames[end][:2] == request_type:
-                        end += 1
+                    end = _end_of_type(frames, position)
                     together = self._produce.append_together(frames[position:end])
                     if together is None:
                         single_end = end
@@ -189,3 +188,17 @@ class RequestHandlers:
                 return self._admin.status(header)
             case ShutdownRequest():
                 return self._admin.shutdown(request, header)
+
+
+def _end_of_type(frames: list[memoryview], start: int) -> int:
+    """Return the index after the frames from `start` on that have one request type."""
+    unpack = INT16.unpack_from  # faster than slices of a memoryview
+    request_type = unpack(frames[start])
+    index = start
+    try:
+        for index in range(start + 1, len(frames)):
+            if unpack(frames[index]) != request_type:
+                return index
+    except struct.error:  # too short for a type
+        return index
+    return len(frames)
