@@ -60,9 +60,6 @@ class Reader:
         """Return how many bytes are left."""
         return len(self._view) - self._position
 
-    def _integer(self, layout: struct.Struct) -> int:
-        return int(self.fields(layout)[0])
-
     def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
         """Read several numbers at once.
 
@@ -83,19 +80,23 @@ class Reader:
 
     def int8(self) -> int:
         """Read an int8."""
-        return self._integer(INT8)
+        value: int = self.fields(INT8)[0]
+        return value
 
     def int16(self) -> int:
         """Read an int16."""
-        return self._integer(INT16)
+        value: int = self.fields(INT16)[0]
+        return value
 
     def int32(self) -> int:
         """Read an int32."""
-        return self._integer(INT32)
+        value: int = self.fields(INT32)[0]
+        return value
 
     def int64(self) -> int:
         """Read an int64."""
-        return self._integer(INT64)
+        value: int = self.fields(INT64)[0]
+        return value
 
     def count(self, layout: struct.Struct, item_bytes: int) -> int:
         """Read the length of an array.
@@ -110,7 +111,7 @@ class Reader:
         Raises:
             ProtocolError: the count is negative, or promises more than is there.
         """
-        count = self._integer(layout)
+        count: int = self.fields(layout)[0]
         self.check_count(count, item_bytes)
         return count
 
@@ -120,7 +121,7 @@ class Reader:
         Raises:
             ProtocolError: the count is negative, or promises more than is there.
         """
-        if count < 0 or count * item_bytes > self.remaining:
+        if count < 0 or count * item_bytes > len(self._view) - self._position:
             raise ProtocolError(f"{count} items cannot follow in {self.remaining} bytes")
 
     def data(self, size: int) -> memoryview:
@@ -129,13 +130,12 @@ class Reader:
         Raises:
             ProtocolError: `size` is negative or more than is left.
         """
-        if size < 0 or size > self.remaining:
-            raise ProtocolError(
-                f"{size} bytes are due at byte {self._position}, {self.remaining} are left"
-            )
         start = self._position
-        self._position = start + size
-        return self._view[start : self._position]
+        end = start + size
+        if not start <= end <= len(self._view):
+            raise ProtocolError(f"{size} bytes are due at byte {start}, {self.remaining} are left")
+        self._position = end
+        return self._view[start:end]
 
     def short_string(self) -> str:
         """Read a short string.
@@ -143,7 +143,7 @@ class Reader:
         Raises:
             ProtocolError: it is null (0.7 writes a negative length), cut off or no UTF-8.
         """
-        size = self.int16()
+        (size,) = self.fields(INT16)
         if size < 0:
             raise ProtocolError("a short string is null")
         try:
