@@ -42,7 +42,7 @@ def bytes_read(broker: Broker) -> int:
     return int(broker.metrics()["SocketServerStats"]["TotalBytesRead"])
 
 
-def test_client_when_it_takes_no_answers_then_its_requests_are_not_read_until_it_does(
+def test_client_when_it_takes_no_responses_then_its_requests_are_not_read_until_it_does(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     broker = start_broker(socket_receive_bytes=1 << 16, socket_send_bytes=1 << 16)
@@ -61,7 +61,7 @@ def test_client_when_it_takes_no_answers_then_its_requests_are_not_read_until_it
     assert peer.fetch(TOPIC, 0) == (0, ONE)
 
 
-def test_client_when_it_takes_no_answers_then_those_in_memory_are_few(
+def test_client_when_it_takes_no_responses_then_those_in_memory_are_few(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     """Each answer here is larger than its request by three orders of magnitude."""
@@ -103,7 +103,7 @@ def test_client_when_it_takes_no_filtered_reads_then_those_in_memory_are_few(
         assert len(peer.receive()) == answer_bytes
 
 
-def test_client_when_more_answers_wait_than_allowed_then_all_come_in_the_end(
+def test_client_when_more_responses_wait_than_allowed_then_all_come_in_the_end(
     running_broker: Broker, connect: PeerFactory
 ) -> None:
     peer = connect(running_broker)
@@ -117,7 +117,7 @@ def test_client_when_more_answers_wait_than_allowed_then_all_come_in_the_end(
     sending.join()
 
 
-def test_reader_when_it_stops_in_the_middle_of_a_large_answer_then_others_are_served(
+def test_reader_when_it_stops_in_the_middle_of_a_large_response_then_others_are_served(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     broker = start_broker()

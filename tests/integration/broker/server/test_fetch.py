@@ -247,7 +247,7 @@ def answer_size(peer: Peer) -> int:
     return int(INT32.unpack(head)[0])
 
 
-def test_fetch_when_segment_exceeds_an_answer_then_answer_is_cut_to_what_fits(
+def test_fetch_when_segment_exceeds_a_response_then_response_is_cut_to_what_fits(
     start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path
 ) -> None:
     make_sparse_log(tmp_path / "data", 3 << 30)
@@ -256,7 +256,7 @@ def test_fetch_when_segment_exceeds_an_answer_then_answer_is_cut_to_what_fits(
     assert answer_size(peer) == 2**31 - 1
 
 
-def test_multifetch_when_sum_exceeds_an_answer_then_later_parts_are_cut(
+def test_multifetch_when_sum_exceeds_a_response_then_later_parts_are_cut(
     start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path
 ) -> None:
     make_sparse_log(tmp_path / "data", 3 << 30)
@@ -265,7 +265,7 @@ def test_multifetch_when_sum_exceeds_an_answer_then_later_parts_are_cut(
     assert answer_size(peer) == 2**31 - 1
 
 
-def test_multifetch_when_answer_is_large_then_sent_whole(
+def test_multifetch_when_response_is_large_then_sent_whole(
     start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path
 ) -> None:
     make_sparse_log(tmp_path / "data", 32 << 20)

@@ -86,7 +86,7 @@ def test_read_when_filtered_then_only_what_matches_comes_with_its_offsets(peer: 
     assert part.next_offset == part.high_watermark == len(log)
 
 
-def test_read_when_nothing_matches_then_answered_with_progress(peer: Peer) -> None:
+def test_read_when_nothing_matches_then_completed_with_progress(peer: Peer) -> None:
     peer.publish("events", NO * 50)
     part = peer.read_filtered("events", len(NO), b"yes", max_wait_ms=LONG_MS)
     assert (part.error, part.runs, part.next_offset) == (0, (), 50 * len(NO))
@@ -149,7 +149,7 @@ def test_read_when_below_min_bytes_then_waits_for_them_wanted_or_not(
     assert (part.runs, part.next_offset) == ((), 2 * len(NO))
 
 
-def test_read_when_nothing_comes_then_answered_at_the_deadline(peer: Peer) -> None:
+def test_read_when_nothing_comes_then_completed_at_the_deadline(peer: Peer) -> None:
     peer.publish("events", YES)
     started_s = time.monotonic()
     part = peer.read_filtered("events", len(YES), b"y", max_wait_ms=100)
@@ -167,7 +167,7 @@ def test_read_when_deadline_comes_below_min_bytes_then_what_is_there_is_searched
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, -1, -(2**31)])
-def test_read_when_it_may_not_wait_then_answered_empty_at_once(
+def test_read_when_it_may_not_wait_then_completed_empty_at_once(
     max_wait_ms: int, peer: Peer
 ) -> None:
     peer.publish("events", YES)

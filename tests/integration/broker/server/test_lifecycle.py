@@ -196,7 +196,7 @@ def test_stop_when_clients_are_connected_then_their_connections_end(
     assert all(peer.is_closed() for peer in peers)
 
 
-def test_stop_when_reads_are_parked_then_answers_them(
+def test_stop_when_reads_are_delayed_then_completes_them(
     running_broker: Broker, connect: PeerFactory
 ) -> None:
     peer = connect(running_broker)
@@ -283,7 +283,7 @@ def test_shutdown_request_when_several_ask_then_all_are_answered_last_of_all(
     stopping.join()
 
 
-def test_shutdown_request_when_earlier_answers_are_not_taken_then_closed_without_one(
+def test_shutdown_request_when_earlier_responses_are_not_taken_then_closed_without_one(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     broker = start_broker()

@@ -284,7 +284,7 @@ def test_publish_when_many_are_in_flight_then_answered_in_order_by_few_flushes(
     assert running_broker.metrics()["LogFlushStats"]["NumFlushes"] <= 2
 
 
-def test_answer_when_an_earlier_one_is_parked_then_waits_for_it(
+def test_response_when_an_earlier_one_is_delayed_then_waits_for_it(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     broker = start_broker(flush_interval_ms=NEVER_MS)
@@ -327,7 +327,7 @@ def test_fetch_when_garbage_follows_then_still_answered(
     assert peer.is_closed()
 
 
-def test_requests_when_client_closes_its_half_then_large_answers_still_come(
+def test_requests_when_client_closes_its_half_then_large_responses_still_come(
     running_broker: Broker, connect: PeerFactory
 ) -> None:
     peer = connect(running_broker)

@@ -286,7 +286,7 @@ def test_produce_when_fields_do_not_fit_then_closes_and_counts_a_bad_frame(
     assert topics_of(running_broker) == []
 
 
-def test_multiproduce_when_good_then_appends_all_without_answer(
+def test_multiproduce_when_good_then_appends_all_without_response(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     peer = connect(start_broker(num_partitions=2))

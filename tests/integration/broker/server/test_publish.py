@@ -30,14 +30,14 @@ ONE = encode([b"one message"])
 NEVER_MS = 3_600_000
 
 
-def test_publish_when_acks_are_0_then_not_answered(peer: Peer) -> None:
+def test_publish_when_acks_are_0_then_no_response(peer: Peer) -> None:
     peer.send_extension(publish_request("events", ONE, acks=Acks.NONE))
     peer.flush("events")
     assert peer.fetch("events", 0) == (0, ONE)
     assert not peer.has_answer()
 
 
-def test_publish_when_acks_are_1_then_answered_before_it_is_flushed(
+def test_publish_when_acks_are_1_then_completed_before_it_is_flushed(
     peer: Peer, held_flushes: threading.Event
 ) -> None:
     published = peer.publish("events", ONE, acks=Acks.WRITTEN)
@@ -47,7 +47,7 @@ def test_publish_when_acks_are_1_then_answered_before_it_is_flushed(
     held_flushes.set()
 
 
-def test_publish_when_acks_are_minus_1_then_answered_only_after_the_flush(
+def test_publish_when_acks_are_minus_1_then_completed_only_after_the_flush(
     peer: Peer, running_broker: Broker, held_flushes: threading.Event
 ) -> None:
     peer.send_extension(publish_request("events", ONE))
@@ -79,7 +79,7 @@ def test_publish_when_acks_are_minus_1_then_does_not_wait_for_the_interval(
     assert peer.publish("events", ONE).error == 0
 
 
-def test_publish_when_many_clients_wait_then_one_flush_answers_all(
+def test_publish_when_many_clients_wait_then_one_flush_completes_all(
     running_broker: Broker, connect: PeerFactory, held_flushes: threading.Event
 ) -> None:
     peers = [connect(running_broker) for _ in range(20)]
@@ -103,7 +103,7 @@ def test_publish_when_flush_takes_longer_than_the_timeout_then_says_so(
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_publish_when_timeout_is_not_positive_then_answered_without_waiting(
+def test_publish_when_timeout_is_not_positive_then_completed_without_waiting(
     timeout_ms: int, peer: Peer, held_flushes: threading.Event
 ) -> None:
     assert peer.publish("events", ONE, timeout_ms=timeout_ms).error == RequestTimedOutError.code
@@ -140,12 +140,12 @@ def test_publish_when_set_is_empty_then_waits_for_what_was_written_before(
     assert peer.fetch("events", 0) == (0, ONE)
 
 
-def test_publish_when_set_is_empty_and_all_is_flushed_then_answered_at_once(peer: Peer) -> None:
+def test_publish_when_set_is_empty_and_all_is_flushed_then_completed_at_once(peer: Peer) -> None:
     peer.publish("events", ONE)
     assert peer.publish("events", b"").error == 0
 
 
-def test_publish_when_there_are_no_sets_then_answered_with_none(peer: Peer) -> None:
+def test_publish_when_there_are_no_sets_then_completed_with_none(peer: Peer) -> None:
     body = peer.call(PublishRequest(Acks.COMMITTED, 1000, ()))
     assert decode_publish_response(body) == []
 

@@ -34,7 +34,7 @@ def read(peer: Peer, request: ReadRequest) -> list[ReadPart]:
     return decode_read_response(peer.call(request))
 
 
-def test_read_when_data_is_there_then_answered_at_once(peer: Peer) -> None:
+def test_read_when_data_is_there_then_completed_at_once(peer: Peer) -> None:
     peer.publish("events", ONE * 2)
     part = peer.read("events", len(ONE), max_wait_ms=LONG_MS)
     assert (part.error, part.message_set) == (0, ONE)
@@ -53,7 +53,7 @@ def test_read_when_at_the_end_then_woken_by_a_flush(
     assert part.message_set == ONE
 
 
-def test_read_when_nothing_comes_then_answered_empty_at_the_deadline(peer: Peer) -> None:
+def test_read_when_nothing_comes_then_completed_empty_at_the_deadline(peer: Peer) -> None:
     peer.publish("events", ONE)
     started_s = time.monotonic()
     part = peer.read("events", len(ONE), max_wait_ms=100)
@@ -62,7 +62,7 @@ def test_read_when_nothing_comes_then_answered_empty_at_the_deadline(peer: Peer)
 
 
 @pytest.mark.parametrize("max_wait_ms", [0, -1, -(2**31)])
-def test_read_when_it_may_not_wait_then_answered_empty_at_once(
+def test_read_when_it_may_not_wait_then_completed_empty_at_once(
     max_wait_ms: int, peer: Peer
 ) -> None:
     peer.publish("events", ONE)
@@ -121,7 +121,7 @@ def test_read_when_max_bytes_are_used_up_then_later_partitions_are_empty(
     assert [part.error for part in parts] == [0, 0, 0]
 
 
-def test_read_when_errors_are_mixed_then_answered_at_once_with_each(
+def test_read_when_errors_are_mixed_then_completed_at_once_with_each(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     peer = connect(start_broker(broker_id=3, num_partitions=2))
@@ -230,7 +230,7 @@ def test_read_when_it_has_many_partitions_then_all_are_answered(
     assert [part.message_set for part in read(peer, request)] == expected
 
 
-def test_read_when_there_are_no_partitions_then_answered_at_the_deadline(peer: Peer) -> None:
+def test_read_when_there_are_no_partitions_then_completed_at_the_deadline(peer: Peer) -> None:
     assert read(peer, ReadRequest(20, 1, 1000, ())) == []
 
 

@@ -25,7 +25,7 @@ def rows_under(head: str) -> list[list[str]]:
 
 
 def test_types_when_listed_in_the_document_then_are_those_of_the_code() -> None:
-    rows = rows_under("type | name | answered")
+    rows = rows_under("type | name | response is sent")
 
     assert {int(number): name for number, name, _ in rows} == {
         int(number): RequestType(number).name for number, _ in EXTENSION_REQUESTS

@@ -217,7 +217,7 @@ def test_offsets_when_encoded_and_decoded_then_are_the_same(offsets: list[int]) 
     assert responses.decode_offsets_response(frame) == offsets
 
 
-def test_offsets_when_answer_carries_a_code_then_its_error_is_raised() -> None:
+def test_offsets_when_response_carries_a_code_then_its_error_is_raised() -> None:
     with pytest.raises(OffsetOutOfRangeError):
         responses.decode_offsets_response(struct.pack(">hi", 1, 0))
 
@@ -229,7 +229,7 @@ def test_offsets_when_count_does_not_fit_then_raises_protocol_error(count: int) 
 
 
 @given(INT32, st.binary(max_size=30))
-def test_extension_answer_when_good_then_gives_correlation_id_and_body(
+def test_extension_response_when_good_then_gives_correlation_id_and_body(
     correlation_id: int, body: bytes
 ) -> None:
     frame = frame_of(responses.encode_extension_response(correlation_id, body))
@@ -241,7 +241,7 @@ def test_extension_answer_when_good_then_gives_correlation_id_and_body(
 
 
 @pytest.mark.parametrize(("code", "kind"), [(56, StorageError), (999, UnknownServerError)])
-def test_extension_answer_when_refused_then_the_error_of_its_code_is_raised(
+def test_extension_response_when_refused_then_the_error_of_its_code_is_raised(
     code: int, kind: type[BrokerError]
 ) -> None:
     frame = frame_of(responses.encode_extension_error(5, code, "disk full"))
