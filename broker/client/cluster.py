@@ -1,4 +1,4 @@
-"""Where topics are: brokers and partitions, from a registry or from a static list."""
+"""The brokers, topics and partitions of a cluster, from ZooKeeper or from listed brokers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from broker.zk.registry import Registry
 
 Connect = Callable[[BrokerAddress], Connection]
-"""Makes a connection to a broker, with the timeouts and sizes its owner wants."""
+"""Makes a connection to a broker, with the timeouts and buffer sizes of its owner."""
 
 _T = TypeVar("_T")
 _MAX_PROBED_PARTITIONS = 1024
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class Cluster(Protocol):
-    """What a client needs to know of brokers and topics."""
+    """The metadata of a cluster that clients need."""
 
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers, by id."""
@@ -50,12 +50,12 @@ class Cluster(Protocol):
         """Return the broker that serves a partition.
 
         Raises:
-            BrokerUnreachableError: it is not there.
+            BrokerUnreachableError: the broker is unknown or not live.
         """
 
 
 class LockedCluster:
-    """A cluster that several threads share: a lock lets one at a time use it."""
+    """A cluster for several threads: a lock serializes the calls."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -83,11 +83,7 @@ class LockedCluster:
 
 
 class RegistryCluster:
-    """The cluster as ZooKeeper has it.
-
-    Args:
-        registry: started.
-    """
+    """The cluster as registered in ZooKeeper; `registry` must be started."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -105,7 +101,7 @@ class RegistryCluster:
         return self.partitions_of([topic])
 
     def partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Return the partitions of topics on live brokers, asked for all at once."""
+        """Return the partitions of several topics on live brokers, read at once."""
         return [
             TopicPartition(topic, home, index)
             for topic, counts in self._registry.partitions_of(topics).items()
@@ -124,47 +120,47 @@ class RegistryCluster:
 
 
 OnAbsent = Callable[[BrokerError], None]
-"""Told that a listed broker does not answer, once until it does; what it raises goes through."""
+"""Called once when a listed broker stops responding; an exception it raises is passed on."""
 
 
 def log_absent(error: BrokerError) -> None:
-    """Log that a listed broker does not answer."""
+    """Log that a listed broker does not respond."""
     logger.warning("%s; going on without it", error)
 
 
 class _Listed:
-    """A listed broker: the connection it is asked over, and what became of that so far."""
+    """A listed broker: a connection for metadata requests, and whether it responds."""
 
-    def __init__(self, connection: Connection, place: int) -> None:
+    def __init__(self, connection: Connection, index: int) -> None:
         self.connection = connection
         self.address = connection.address
-        self.place = place
+        self.index = index  # in the list
         self.id: int | None = None
         self.is_absent = False
-        self.ask_again_s = 0.0
+        self.retry_at_s = 0.0
 
     def find_id(self) -> int:
-        """Return the id the broker gives itself, or that of the list, or its place there."""
+        """Return the broker's id: from its hello, else from the list, else its index there."""
         if self.is_absent:
-            self.connection.connect()  # what it once said does not make it present
+            self.connection.connect()  # `hello` may return the response of an earlier connection
         if self.id is None:
             hello = self.connection.hello()
-            listed_id = self.address.id if self.address.id >= 0 else self.place
+            listed_id = self.address.id if self.address.id >= 0 else self.index
             self.id = listed_id if hello is None else hello.broker_id
         return self.id
 
 
 class StaticCluster:
-    """The cluster as the listed brokers tell it, with no registry.
+    """The cluster that the listed brokers form, without ZooKeeper.
 
-    A broker that does not answer is left out, and asked again from time to time; what it has is
-    unknown meanwhile, as it would be in a registry.
+    A broker that does not respond is left out, with its partitions, until a later request to it
+    succeeds.
 
     Args:
-        addresses: at least one broker; one that is listed twice counts once.
-        connect: makes the connections they are asked over; these are kept until `close`.
-        on_absent: told of brokers that do not answer.
-        ask_again_s: how long one that did not answer is left alone, if others do.
+        addresses: at least one broker; duplicates are ignored.
+        connect: makes the connections for metadata requests, which stay open until `close`.
+        on_absent: called for a broker that does not respond.
+        retry_after_s: how long a broker that did not respond is left out, if others respond.
     """
 
     def __init__(
@@ -173,72 +169,71 @@ class StaticCluster:
         connect: Connect,
         *,
         on_absent: OnAbsent = log_absent,
-        ask_again_s: float = 5.0,
+        retry_after_s: float = 5.0,
     ) -> None:
         self._listed = [
-            _Listed(connect(address), place)
-            for place, address in enumerate(dict.fromkeys(addresses))
+            _Listed(connect(address), index)
+            for index, address in enumerate(dict.fromkeys(addresses))
         ]
         self._on_absent = on_absent
-        self._ask_again_s = ask_again_s
+        self._retry_after_s = retry_after_s
 
     def close(self) -> None:
         """Close the connections."""
         for one in self._listed:
             one.connection.close()
 
-    def _ask(self, question: Callable[[_Listed], _T], *, everybody: bool = False) -> list[_T]:
-        """Return what the brokers answer that do.
+    def _query(self, query: Callable[[_Listed], _T], *, include_absent: bool = False) -> list[_T]:
+        """Return the results of a query to each listed broker that responds.
 
-        Args:
-            question: asks one of them.
-            everybody: ask those too that did not answer a moment ago.
+        Brokers that did not respond in the last `retry_after_s` are queried only if no other
+        broker responds, or if `include_absent`.
 
         Raises:
-            BrokerUnreachableError: none answers.
+            BrokerUnreachableError: no broker responds.
         """
         now_s = time.monotonic()
-        at_once = [one for one in self._listed if now_s >= one.ask_again_s]
-        later = [one for one in self._listed if now_s < one.ask_again_s]
-        answers: list[_T] = []
+        due = [one for one in self._listed if now_s >= one.retry_at_s]
+        postponed = [one for one in self._listed if now_s < one.retry_at_s]
+        results: list[_T] = []
         failures: list[tuple[_Listed, BrokerError]] = []
-        for some in (at_once, later):
-            if some is later and answers and not everybody:
+        for some in (due, postponed):
+            if some is postponed and results and not include_absent:
                 break
             for one in some:
                 try:
-                    answers.append(question(one))
+                    results.append(query(one))
                 except BrokerError as error:
                     if not error.is_retriable:
                         raise
                     failures.append((one, error))
                 else:
-                    one.is_absent, one.ask_again_s = False, 0.0
-        if not answers:
-            raise _nobody([failure for _, failure in failures])
+                    one.is_absent, one.retry_at_s = False, 0.0
+        if not results:
+            if len(failures) == 1:
+                raise failures[0][1]
+            causes = "; ".join(str(failure) for _, failure in failures)
+            raise BrokerUnreachableError(f"no broker answers: {causes}")
         for one, failure in failures:
-            self._note_absent(one, failure)
-        return answers
-
-    def _note_absent(self, one: _Listed, error: BrokerError) -> None:
-        was_absent, one.is_absent = one.is_absent, True
-        one.ask_again_s = time.monotonic() + self._ask_again_s
-        if not was_absent:
-            self._on_absent(error)
+            was_absent, one.is_absent = one.is_absent, True
+            one.retry_at_s = time.monotonic() + self._retry_after_s
+            if not was_absent:
+                self._on_absent(failure)
+        return results
 
     def brokers(self) -> list[BrokerAddress]:
-        """Return the listed brokers that answer, under the ids they give themselves.
+        """Return the listed brokers that respond, by id.
 
-        A 0.7 broker cannot say its id: the one in the list is taken, or else its place there.
+        A 0.7 broker does not send its id: it gets the one in the list, or else its index there.
 
         Raises:
-            BrokerUnreachableError: none of them can be reached; the text names each.
-            ConfigError: two of them have the same id.
+            BrokerUnreachableError: no broker can be reached; the text names each.
+            ConfigError: two brokers have the same id.
         """
-        return self._brokers(everybody=False)
+        return self._brokers(include_absent=False)
 
-    def _brokers(self, *, everybody: bool) -> list[BrokerAddress]:
-        self._ask(_Listed.find_id, everybody=everybody)
+    def _brokers(self, *, include_absent: bool) -> list[BrokerAddress]:
+        self._query(_Listed.find_id, include_absent=include_absent)
         found: dict[int, BrokerAddress] = {}
         for one in self._listed:
             if one.id is None or one.is_absent:
@@ -253,35 +248,35 @@ class StaticCluster:
         return [address._replace(id=broker_id) for broker_id, address in sorted(found.items())]
 
     def topics(self) -> list[str]:
-        """Return the topics of the brokers that answer; those of 0.7 brokers cannot be known.
+        """Return the topics of the brokers that respond; 0.7 brokers do not list theirs.
 
         Raises:
-            BrokerUnreachableError: none of them can be reached; the text names each.
+            BrokerUnreachableError: no broker can be reached; the text names each.
         """
-        return sorted({topic for topics in self._ask(_topics_of) for topic in topics})
+        return sorted({topic for topics in self._query(_topics_of) for topic in topics})
 
     def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return a topic's partitions on the brokers that answer, by home and index.
+        """Return a topic's partitions on the brokers that respond, by home and index.
 
         Raises:
-            InvalidTopicError: there can be no such topic.
-            BrokerUnreachableError: none of them can be reached; the text names each.
+            InvalidTopicError: the name is not valid.
+            BrokerUnreachableError: no broker can be reached; the text names each.
         """
         validate_topic_name(topic)
-        answers = self._ask(lambda one: _partitions_of(one, topic))
-        return sorted(partition for partitions in answers for partition in partitions)
+        found = self._query(lambda one: _partitions_of(one, topic))
+        return sorted(partition for partitions in found for partition in partitions)
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
         """Return the listed broker that is the partition's home.
 
         Raises:
-            BrokerUnreachableError: it is not among those that answer.
-            ConfigError: two of them have the same id.
+            BrokerUnreachableError: it is not among the brokers that respond.
+            ConfigError: two brokers have the same id.
         """
         for one in self._listed:
             if one.id == partition.home:
                 return one.address._replace(id=one.id)
-        brokers = self._brokers(everybody=True)
+        brokers = self._brokers(include_absent=True)
         for broker in brokers:
             if broker.id == partition.home:
                 return broker
@@ -290,13 +285,6 @@ class StaticCluster:
             f"{partition} is on broker {partition.home}, which is not among "
             f"{addresses_text(brokers)}" + (f"; there is no answer from {absent}" * bool(absent))
         )
-
-
-def _nobody(errors: Sequence[BrokerError]) -> BrokerError:
-    """Return the error for brokers none of which answers."""
-    if len(errors) == 1:
-        return errors[0]
-    return BrokerUnreachableError(f"no broker answers: {'; '.join(map(str, errors))}")
 
 
 def _topics_of(one: _Listed) -> list[str]:
@@ -317,12 +305,12 @@ def _metadata(connection: Connection, request: MetadataRequest) -> MetadataRespo
 
 
 def _probe_partitions(connection: Connection, topic: str, home: int) -> list[TopicPartition]:
-    """Count a 0.7 broker's partitions of a topic: the first one it calls wrong ends them."""
+    """Find a 0.7 broker's partitions of a topic: fetch from each index until one is wrong."""
     found: list[TopicPartition] = []
     for index in range(_MAX_PROBED_PARTITIONS):
         request = FetchRequest(topic, index, 0, 0)
-        answer = connection.repeat_if_lost(partial(connection.ask, request))
-        if decode_fetch_response(answer)[0] == WrongPartitionError.code:
+        response = connection.repeat_if_lost(partial(connection.ask, request))
+        if decode_fetch_response(response)[0] == WrongPartitionError.code:
             break
         found.append(TopicPartition(topic, home, index))
     return found

@@ -1,7 +1,6 @@
-"""A connection to one broker: frames out, frames in, with real timeouts.
+"""A connection to one broker: sends requests and receives responses, with timeouts.
 
-Not safe for several threads at once. Knows requests, but nothing of topics that move, retries of
-a publish, or the registry.
+For one thread at a time. Retries of a publish and the choice of a broker are left to the callers.
 """
 
 from __future__ import annotations
@@ -33,29 +32,29 @@ from broker.protocol.responses import (
 
 DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
-MAX_ANSWER_BYTES = 1 << 29
-"""Below every size that four printable characters make: a banner is never taken for an answer."""
-_AHEAD_BYTES = 8 << 10
-"""A hundred acknowledgements: they come together when many sets are in flight."""
+MAX_RESPONSE_BYTES = 1 << 29
+"""Less than any four printable characters read as a size: a banner is never taken for a frame."""
+_READ_AHEAD_BYTES = 8 << 10
+"""Room for a hundred acknowledgements, which arrive together when many sets are in flight."""
 _NOTHING = memoryview(b"")
 _JOINED_BYTES = 32 << 10
-"""Up to here a copy costs less than a call for several pieces."""
+"""Up to this size, copying the parts into one buffer is cheaper than a gathering `sendmsg`."""
 _MAX_PARTS = 1000
-"""Below what systems take in one call."""
+"""Below the limit of `sendmsg` (IOV_MAX)."""
 _T = TypeVar("_T")
 _CONNECT_WAITS_S = (0.001, 0.01, 0.1, 1.0)
 
 
 class Connection:
-    """A connection to a broker, made when it is first needed.
+    """A connection to a broker, opened by the first request.
 
     Args:
-        address: where the broker listens; its id is only for messages, -1 if unknown.
-        timeout_s: how long an answer, or room to send, is waited for.
-        connect_timeout_s: how long connecting is tried, attempts and waits together.
-        client_id: what extension requests say they come from.
-        send_bytes: SO_SNDBUF; 0 leaves it to the system.
-        receive_bytes: SO_RCVBUF; 0 leaves it to the system.
+        address: of the broker; the id is only shown in messages, -1 if unknown.
+        timeout_s: for each send and receive.
+        connect_timeout_s: for all connection attempts and the waits between them.
+        client_id: sent in the header of extension requests.
+        send_bytes: SO_SNDBUF; 0 for the system's default.
+        receive_bytes: SO_RCVBUF; 0 for the system's default.
     """
 
     def __init__(
@@ -75,27 +74,27 @@ class Connection:
         self._send_bytes = send_bytes
         self._receive_bytes = receive_bytes
         self._socket: socket.socket | None = None
-        self._ahead = _NOTHING  # received and not asked for yet
+        self._ahead = _NOTHING  # received, not returned by `receive` yet
         self._correlation_id = 0
         self._hello: HelloResponse | None = None
-        self._is_asked = False
+        self._has_said_hello = False
 
     @property
     def name(self) -> str:
-        """Return who is at the other end, for messages."""
+        """Return the broker's id and address, for messages."""
         where = f"{self.address.host}:{self.address.port}"
         return where if self.address.id < 0 else f"broker {self.address.id} at {where}"
 
     @property
     def is_open(self) -> bool:
-        """Return whether there is a socket."""
+        """Return whether the connection is open."""
         return self._socket is not None
 
     def connect(self) -> None:
-        """Connect, if that is not done, trying again with growing waits.
+        """Connect unless the connection is open, with growing waits between attempts.
 
         Raises:
-            BrokerUnreachableError: nobody answered within the connect timeout.
+            BrokerUnreachableError: no attempt succeeded within the connect timeout.
 
         Source: Kafka 0.7 `SyncProducer.connect`.
         """
@@ -132,7 +131,7 @@ class Connection:
 
     def _set_up(self, sock: socket.socket) -> None:
         if sock.getsockname() == sock.getpeername():
-            # a free port in the range of outgoing ones can be connected to itself
+            # TCP can connect a free ephemeral port to itself
             raise ConnectionRefusedError("connection refused")
         sock.settimeout(self.timeout_s)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -143,39 +142,41 @@ class Connection:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_bytes)
 
     def close(self) -> None:
-        """Close the socket, if there is one; the next request connects again."""
+        """Close the connection; the next request opens it again."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
             self._ahead = _NOTHING
 
     def interrupt(self) -> None:
-        """Make a send or receive that waits in another thread fail at once."""
+        """Make a send or receive that blocks in another thread fail at once."""
         sock = self._socket
         if sock is not None:
-            with suppress(OSError):  # that thread may have closed it meanwhile
+            with suppress(OSError):  # the other thread may have closed it meanwhile
                 sock.shutdown(socket.SHUT_RDWR)
 
     def hello(self) -> HelloResponse | None:
-        """Return who the broker is, or None for a broker that knows only 0.7's requests.
+        """Return the broker's response to a hello, or None if it knows only 0.7's requests.
 
-        The broker is asked once; a true 0.7 broker closes the connection on a request it does not
-        know, and is then connected to again.
+        The request is sent once for each `Connection` object. A 0.7 broker closes the connection
+        on a request it does not know; the connection is then opened again.
 
         Raises:
             BrokerUnreachableError: it cannot be connected to, or closes every connection.
-            ProtocolError: whatever listens there does not speak this protocol.
-            RequestTimeoutError: it does not answer.
+            ProtocolError: the other end does not speak this protocol.
+            RequestTimeoutError: the broker did not respond.
         """
-        if not self._is_asked:
+        if not self._has_said_hello:
+            # A broker that shuts down closes the connection too. Taken for a 0.7 broker, it would
+            # get publishes that nothing acknowledges: hence the second attempt.
             self._hello = self._say_hello() or self._say_hello()
             if self._hello is None:
-                self._ask_as_07()
-            self._is_asked = True
+                self.ask(FetchRequest("hello", 0, 0, 0))  # a 0.7 broker responds with an error
+            self._has_said_hello = True
         return self._hello
 
     def understands(self, kind: type[ExtensionRequest]) -> bool:
-        """Return whether the broker knows a request, in its version.
+        """Return whether the broker supports a request in the version used here.
 
         Raises:
             BrokerUnreachableError, ProtocolError, RequestTimeoutError: see `hello`.
@@ -187,31 +188,23 @@ class Connection:
         return least <= kind.VERSION <= greatest
 
     def _say_hello(self) -> HelloResponse | None:
-        """Return the answer to a hello, None if the connection was closed over it.
-
-        A broker that is just going down closes it as well: hence the second attempt, as nothing
-        would be acknowledged by a broker that is mistaken for one of 0.7.
-        """
+        """Return the response to a hello; None if the broker closed the connection."""
         self.connect()
         try:
             return HelloResponse.decode(self.call(HelloRequest()))
         except BrokerUnreachableError:
             return None
 
-    def _ask_as_07(self) -> None:
-        """Check that a 0.7 request is answered, by a fetch that has no effect there."""
-        self.ask(FetchRequest("hello", 0, 0, 0))
-
     def repeat_if_lost(self, exchange: Callable[[], _T]) -> _T:
-        """Return what an exchange gives; run it again if the connection turns out dead.
+        """Run an exchange, and once more if an open connection turns out to be lost.
 
-        Brokers close connections that are idle for long. Once: a new connection is none of those.
+        Brokers close connections that were idle for long.
 
         Args:
-            exchange: requests on this connection that may reach the broker twice.
+            exchange: sends requests on this connection that may reach the broker twice.
 
         Raises:
-            BrokerUnreachableError: the connection was made anew, and is lost as well.
+            BrokerUnreachableError: a newly opened connection was lost.
         """
         was_open = self.is_open
         try:
@@ -222,38 +215,38 @@ class Connection:
         return exchange()
 
     def call(self, request: ExtensionRequest) -> Reader:
-        """Send an extension request and return the body of its answer.
+        """Send an extension request and return the body of its response.
 
         Raises:
-            ServerError: the broker refuses the request.
+            ServerError: the response carries an error code.
             BrokerUnreachableError, RequestTimeoutError, ProtocolError: see `receive`.
         """
         correlation_id = self.send_extension(request)
         return self.receive_extension(correlation_id)
 
     def send_extension(self, request: ExtensionRequest) -> int:
-        """Send an extension request; return the correlation id that its answer will have."""
+        """Send an extension request; return the correlation id of its response."""
         correlation_id = self.next_correlation_id()
         header = RequestHeader(request.VERSION, correlation_id, self.client_id)
         self.send_parts(encode_extension_parts(request, header))
         return correlation_id
 
     def next_correlation_id(self) -> int:
-        """Return what the next extension request has to carry."""
+        """Return the correlation id for the next extension request."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         return self._correlation_id
 
     def receive_extension(self, correlation_id: int) -> Reader:
-        """Return the body of the next answer, which must have this correlation id."""
+        """Return the body of the next response, which must have this correlation id."""
         return self.open_extension(self.receive(), correlation_id)
 
     def open_extension(self, frame: Buffer, correlation_id: int) -> Reader:
-        """Return the body of an answer, which must have this correlation id."""
+        """Return the body of a response, which must have this correlation id."""
         try:
             found, body = decode_extension_response(frame)
             check_correlation_id(correlation_id, found)
         except ProtocolError:
-            self.close()  # it is out of step: no later answer on it could be trusted
+            self.close()  # requests and responses are out of step
             raise
         return body
 
@@ -262,21 +255,21 @@ class Connection:
         self.send(encode_request(request))
 
     def ask(self, request: BaseRequest) -> memoryview:
-        """Send one of 0.7's requests that are answered, and return the answer."""
+        """Send one of 0.7's requests that have a response, and return the response."""
         self.send_request(request)
         return self.receive()
 
     def send(self, frame: Buffer) -> None:
-        """Send a whole frame, connecting first if need be.
+        """Send a frame, connecting first if necessary.
 
         Raises:
-            BrokerUnreachableError: no connection, or it broke; it is unknown then what arrived.
-            RequestTimeoutError: the broker takes no bytes.
+            BrokerUnreachableError: no connection, or it was lost; how much arrived is unknown.
+            RequestTimeoutError: the broker reads nothing.
         """
         self.send_parts([frame])
 
     def send_parts(self, parts: list[Buffer]) -> None:
-        """Send a whole frame that comes in pieces; see `send`."""
+        """Send a frame given in parts; see `send`."""
         self.connect()
         assert self._socket is not None
         try:
@@ -288,13 +281,13 @@ class Connection:
         """Return the next frame without its size field.
 
         Raises:
-            BrokerUnreachableError: the broker closed the connection, or it broke.
-            RequestTimeoutError: nothing, or not all, came in time.
-            ProtocolError: what came is no answer of a broker.
+            BrokerUnreachableError: the connection was closed or lost.
+            RequestTimeoutError: the frame did not arrive completely in time.
+            ProtocolError: the bytes received are no frame of a broker.
         """
         head = self._receive_exactly(INT32.size)
         (size,) = INT32.unpack(head)
-        if not 2 <= size <= MAX_ANSWER_BYTES:
+        if not 2 <= size <= MAX_RESPONSE_BYTES:
             self.close()
             shown = repr(bytes(head))[2:-1]
             raise ProtocolError(
@@ -309,14 +302,14 @@ class Connection:
             try:
                 self._receive_more(self._socket, size)
             except OSError as error:
-                raise self._lost(error, "while waiting for an answer") from error
+                raise self._lost(error, "while waiting for a response") from error
         found = self._ahead[:size]
         self._ahead = self._ahead[size:] if len(self._ahead) > size else _NOTHING
         return found
 
     def _receive_more(self, sock: socket.socket, size: int) -> None:
-        """Receive until `size` bytes are ahead, and of small answers all that is there."""
-        view = memoryview(bytearray(max(size, _AHEAD_BYTES)))
+        """Receive until `_ahead` holds `size` bytes, or more of responses that follow."""
+        view = memoryview(bytearray(max(size, _READ_AHEAD_BYTES)))
         filled = len(self._ahead)
         view[:filled] = self._ahead
         while filled < size:
@@ -334,7 +327,7 @@ class Connection:
 
 
 def _send_all(sock: socket.socket, parts: list[Buffer]) -> None:
-    """Send pieces one behind the other, large ones without a copy."""
+    """Send the parts of a frame, large ones without a copy."""
     if sum(map(len, parts)) <= _JOINED_BYTES or len(parts) > _MAX_PARTS:
         sock.sendall(parts[0] if len(parts) == 1 else b"".join(parts))
         return
@@ -352,11 +345,9 @@ def _reason(error: OSError) -> str:
 
 
 def parse_broker_list(text: str) -> list[BrokerAddress]:
-    """Return the brokers of a static list.
+    """Return the brokers of a static list: `HOST:PORT` or 0.7's `ID:HOST:PORT`, comma-separated.
 
-    Args:
-        text: `HOST:PORT` or 0.7's `ID:HOST:PORT`, separated by commas. Brokers without an id get
-            -1, and tell it themselves when they are asked.
+    A broker without an id gets -1; `Connection.hello` returns its id.
 
     Raises:
         ProtocolError: an item is malformed.
@@ -376,5 +367,5 @@ def _parse_broker(item: str) -> BrokerAddress:
 
 
 def addresses_text(addresses: Sequence[BrokerAddress], separator: str = ",") -> str:
-    """Return broker addresses as a static list, for messages."""
+    """Return broker addresses as text, for messages."""
     return separator.join(f"{a.host}:{a.port}" for a in addresses)

@@ -1,7 +1,7 @@
 """Lists offsets of partitions: log start, ends, segment starts, and message boundaries.
 
-The broker that serves a partition responds. A broker that knows only 0.7's requests does not know
-message boundaries; `broker.consumer.boundaries` finds them by reading.
+A broker that knows only 0.7's requests cannot find message boundaries;
+`broker.consumer.boundaries` finds them by reading.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Watermarks(NamedTuple):
     """The three offsets that bound a partition's log.
 
     Attributes:
-        log_start: of the first message there is.
-        high_watermark: after the last message that can be read.
-        log_end: after the last message written; None for a 0.7 broker, which does not list it.
+        log_start: offset of the first message.
+        high_watermark: offset after the last message that can be read.
+        log_end: offset after the last message written; None for a 0.7 broker.
     """
 
     log_start: int
@@ -39,12 +39,7 @@ class Watermarks(NamedTuple):
 
 
 class OffsetLister:
-    """Lists offsets; keeps a connection to each broker it has asked.
-
-    Args:
-        cluster: tells which broker serves a partition.
-        connect: makes connections.
-    """
+    """Lists offsets; keeps a connection to each broker until it is closed."""
 
     def __init__(self, cluster: Cluster, connect: Connect) -> None:
         self._cluster = cluster
@@ -78,51 +73,47 @@ class OffsetLister:
         return self.query(partition, OffsetKind.LOG_END).offset
 
     def watermarks(self, partition: TopicPartition) -> Watermarks:
-        """Return where a partition's log starts, can be read up to, and ends, at one moment."""
+        """Return the log start, high watermark and log end, all of the same moment."""
         if not self.finds_boundaries(partition):
             return Watermarks(self.earliest(partition), self.latest(partition), None)
         found = self.query(partition, OffsetKind.LOG_END)
         return Watermarks(found.log_start_offset, found.high_watermark, found.offset)
 
     def finds_boundaries(self, partition: TopicPartition) -> bool:
-        """Return whether the broker finds message boundaries itself; a 0.7 broker does not."""
+        """Return whether the broker can find message boundaries; a 0.7 broker cannot."""
         return self._connection(partition).hello() is not None
 
     def segment_starts(self, partition: TopicPartition) -> list[int]:
-        """Return where segments start, oldest first, and the end of the log as the last item."""
+        """Return the start offsets of the segments, oldest first, and the end of the log."""
         return self._offsets(partition, LATEST_TIME, _ALL_SEGMENTS)[::-1]
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
-        """Return the start of a segment found by time.
+        """Return the start offset of a segment by its time of writing.
 
         Args:
-            partition: whose segments.
+            partition: to list.
             time_ms: milliseconds since 1970.
-            rounded_up: the first segment start after the last one not after the time, instead of
-                that one.
+            rounded_up: return the start of the segment after the last one written before the
+                time, instead of the start of that one.
 
         Returns:
-            None when every segment was written later, or, rounded up, none starts later.
+            None if every segment was written later, or, rounded up, none follows.
         """
         found = self._offsets(partition, time_ms, 1)
         if not rounded_up:
             return found[0] if found else None
         starts = self.segment_starts(partition)
-        place = bisect_right(starts, found[0]) if found else 0
-        return starts[place] if place < len(starts) else None
+        index = bisect_right(starts, found[0]) if found else 0
+        return starts[index] if index < len(starts) else None
 
     def next_good_message(self, partition: TopicPartition, offset: int) -> int | None:
-        """Return where the next good message starts behind a corrupt one at an offset.
-
-        Returns:
-            None if the broker cannot tell, as 0.7 ones cannot.
-        """
+        """Return the offset of the next good message behind a corrupt one; None on a 0.7 broker."""
         if not self.finds_boundaries(partition):
             return None
         return self.query(partition, OffsetKind.BOUNDARY_AFTER, offset + 1).offset
 
     def query(self, partition: TopicPartition, kind: OffsetKind, argument: int = 0) -> ListedOffset:
-        """Return what a broker with the extensions responds to a query for one offset."""
+        """Send a query for one offset to a broker with the extensions; return its response."""
         request = ListOffsetsRequest((OffsetQuery(partition, kind, argument),))
         connection = self._connection(partition)
         body = connection.repeat_if_lost(lambda: connection.call(request))

@@ -1,8 +1,8 @@
-"""A cluster that is known without asking: kept up to date by watches in the registry.
+"""Cluster metadata in memory, kept up to date by watches in ZooKeeper.
 
-Notices brokers that come, go or move (their values are compared, KAFKA-474), topics that come into
-being, and partitions that are added to a topic (KAFKA-1075). While the registry is away, what was
-known last stands.
+Notices brokers that register, leave or move (their values are compared, KAFKA-474), new topics, and
+partitions added to a topic (KAFKA-1075). While ZooKeeper is unreachable, the last known metadata
+stays in use.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from broker.zk.values import decode_broker, decode_number
 logger = logging.getLogger(__name__)
 
 _BROKERS = ""
-"""Stands for the brokers where else a topic's name would stand: no topic is called so."""
+"""The subject of a read of the brokers; all other subjects are topic names."""
 _RETRY_S = 1.0
 
 
 class WatchedCluster:
-    """The cluster as ZooKeeper has it, for any number of threads.
+    """The cluster as registered in ZooKeeper, for any number of threads.
 
-    A topic is watched from its first use on, which reads ZooKeeper; all else is answered from
-    memory.
+    The first call for a topic reads it from ZooKeeper and sets watches; later calls use memory.
 
     Args:
-        registry: not started; owned by this from now on.
+        registry: not started; this object starts and stops it.
 
     Attributes:
-        on_change: called after each change, in a thread of this object; must be quick.
+        on_change: called after each change, in a thread of this object; must not block.
     """
 
     def __init__(self, registry: Registry) -> None:
         self.on_change: Callable[[], None] | None = None
         self._registry = registry
-        self._brokers: dict[int, BrokerAddress] = {}  # rebound, never changed
-        self._counts: dict[str, dict[int, int]] = {}  # its values are rebound, never changed
+        # replaced, never changed in place, as are the values of _counts: readers need no lock
+        self._brokers: dict[int, BrokerAddress] = {}
+        self._counts: dict[str, dict[int, int]] = {}
         self._armed: set[str] = set()  # watches that have not fired yet
         self._reading = threading.Lock()
         self._dirty: queue.SimpleQueue[str | None] = queue.SimpleQueue()
@@ -57,13 +57,10 @@ class WatchedCluster:
         self._thread = threading.Thread(target=self._run, name="producer-discovery", daemon=True)
 
     def start(self, timeout_s: float) -> None:
-        """Connect to the registry, read the brokers, and keep all up to date from now on.
-
-        Args:
-            timeout_s: how long to try to connect.
+        """Connect to ZooKeeper, read the brokers, and start the thread that follows changes.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: ZooKeeper did not respond in time.
         """
         self._registry.start(timeout_s)
         try:
@@ -74,10 +71,10 @@ class WatchedCluster:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and the session with the registry."""
+        """End the thread and the ZooKeeper session."""
         self._is_stopped.set()
         self._dirty.put(None)
-        self._registry.stop()  # ends a read that the thread waits for
+        self._registry.stop()  # makes a read that blocks the thread fail
         if self._thread.is_alive():
             self._thread.join()
 
@@ -86,10 +83,10 @@ class WatchedCluster:
         return [address for _, address in sorted(self._brokers.items())]
 
     def topics(self) -> list[str]:
-        """Return the topics, by name; asks the registry.
+        """Return the topics, by name; read from ZooKeeper each time.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: ZooKeeper did not respond in time.
         """
         return sorted(self._registry.topics())
 
@@ -97,8 +94,8 @@ class WatchedCluster:
         """Return the partitions of a topic on live brokers, by home and index.
 
         Raises:
-            InvalidTopicError: there can be no such topic.
-            RegistryUnreachableError: it is asked for the first time, and no answer came in time.
+            InvalidTopicError: the name is not valid.
+            RegistryUnreachableError: ZooKeeper did not respond to the first read of the topic.
         """
         counts = self._counts.get(topic)
         if counts is None:
@@ -117,7 +114,7 @@ class WatchedCluster:
         """Return the partition's home broker.
 
         Raises:
-            BrokerUnreachableError: it is not in the registry now.
+            BrokerUnreachableError: the broker is not registered now.
         """
         address = self._brokers.get(partition.home)
         if address is None:
@@ -127,13 +124,13 @@ class WatchedCluster:
         return address
 
     def _run(self) -> None:
-        """Read again what has changed, until stopped."""
+        """Read changed subjects again, until stopped."""
         while (subjects := self._next_subjects()) is not None:
             if self._read_all(subjects) and self.on_change is not None:
                 self.on_change()
 
     def _next_subjects(self) -> set[str] | None:
-        """Wait until something is to be read again; return all that is, None at the end."""
+        """Wait for changes; return all changed subjects, None at the end."""
         subjects: set[str] = set()
         while not subjects or not self._dirty.empty():
             subject = self._dirty.get()
@@ -143,7 +140,7 @@ class WatchedCluster:
         return subjects
 
     def _read_all(self, subjects: set[str]) -> bool:
-        """Read several things again; return whether there is news."""
+        """Read several subjects again; return whether one of them has changed."""
         has_changed = False
         for subject in subjects:
             try:
@@ -151,11 +148,11 @@ class WatchedCluster:
             except CoordinationError as error:
                 self._dirty.put(subject)
                 if not self._is_stopped.wait(_RETRY_S):
-                    logger.warning("what is known of the cluster may be old: %s", error)
+                    logger.warning("cluster metadata may be stale: %s", error)
         return has_changed
 
     def _read(self, subject: str) -> bool:
-        """Read the brokers or a topic, with watches; return whether that is news."""
+        """Read the brokers or a topic, and watch them; return whether they have changed."""
         with self._reading:
             if subject == _BROKERS:
                 brokers = self._read_brokers()
@@ -192,7 +189,7 @@ class WatchedCluster:
         return counts
 
     def _children(self, path: str, subject: str) -> list[int]:
-        """Return the numbers below a node, none if it does not exist yet; watch for more."""
+        """Return the numeric children of a node, none if it does not exist yet; watch them."""
         while True:
             try:
                 with self._watch("children", path, subject) as watch:
@@ -204,7 +201,7 @@ class WatchedCluster:
                         return []
 
     def _value(self, path: str, subject: str) -> bytes | None:
-        """Return a node's value, None if it went away meanwhile; watch it."""
+        """Return a node's value, None if it was deleted meanwhile; watch it."""
         try:
             with self._watch("node", path, subject) as watch:
                 return self._registry.session.get(path, watch=watch)[0]
@@ -213,7 +210,7 @@ class WatchedCluster:
 
     @contextmanager
     def _watch(self, kind: str, path: str, subject: str) -> Iterator[Callable[[], None] | None]:
-        """Give a watch for a read, None if there is one already: they would add up."""
+        """Give a watch for a read; None if one is armed already, so that they do not add up."""
         name = f"{kind} {path}"
         if name in self._armed:
             yield None
@@ -226,6 +223,6 @@ class WatchedCluster:
             raise
 
     def _fired(self, name: str, subject: str) -> None:
-        """Have something read again; in the registry's thread, where nothing may wait."""
+        """Queue a subject to be read again; runs in the session's thread and must not block."""
         self._armed.discard(name)
         self._dirty.put(subject)

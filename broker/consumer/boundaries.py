@@ -1,4 +1,4 @@
-"""Finds message boundaries and counts messages, by reading where a broker cannot look them up."""
+"""Finds message boundaries and counts messages; reads the log of a broker that cannot do that."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ class BoundaryFinder(OffsetLister):
         """Return the message boundary at or before a position.
 
         Args:
-            partition: whose boundary.
-            position: any position in what can be read.
-            known: a boundary at or before it, from where to read if the broker is a 0.7 one; the
-                start of the segment if None.
+            partition: to search.
+            position: any byte position from the log start to the high watermark.
+            known: a boundary at or before it, where reading from a 0.7 broker starts; None for the
+                start of the segment.
 
         Raises:
-            OffsetOutOfRangeError: the position is outside what can be read.
+            OffsetOutOfRangeError: the position is outside this range.
         """
         if self.finds_boundaries(partition):
             return self.query(partition, OffsetKind.BOUNDARY_BEFORE, position).offset
@@ -55,9 +55,9 @@ class BoundaryFinder(OffsetLister):
         """Return start offset and number of messages of each entry in a range.
 
         Args:
-            partition: whose entries.
+            partition: to read.
             start: a message boundary.
-            end: where to stop; an entry that starts before it counts.
+            end: entries that start before it are counted.
 
         Raises:
             InvalidMessageError: a message in the range is corrupt.
@@ -75,12 +75,12 @@ class BoundaryFinder(OffsetLister):
         """Return the entry, a message or a compressed set, that starts at a message boundary.
 
         Args:
-            partition: whose entry.
-            offset: a boundary before the end of what can be read.
+            partition: to read.
+            offset: a boundary before the high watermark.
 
         Raises:
             InvalidMessageError: it is corrupt, or no entry starts there.
-            OffsetOutOfRangeError: there is nothing to be read there any more.
+            OffsetOutOfRangeError: retention has removed it.
         """
         with closing(self._read(partition, offset, offset + 1, fetch_bytes=_ENTRY_BYTES)) as found:
             _, view = next(found)
@@ -111,7 +111,7 @@ class BoundaryFinder(OffsetLister):
     ) -> Generator[tuple[int, memoryview], None, None]:
         """Give offset and bytes of whole entries, from `start` until past `end`.
 
-        `end` lies before the end of what can be read, or there.
+        `end` is not past the high watermark.
         """
         # With an end inside an entry, the reader gives all of the last entry that starts before it.
         until = ReadRange(MessagePosition(start), MessagePosition(end - 1, 1))
@@ -127,7 +127,7 @@ class BoundaryFinder(OffsetLister):
                 if not ready:
                     at = start if reader is None else reader.offset
                     raise InvalidMessageError(
-                        f"the message at {at} of {partition} is longer than all there is"
+                        f"the message at {at} of {partition} is longer than the rest of the log"
                     )
                 (reader,) = ready
                 offset, view = reader.offset, reader.data

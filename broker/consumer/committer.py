@@ -22,18 +22,18 @@ _NAMED_MAX = 5
 class AssignedPartition(PartitionReader):
     """A partition from its assignment to its revocation; a later assignment makes a new object.
 
-    Three threads use it, each with attributes of its own: the fetcher thread reads ahead, the
-    application finishes messages, and whoever commits looks at what is finished.
+    Three threads use it, each with attributes of its own: the fetcher thread fetches ahead, the
+    application's thread finishes messages, and the committing thread reads `position`.
 
     Attributes:
-        thread_id: the consumer thread that owns it in ZooKeeper.
+        thread_id: the consumer thread it is assigned to.
         committed: the position in the store, None if it has none.
-        fetch_offset: where the fetcher continues; None until it has found out where to start.
-        seek_offset: where the application wants it to continue instead, else None.
+        fetch_offset: of the next fetch; None until the fetcher has listed the reset offset.
+        seek_offset: set by a seek for the fetcher thread, else None.
         finished: the offset after the last message the application has finished; -1 at first.
-        is_released: revoked; no message of it may be handed out any more.
+        is_revoked: no message of it may be handed out any more.
         is_blocked: the next message cannot be read, or the offset does not exist.
-        current_messages: the decoded messages being handed out; a release empties the list.
+        current_messages: the decoded messages being handed out; a revocation empties the list.
         next_inner: index of the next one of them in its compressed set; 0 outside of sets.
 
     Args:
@@ -48,7 +48,7 @@ class AssignedPartition(PartitionReader):
         "fetch_offset",
         "finished",
         "is_blocked",
-        "is_released",
+        "is_revoked",
         "next_inner",
         "seek_offset",
         "thread_id",
@@ -70,7 +70,7 @@ class AssignedPartition(PartitionReader):
         self.finished = start.offset
         self.fetch_offset = None if stored is None else stored.offset
         self.seek_offset: int | None = None
-        self.is_released = False
+        self.is_revoked = False
         self.is_blocked = False
         self.current_messages: list[tuple[int, int, bytes]] = []
         self.next_inner = 0
@@ -97,7 +97,7 @@ class AssignedPartition(PartitionReader):
             ValueError: messages before the offset were not taken yet; committing it would lose
                 them.
         """
-        if self.is_released:
+        if self.is_revoked:
             return False
         if next_offset > self.offset:
             raise ValueError(f"messages of {self.partition} were taken up to {self.offset} only")
@@ -110,7 +110,7 @@ class AssignedPartition(PartitionReader):
         self.finished = position.offset
 
     def restart_at(self, offset: int) -> None:
-        """Continue at an offset; everything before it counts as finished."""
+        """Continue at an offset; all messages before it are finished."""
         super().restart_at(offset)
         self.finished = offset
         self._inner = MessagePosition(offset)
@@ -118,12 +118,12 @@ class AssignedPartition(PartitionReader):
 
 
 class Committer:
-    """Writes finished positions into a store, guarded by the ownership nodes.
+    """Writes finished positions to a store, of partitions whose owner nodes still exist.
 
     Args:
-        store: where positions are kept.
-        ownership: tells what this process still owns.
-        on_lost: called when it turns out that a partition is not owned any more.
+        store: of the group's positions.
+        ownership: the owner nodes.
+        on_lost: called when the owner node of an assigned partition is gone.
     """
 
     def __init__(
@@ -134,34 +134,34 @@ class Committer:
         self._on_lost = on_lost
         self._lock = threading.Lock()  # one commit at a time
 
-    def commit(self, owned: Iterable[AssignedPartition]) -> None:
+    def commit(self, assigned: Iterable[AssignedPartition]) -> None:
         """Commit the finished positions that are not committed yet.
 
         Raises:
-            BrokerError: the registry or the store failed; some may have been committed.
+            BrokerError: ZooKeeper or the store failed; some may have been committed.
         """
         with self._lock:
-            due = _due(owned)
+            due = _due(assigned)
             if not due:
                 return
-            with _naming(due):
-                held = self._ownership.held(due)
-                if lost := due.keys() - held:
+            with _named_uncommitted(due):
+                owned = self._ownership.owned(due)
+                if lost := due.keys() - owned:
                     logger.warning("not committed, as no longer owned: %s", _names(lost))
                     self._on_lost()
-                self._commit({partition: due[partition] for partition in held})
+                self._commit({partition: due[partition] for partition in owned})
 
-    def salvage(self, owned: Iterable[AssignedPartition]) -> None:
-        """Commit positions of partitions whose owner nodes are gone, as far as they still hold.
+    def salvage(self, assigned: Iterable[AssignedPartition]) -> None:
+        """Commit positions of partitions whose owner nodes are gone, where that is safe.
 
-        They do if nobody owns the partition, and nobody has committed for it since.
+        It is if no other member has claimed the partition or committed for it since.
 
         Raises:
-            BrokerError: the registry or the store failed; some may have been committed.
+            BrokerError: ZooKeeper or the store failed; some may have been committed.
         """
         with self._lock:
-            due = _due(owned)
-            with _naming(due):
+            due = _due(assigned)
+            with _named_uncommitted(due):
                 free = self._ownership.unowned(due)
                 self._store.commit({one: due[one][1] for one in free})
 
@@ -170,36 +170,36 @@ class Committer:
         refused = self._store.commit(positions)
         if refused:
             refused = self._overwrite({one: positions[one] for one in refused})
-        for partition, (owned, position) in due.items():
+        for partition, (assigned, position) in due.items():
             if partition not in refused:
-                owned.committed = position
+                assigned.committed = position
 
     def _overwrite(self, positions: dict[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Commit over what somebody else wrote, if the partitions are ours all the same.
-
-        A commit of ours whose answer was lost looks like that too.
-        """
-        held = self._ownership.held(positions)
-        found = self._store.load(held)
-        for partition in held:
+        """Commit over changed offsets of partitions this process owns; return the others."""
+        # The change may also be a commit of this process whose response was lost.
+        owned = self._ownership.owned(positions)
+        found = self._store.load(owned)
+        for partition in owned:
             if partition in found and found[partition] != positions[partition]:
                 logger.warning(
-                    "offset %d of %s, which somebody else wrote, is replaced by %d",
+                    "offset %d of %s, written by another process, is replaced by %d",
                     found[partition].offset,
                     partition,
                     positions[partition].offset,
                 )
-        refused = self._store.commit({partition: positions[partition] for partition in held})
+        refused = self._store.commit({partition: positions[partition] for partition in owned})
         if refused:
-            raise CoordinationError(f"offsets keep changing under us: {_names(refused)}")
-        return positions.keys() - held
+            raise CoordinationError(
+                f"another process keeps changing committed offsets: {_names(refused)}"
+            )
+        return positions.keys() - owned
 
 
 def _due(
-    owned: Iterable[AssignedPartition],
+    assigned: Iterable[AssignedPartition],
 ) -> dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]:
     due = {}
-    for one in owned:
+    for one in assigned:
         position = one.position
         if position is not None and position != one.committed:
             due[one.partition] = (one, position)
@@ -207,10 +207,10 @@ def _due(
 
 
 @contextmanager
-def _naming(
+def _named_uncommitted(
     due: Mapping[TopicPartition, tuple[AssignedPartition, MessagePosition]],
 ) -> Iterator[None]:
-    """Have a failure of the registry say what was to be committed, and what that means."""
+    """Add the positions that were not committed to the error of an unreachable ZooKeeper."""
     try:
         yield
     except RegistryUnreachableError as error:
@@ -227,12 +227,7 @@ def _names(partitions: Collection[TopicPartition]) -> str:
 
 
 class AutoCommit:
-    """A thread that commits at intervals; a failed commit is logged and soon tried again.
-
-    Args:
-        commit: does it.
-        interval_s: how often.
-    """
+    """A thread that commits at intervals; a failed commit is logged and soon tried again."""
 
     def __init__(self, commit: Callable[[], None], interval_s: float) -> None:
         self._commit = commit
@@ -245,7 +240,7 @@ class AutoCommit:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell the thread to stop."""
+        """Ask the thread to stop."""
         self._stop.set()
 
     def join(self) -> None:

@@ -1,6 +1,6 @@
-"""The consumer of a group: streams of messages that the members of the group share among them.
+"""The consumer connector: a member of a consumer group, and its streams of messages.
 
-Puts the parts together and takes them apart again; each part has a module of its own.
+Creates, starts and stops the parts of a member; each part has a module of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from broker.client.list_offsets import OffsetLister
 from broker.clock import SystemClock
 from broker.config import ConsumerConfig
 from broker.consumer.committer import AutoCommit, Committer
-from broker.consumer.coordinator import Coordinator, PlaceStream, RebalanceSettings
+from broker.consumer.coordinator import ChooseStream, Coordinator
 from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings
 from broker.consumer.membership import (
     GroupView,
@@ -24,10 +24,10 @@ from broker.consumer.membership import (
     Membership,
     Ownership,
     TopicFilter,
-    check_group_name,
     filter_subscription,
     make_consumer_id,
     static_subscription,
+    validate_group_name,
 )
 from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
@@ -45,22 +45,22 @@ logger = logging.getLogger(__name__)
 class ConsumerConnector:
     """A member of a consumer group.
 
-    Delivery is at least once: what the application has finished is committed, at intervals and
-    before a partition goes to another member. A message is finished when its stream is asked for
-    the next one. Members may be 0.7 clients as well.
+    Delivery is at least once: positions of finished messages are committed at intervals, and before
+    a partition is revoked. A message is finished when the next one is requested from its stream.
+    Other members of the group may be 0.7 clients.
 
     Args:
         config: `group` and `zookeeper` must be set.
-        offsets: where offsets are kept; in the registry by default.
-        registry: a started registry to use, which is left running; one is made by default.
-        connect: makes connections to brokers; by default as `config` says.
-        payload_filter: which messages are wanted; all by default. Brokers leave out the others, if
-            they can, so that they do not cross the network; they count as finished.
+        offsets: the store of the group's offsets; ZooKeeper by default.
+        registry: started, and left running; by default one is started and stopped here.
+        connect: makes connections to brokers; by default with the timeouts of `config`.
+        payload_filter: which messages to deliver; all by default. Brokers that support it do not
+            send the others. Messages filtered out count as finished.
 
     Raises:
-        ConfigError: the group has no name, or one that cannot be; or there is no registry.
-        InvalidPatternError: the filter's pattern is none.
-        RegistryUnreachableError: the registry does not answer.
+        ConfigError: no group, a group name that is not valid, or no ZooKeeper address.
+        InvalidPatternError: the filter's pattern is not valid.
+        RegistryUnreachableError: ZooKeeper did not respond in time.
 
     Source: Kafka 0.7 `ZookeeperConsumerConnector`.
     """
@@ -74,9 +74,9 @@ class ConsumerConnector:
         connect: Connect | None = None,
         payload_filter: PayloadFilter | None = None,
     ) -> None:
-        check_group_name(config.group)
+        validate_group_name(config.group)
         if config.consumer_name:
-            check_group_name(config.consumer_name)
+            validate_group_name(config.consumer_name)
         self._config = config
         self._filter = payload_filter
         self._is_wanted = None if payload_filter is None else payload_filter.compile()
@@ -85,7 +85,7 @@ class ConsumerConnector:
         self._registry = registry or _start_registry(config)
         self._offsets = offsets or RegistryOffsets(self._registry.session, config.group)
         self.consumer_id = make_consumer_id(config.group, config.consumer_name, SystemClock())
-        """The member's id in the registry."""
+        """The member's id in ZooKeeper."""
         self._lease = Lease()
         self._member: _Member | None = None
         self._streams: list[ConsumerStream] = []
@@ -105,19 +105,19 @@ class ConsumerConnector:
     def create_message_streams(
         self, stream_counts: Mapping[str, int]
     ) -> dict[str, list[ConsumerStream]]:
-        """Join the group, reading some topics; messages come as soon as partitions are assigned.
+        """Join the group and subscribe to topics.
 
         Args:
-            stream_counts: how many streams to have of each topic, which need not exist yet.
+            stream_counts: the number of streams for each topic; topics need not exist yet.
 
         Returns:
             The streams of each topic, each for one thread of the application.
 
         Raises:
-            ConfigError: no topic or no stream is wanted, or streams exist already.
-            InvalidTopicError: there can be no such topic.
+            ConfigError: no topic or stream is requested, or streams were created already.
+            InvalidTopicError: a topic's name is not valid.
             RegistryConflictError: another process is a member under the same consumer id.
-            RegistryUnreachableError: the registry does not answer.
+            RegistryUnreachableError: ZooKeeper did not respond in time.
         """
         subscription = static_subscription(stream_counts)
         by_thread = {
@@ -134,11 +134,11 @@ class ConsumerConnector:
     def create_message_streams_by_filter(
         self, topic_filter: TopicFilter, stream_count: int = 1
     ) -> list[ConsumerStream]:
-        """Join the group, reading all topics that a filter takes, now and later.
+        """Join the group and subscribe to all topics, existing and future, that a filter includes.
 
         Args:
             topic_filter: a `Whitelist` or a `Blacklist`.
-            stream_count: how many streams to have; all topics are spread over them.
+            stream_count: the number of streams, over which the partitions are spread.
 
         Raises:
             ConfigError, RegistryConflictError, RegistryUnreachableError: as for topics.
@@ -153,14 +153,11 @@ class ConsumerConnector:
         return streams
 
     def create_shared_stream(self, topics: Collection[str]) -> ConsumerStream:
-        """Join the group, reading several topics through one stream.
-
-        Args:
-            topics: which, at least one; they need not exist yet.
+        """Join the group and subscribe to topics with one stream for all.
 
         Raises:
             ConfigError, InvalidTopicError, RegistryConflictError, RegistryUnreachableError: as
-                for streams of their own.
+                for `create_message_streams`.
         """
         subscription = static_subscription(dict.fromkeys(topics, 1))
         stream = self._make_stream("shared")
@@ -168,43 +165,34 @@ class ConsumerConnector:
         return stream
 
     def commit_offsets(self) -> None:
-        """Commit what is finished and not committed yet.
+        """Commit the finished positions that are not committed yet.
 
         Raises:
-            BrokerError: the registry or the store failed; some may have been committed.
+            BrokerError: ZooKeeper or the store failed; some may have been committed.
         """
         if self._member is not None:
-            self._member.committer.commit(self._member.balancer.owned)
+            self._member.committer.commit(self._member.coordinator.assigned)
 
     def await_assignment(self, timeout_s: float | None = None) -> bool:
-        """Wait until this member owns its share of the group as far as is known.
-
-        Args:
-            timeout_s: how long to wait; None for ever.
-
-        Returns:
-            Whether it does.
-        """
-        return self._member is not None and self._member.balancer.await_settled(timeout_s)
+        """Wait until a rebalance has succeeded after the last change; return False on a timeout."""
+        return self._member is not None and self._member.coordinator.await_balanced(timeout_s)
 
     @property
     def is_certain(self) -> bool:
-        """Return whether this member surely owns what it owned last; else its streams wait."""
+        """Return whether the ZooKeeper session is certain to exist; else the streams wait."""
         return self._lease.is_valid
 
     @property
     def positions(self) -> dict[TopicPartition, MessagePosition | None]:
-        """Return what this member owns, and how far it is finished, None where that is unknown."""
-        owned = [] if self._member is None else self._member.balancer.owned
-        return {one.partition: one.position for one in sorted(owned, key=lambda o: o.partition)}
+        """Return the assigned partitions and their finished positions, None where unknown."""
+        assigned = [] if self._member is None else self._member.coordinator.assigned
+        return {one.partition: one.position for one in sorted(assigned, key=lambda a: a.partition)}
 
     def shutdown(self) -> None:
-        """Leave the group: end the streams, commit what is finished, give everything up.
-
-        A second call does nothing.
+        """End the streams, commit finished positions, and leave the group; only the first time.
 
         Raises:
-            BrokerError: what was finished could not be committed; all is shut down nevertheless.
+            BrokerError: the commit failed; everything is shut down nevertheless.
         """
         if self._is_shut_down:
             return
@@ -218,47 +206,42 @@ class ConsumerConnector:
             if self._owns_registry:
                 self._registry.stop()
 
-    def _join(self, subscription: Subscription, place: PlaceStream) -> None:
+    def _join(self, subscription: Subscription, choose_stream: ChooseStream) -> None:
         if self._member is not None or self._is_shut_down:
             raise ConfigError("a connector creates its streams once")
-        self._member = self._make_member(subscription, place)
+        self._member = self._make_member(subscription, choose_stream)
         try:
-            self._member.balancer.register()
+            self._member.coordinator.register()
         except BrokerError:
             self._member = None
             raise
         self._member.lease_keeper.start()
         if self._config.auto_commit:
             self._member.auto_commit.start()
-        self._member.balancer.start()
+        self._member.coordinator.start()
 
     def _leave(self, member: _Member) -> None:
-        """Take everything down: first all that changes things by itself, then what is owned."""
+        """Stop the threads, commit, and delete the member's nodes or leave them to expire."""
         for stream in self._streams:
             stream.end()
-        threads = (member.balancer, member.auto_commit, member.lease_keeper)
+        threads = (member.coordinator, member.auto_commit, member.lease_keeper)
         for one in threads:
             one.stop()
-        for one in threads:  # each may wait for the registry, so they do it at the same time
+        for one in threads:  # stopped together, as each may be waiting for ZooKeeper
             one.join()
         member.pool.stop()
         try:
             if self._config.auto_commit:
-                member.committer.commit(member.balancer.owned)
+                member.committer.commit(member.coordinator.assigned)
         finally:
-            self._withdraw(member)
+            if self._registry.state is SessionState.CONNECTED:
+                try:
+                    member.coordinator.release_all()
+                    member.membership.deregister()
+                except CoordinationError as error:
+                    logger.warning("registry nodes left to expire: %s", error)
 
-    def _withdraw(self, member: _Member) -> None:
-        """Take the member's nodes out of the registry, or else leave them to expire."""
-        if self._registry.state is not SessionState.CONNECTED:
-            return
-        try:
-            member.balancer.release_all()
-            member.membership.deregister()
-        except CoordinationError as error:
-            logger.warning("registry nodes left to expire: %s", error)
-
-    def _make_member(self, subscription: Subscription, place: PlaceStream) -> _Member:
+    def _make_member(self, subscription: Subscription, choose_stream: ChooseStream) -> _Member:
         config, registry = self._config, self._registry
         membership = Membership(registry.session, config.group, self.consumer_id, subscription)
         ownership = Ownership(registry.session, membership, config.group)
@@ -275,7 +258,7 @@ class ConsumerConnector:
             lambda broker_id: FetcherThread(broker_id, cluster, self._connect, fetch_settings)
         )
         committer = Committer(self._offsets, ownership, self._rebalance)
-        balancer = Coordinator(
+        coordinator = Coordinator(
             session=registry.session,
             membership=membership,
             view=GroupView(registry.session, config.group, subscription, self._rebalance),
@@ -284,30 +267,28 @@ class ConsumerConnector:
             committer=committer,
             pool=pool,
             lease=self._lease,
-            place=place,
-            settings=RebalanceSettings(
-                config.rebalance_retries,
-                config.rebalance_backoff_ms / 1000,
-                config.auto_commit,
-            ),
+            choose_stream=choose_stream,
+            attempts=config.rebalance_retries,
+            backoff_s=config.rebalance_backoff_ms / 1000,
+            commits_on_revoke=config.auto_commit,
         )
         return _Member(
             membership,
             LeaseKeeper(
                 self._lease,
-                membership.stands,
+                membership.is_registered,
                 lambda: registry.session.session_timeout_s,
                 self._rebalance,
             ),
             AutoCommit(self.commit_offsets, config.auto_commit_interval_ms / 1000),
             committer,
             pool,
-            balancer,
+            coordinator,
         )
 
     def _rebalance(self) -> None:
         if self._member is not None:
-            self._member.balancer.notify()
+            self._member.coordinator.notify()
 
     def _make_stream(self, name: str) -> ConsumerStream:
         timeout_ms = self._config.consumer_timeout_ms
@@ -349,7 +330,7 @@ class _Member(NamedTuple):
     auto_commit: AutoCommit
     committer: Committer
     pool: FetcherPool
-    balancer: Coordinator
+    coordinator: Coordinator
 
 
 def _start_registry(config: ConsumerConfig) -> Registry:

@@ -1,7 +1,7 @@
 """Threads that fetch ahead for a group's streams: one thread and one connection for each broker.
 
-A broker that is unreachable is tried again, at the address that ZooKeeper has for it, until its
-partitions are revoked.
+The thread retries an unreachable broker, at its current address in ZooKeeper, until its partitions
+are revoked.
 """
 
 from __future__ import annotations
@@ -37,18 +37,17 @@ _ALL_PAUSED_WAIT_S = 1.0
 
 
 class Feed(NamedTuple):
-    """A partition to read, and the stream its bytes go to."""
+    """A partition to fetch, and the stream that gets the chunks."""
 
     assigned: AssignedPartition
     stream: ConsumerStream
 
 
 class FetchSettings(NamedTuple):
-    """How to read.
+    """Settings of the fetcher threads.
 
-    `reset` is what to do about an offset that is missing, `out_of_range_reset` about one that is
-    out of range: `smallest`, `largest`, or `fail` to hand the error to the application.
-    `payload_filter` says which messages are wanted.
+    `reset` is used where the group has no offset, `out_of_range_reset` where the offset is out of
+    range: `smallest`, `largest`, or `fail` to raise an error in the application.
     """
 
     fetch_bytes: int
@@ -60,14 +59,7 @@ class FetchSettings(NamedTuple):
 
 
 class FetcherThread:
-    """Reads the assigned partitions of one broker, in a thread of its own.
-
-    Args:
-        broker_id: the broker.
-        cluster: tells where it is.
-        connect: makes connections.
-        settings: how to read.
-    """
+    """Fetches the assigned partitions of one broker, in a thread of its own."""
 
     def __init__(
         self, broker_id: int, cluster: Cluster, connect: Connect, settings: FetchSettings
@@ -94,7 +86,7 @@ class FetcherThread:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell the thread to stop, whatever it waits for; `join` waits for its end."""
+        """Ask the thread to stop, and interrupt its wait."""
         self._is_stopped = True
         self._wake.set()
         fetcher = self._fetcher
@@ -106,12 +98,12 @@ class FetcherThread:
         self._thread.join()
 
     def set_feeds(self, feeds: Mapping[TopicPartition, Feed]) -> None:
-        """Read these partitions from now on; those that were read before go on undisturbed."""
+        """Replace the partitions to fetch; partitions in both sets are not interrupted."""
         self._feeds = dict(feeds)
         self._wake.set()
 
     def wake(self) -> None:
-        """Look again whether paused partitions can go on."""
+        """Check again whether paused partitions can be resumed."""
         self._wake.set()
 
     def _run(self) -> None:
@@ -128,7 +120,7 @@ class FetcherThread:
         self._drop_connection()
 
     def _step(self) -> None:
-        """Bring the requests in line with what is wanted, and deal with one answer."""
+        """Update the fetcher's partitions, poll once, and deliver the chunks."""
         self._wake.clear()
         feeds = self._feeds
         if not feeds:
@@ -149,11 +141,11 @@ class FetcherThread:
             self._wake.wait(self._settings.max_backoff_s)
 
     def _open(self) -> Fetcher:
-        """Connect to the broker where the registry says it is."""
-        places = {address.id: address for address in self._cluster.brokers()}
-        if self._broker_id not in places:
+        """Connect to the broker at its address in ZooKeeper."""
+        addresses = {address.id: address for address in self._cluster.brokers()}
+        if self._broker_id not in addresses:
             raise BrokerUnreachableError("it is not in the registry")
-        connection = self._connect(places[self._broker_id])
+        connection = self._connect(addresses[self._broker_id])
         self._reading.clear()
         self._paused.clear()
         self._fetcher = Fetcher(
@@ -172,7 +164,7 @@ class FetcherThread:
         return self._fetcher
 
     def _align(self, fetcher: Fetcher, feeds: Mapping[TopicPartition, Feed]) -> None:
-        """Start, stop, pause and move partitions as the streams and their owner want it."""
+        """Start, stop, seek, pause and resume partitions as feeds and streams require."""
         for partition in self._reading.keys() - feeds.keys():
             fetcher.forget(partition)
             self._paused.discard(partition)
@@ -202,17 +194,19 @@ class FetcherThread:
             fetcher.resume(assigned.partition)
 
     def _find_starts(self, feeds: Sequence[Feed]) -> None:
-        """Find out where to read partitions that have no offset."""
+        """List the reset offsets of partitions that have no offset."""
         if not feeds:
             return
-        with OffsetLister(self._cluster, self._connect) as positions:
+        with OffsetLister(self._cluster, self._connect) as offsets:
             for assigned, stream in feeds:
                 if self._settings.reset == "fail":
                     assigned.fetch_offset = -1
                     text = f"{assigned.partition} has no offset, and autooffset.reset is fail"
                     self._block(assigned, stream, OffsetOutOfRangeError(text))
                     continue
-                offset = _end_of(positions, assigned.partition, self._settings.reset)
+                is_earliest = self._settings.reset == "smallest"
+                list_offset = offsets.earliest if is_earliest else offsets.latest
+                offset = list_offset(assigned.partition)
                 logger.info("%s has no offset: reading from %d on", assigned.partition, offset)
                 self._restart(assigned, stream, offset)
 
@@ -240,19 +234,19 @@ class FetcherThread:
             self._pause_or_resume(fetcher, assigned, stream)
 
     def _reset(self, fetcher: Fetcher, feed: Feed, chunk: Chunk) -> None:
-        """Deal with an offset that the broker does not have."""
+        """Handle an offset that is out of range."""
         (assigned, stream), reset = feed, self._settings.out_of_range_reset
-        with OffsetLister(self._cluster, self._connect) as positions:
-            ends = positions.earliest(assigned.partition), positions.latest(assigned.partition)
-        what = f"offset {chunk.offset} of {assigned.partition} is out of range"
+        with OffsetLister(self._cluster, self._connect) as offsets:
+            ends = offsets.earliest(assigned.partition), offsets.latest(assigned.partition)
+        problem = f"offset {chunk.offset} of {assigned.partition} is out of range"
         if chunk.offset == UNREADABLE_OFFSET:
-            what = f"the offset of {assigned.partition} is no number that a log can have"
-        what += f": {ends[0]} to {ends[1]} can be read"
+            problem = f"the offset of {assigned.partition} is no number that a log can have"
+        problem += f": {ends[0]} to {ends[1]} can be read"
         if reset == "fail":
-            self._block(assigned, stream, OffsetOutOfRangeError(what))
+            self._block(assigned, stream, OffsetOutOfRangeError(problem))
             return
         offset = ends[reset == "largest"]
-        logger.warning("%s; going on at the %s, %d", what, reset, offset)
+        logger.warning("%s; going on at the %s, %d", problem, reset, offset)
         fetcher.seek(assigned.partition, offset)
         self._restart(assigned, stream, offset)
 
@@ -268,7 +262,7 @@ class FetcherThread:
         stream.put(assigned, error)
 
     def _note_failure(self, error: BrokerError) -> None:
-        """Say what is wrong, once, and wait before the next attempt."""
+        """Log the first of several failures, and wait before the next attempt."""
         self._drop_connection()
         if self._is_stopped:
             return
@@ -284,15 +278,11 @@ class FetcherThread:
             fetcher.close()
 
 
-def _end_of(positions: OffsetLister, partition: TopicPartition, reset: str) -> int:
-    return positions.earliest(partition) if reset == "smallest" else positions.latest(partition)
-
-
 class FetcherPool:
-    """The fetchers of all brokers that have assigned partitions.
+    """The fetcher threads of all brokers that have assigned partitions.
 
     Args:
-        make: makes the fetcher of a broker.
+        make: makes the fetcher thread of a broker id.
     """
 
     def __init__(self, make: Callable[[int], FetcherThread]) -> None:
@@ -302,7 +292,7 @@ class FetcherPool:
         self._is_stopped = False
 
     def set_feeds(self, feeds: Collection[Feed]) -> None:
-        """Read exactly these partitions; those that were read before go on undisturbed."""
+        """Replace the partitions to fetch; partitions in both sets are not interrupted."""
         by_broker: dict[int, dict[TopicPartition, Feed]] = {}
         for feed in feeds:
             partition = feed.assigned.partition
@@ -319,14 +309,14 @@ class FetcherPool:
         _stop(idle)
 
     def wake(self) -> None:
-        """Have paused fetchers look whether they can go on."""
+        """Make all fetchers check whether paused partitions can be resumed."""
         with self._lock:
             fetchers = list(self._fetchers.values())
         for fetcher in fetchers:
             fetcher.wake()
 
     def stop(self) -> None:
-        """Stop all fetchers and wait for their end; nothing can be read after that."""
+        """Stop all fetchers for good and wait for their end."""
         with self._lock:
             self._is_stopped = True
             fetchers = list(self._fetchers.values())

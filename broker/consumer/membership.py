@@ -1,10 +1,10 @@
-"""A consumer group in ZooKeeper: subscriptions, members, partition owners, and the session's lease.
+"""A consumer group in ZooKeeper: subscriptions, members, owner nodes, and the session's lease.
 
-Paths and values are those of Kafka 0.7. When to act on them is the coordinator's subject.
+Paths and values are those of Kafka 0.7. `broker.consumer.coordinator` decides when to use them.
 
 A process can be frozen for longer than its ZooKeeper session lasts, and then continues without
-knowing it. So the lease is valid only until the last sign of life is one session timeout old, by a
-clock that runs while the process is frozen.
+knowing it. So the lease is valid only until one session timeout after the last confirmation that
+the session exists, by a clock that runs while the process is frozen.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class TopicFilter:
     """Chooses topics by a regular expression on the whole name.
 
     Args:
-        kind: whether the expression names the topics to take, or those to leave out.
-        text: the expression; a comma means "or", blanks and outer quotes do not count. 0.7's
-            members of a group read it as a Java expression, so keep to what both understand.
+        kind: whether the expression names the topics to include or to exclude.
+        text: the expression; a comma means "or", blanks and outer quotes are ignored. 0.7's
+            members of a group read it as a Java expression: use syntax common to both.
 
     Raises:
         ConfigError: it is no regular expression.
@@ -72,27 +72,19 @@ class TopicFilter:
         return f"{type(self).__name__}({self.regex!r})"
 
     def allows(self, topic: str) -> bool:
-        """Say whether the filter takes a topic."""
+        """Return whether the filter includes a topic."""
         return bool(self._pattern.fullmatch(topic)) is (self.kind is FilterKind.WHITELIST)
 
 
 class Whitelist(TopicFilter):
-    """Takes the topics whose whole name matches.
-
-    Args:
-        text: see `TopicFilter`.
-    """
+    """Includes the topics whose whole name matches."""
 
     def __init__(self, text: str) -> None:
         super().__init__(FilterKind.WHITELIST, text)
 
 
 class Blacklist(TopicFilter):
-    """Takes the topics whose whole name does not match.
-
-    Args:
-        text: see `TopicFilter`.
-    """
+    """Excludes the topics whose whole name matches."""
 
     def __init__(self, text: str) -> None:
         super().__init__(FilterKind.BLACKLIST, text)
@@ -103,8 +95,8 @@ def make_consumer_id(group: str, name: str, clock: Clock) -> str:
 
     Args:
         group: the group's name.
-        name: 0.7's `consumerid`; empty to have one made of host name, time and chance.
-        clock: tells the time.
+        name: 0.7's `consumerid`; if empty, one is made of host name, time and a random number.
+        clock: the time.
 
     Source: Kafka 0.7 `ZookeeperConsumerConnector`, `consumerIdString`.
     """
@@ -114,11 +106,11 @@ def make_consumer_id(group: str, name: str, clock: Clock) -> str:
     return f"{group}_{socket.gethostname()}-{clock.time_ms()}-{digits}"
 
 
-def check_group_name(group: str) -> None:
-    """Check that a group, or a member of one, may have this name: it is a step of a path.
+def validate_group_name(group: str) -> None:
+    """Validate the name of a group or of a member, which becomes part of a ZooKeeper path.
 
     Raises:
-        ConfigError: it may not.
+        ConfigError: the name is not valid.
     """
     if not group or "/" in group or group in {".", "..", "zookeeper"} or not group.isprintable():
         raise ConfigError(f"'{group}' cannot be the name of a consumer group or of a member")
@@ -127,34 +119,31 @@ def check_group_name(group: str) -> None:
 def static_subscription(stream_counts: Mapping[str, int]) -> StaticSubscription:
     """Return the subscription of a member that names its topics.
 
-    Args:
-        stream_counts: how many streams of each topic, at least 1.
-
     Raises:
-        ConfigError: no topic, or no stream of one.
-        InvalidTopicError: there can be no such topic.
+        ConfigError: no topic, or a topic with less than 1 stream.
+        InvalidTopicError: a topic's name is not valid.
     """
     if not stream_counts:
         raise ConfigError("no topic to consume")
     for topic, count in stream_counts.items():
         validate_topic_name(topic)
-        _check_count(count, f"topic '{topic}'")
+        _validate_stream_count(count, f"topic '{topic}'")
     return StaticSubscription(dict(stream_counts))
 
 
 def filter_subscription(topic_filter: TopicFilter, stream_count: int) -> FilterSubscription:
-    """Return the subscription of a member that takes topics by a filter.
+    """Return the subscription of a member that chooses topics by a filter.
 
     Raises:
-        ConfigError: there is no stream.
+        ConfigError: less than 1 stream.
     """
-    _check_count(stream_count, f"filter '{topic_filter.regex}'")
+    _validate_stream_count(stream_count, f"filter '{topic_filter.regex}'")
     return FilterSubscription(topic_filter.kind, stream_count, topic_filter.regex)
 
 
-def _check_count(count: int, what: str) -> None:
+def _validate_stream_count(count: int, subject: str) -> None:
     if count < 1:
-        raise ConfigError(f"{what} needs at least 1 stream, not {count}")
+        raise ConfigError(f"{subject} needs at least 1 stream, not {count}")
 
 
 def topics_of(subscription: Subscription, all_topics: Iterable[str]) -> dict[str, int]:
@@ -162,10 +151,10 @@ def topics_of(subscription: Subscription, all_topics: Iterable[str]) -> dict[str
 
     Args:
         subscription: of the member.
-        all_topics: the topics there are; a filter takes from these.
+        all_topics: existing topics, for a filter to choose from.
 
     Raises:
-        ConfigError: the filter is no regular expression here.
+        ConfigError: the filter, perhaps a Java expression, is none in Python.
     """
     if isinstance(subscription, StaticSubscription):
         return dict(subscription.stream_counts)
@@ -176,14 +165,14 @@ def topics_of(subscription: Subscription, all_topics: Iterable[str]) -> dict[str
 def threads_by_topic(
     members: Mapping[str, Subscription], all_topics: Iterable[str]
 ) -> dict[str, list[str]]:
-    """Return the thread ids that read each topic, over all members of a group.
+    """Return the ids of all threads of a group that read each topic.
 
     Args:
-        members: subscription of each consumer id.
-        all_topics: the topics there are.
+        members: the subscription of each consumer id.
+        all_topics: existing topics, for filters to choose from.
 
     Raises:
-        ConfigError: a member's filter is no regular expression here.
+        ConfigError: a filter, perhaps a Java expression, is none in Python.
     """
     threads: dict[str, list[str]] = {}
     topics = list(all_topics)
@@ -199,14 +188,7 @@ _T = TypeVar("_T")
 
 
 class Membership:
-    """This process's own node among the members of a group.
-
-    Args:
-        session: started.
-        group: the group's name.
-        consumer_id: this member's.
-        subscription: what it reads.
-    """
+    """The node that registers this process as a member of a group; `session` must be started."""
 
     def __init__(
         self, session: Session, group: str, consumer_id: str, subscription: Subscription
@@ -217,14 +199,14 @@ class Membership:
         self._value = encode_subscription(subscription)
         self.consumer_id = consumer_id
         self.session_id: int | None = None
-        """The session in which the node was registered; None before, and after it is known lost."""
+        """The session in which the node was created; None before, and after `deregister`."""
 
     def register(self) -> None:
-        """Put the node there.
+        """Create the node.
 
         Raises:
             RegistryConflictError: another process is a member under this id.
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: ZooKeeper did not respond in time.
 
         Source: Kafka 0.7 `ZookeeperConsumerConnector.registerConsumerInZK`.
         """
@@ -243,33 +225,33 @@ class Membership:
             raise RegistryUnreachableError("the registry session expired while registering")
         self.session_id = session_id
 
-    def stands(self) -> bool:
-        """Return whether the node is there, in the session it was registered in.
+    def is_registered(self) -> bool:
+        """Return whether the node exists, in the session in which it was created.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: ZooKeeper did not respond in time.
         """
         stat = self._session.exists(self._path)
         return stat is not None and stat.ephemeral_owner == self.session_id
 
     def deregister(self) -> None:
-        """Take the node away, if it is ours.
+        """Delete the node, if this process created it.
 
         Raises:
-            CoordinationError: it may be left; it goes with the session.
+            CoordinationError: the node may be left until the session expires.
         """
-        if self.session_id is not None and self.stands():
+        if self.session_id is not None and self.is_registered():
             with suppress(RegistryNodeNotFoundError):
                 self._session.delete(self._path)
         self.session_id = None
 
 
 class Ownership:
-    """The nodes that say which consumer thread owns which partition.
+    """The owner nodes of a group: which consumer thread owns which partition.
 
     Args:
         session: started.
-        membership: of the process whose threads own them; its session is the one that counts.
+        membership: of this process; nodes created in its session are this process's own.
         group: the group's name.
     """
 
@@ -281,24 +263,24 @@ class Ownership:
     def claim(
         self, threads: Mapping[TopicPartition, str], *, on_release: Callable[[], None]
     ) -> set[TopicPartition]:
-        """Make threads of this process owners of partitions.
+        """Create owner nodes for threads of this process.
 
         Args:
-            threads: the thread that is to own each partition.
-            on_release: called when a partition that somebody else still owns may be free.
+            threads: the thread for each partition.
+            on_release: called when the owner node of another member is deleted.
 
         Returns:
-            The partitions that are owned now; the others belong to somebody else.
+            The partitions claimed; other members still own the rest.
 
         Raises:
-            RegistryUnreachableError: no answer came in time; some may be owned.
+            RegistryUnreachableError: ZooKeeper did not respond in time; some may be claimed.
         """
         nodes = {paths.owner(self._group, partition): partition for partition in threads}
         existing = self._session.create_many(
             {path: encode_owner(threads[partition]) for path, partition in nodes.items()}
         )
         found = self._session.get_many(existing)
-        unclaimed = set(existing) - found.keys()  # they went away meanwhile
+        unclaimed = set(existing) - found.keys()  # deleted meanwhile
         for path, (value, stat) in found.items():
             if stat.ephemeral_owner != self._membership.session_id:
                 unclaimed.add(path)
@@ -310,11 +292,11 @@ class Ownership:
                 on_release()
         return {nodes[path] for path in nodes.keys() - unclaimed}
 
-    def held(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return which partitions this process owns according to the registry.
+    def owned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Return which partitions have an owner node of this process.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: ZooKeeper did not respond in time.
         """
         nodes = {paths.owner(self._group, partition): partition for partition in partitions}
         session_id = self._membership.session_id
@@ -325,26 +307,26 @@ class Ownership:
         }
 
     def unowned(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Return which partitions nobody owns.
+        """Return which partitions have no owner node.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: ZooKeeper did not respond in time.
         """
         nodes = {paths.owner(self._group, partition): partition for partition in partitions}
         return {nodes[path] for path in nodes.keys() - self._session.get_many(nodes).keys()}
 
     def release(self, partitions: Collection[TopicPartition]) -> None:
-        """Give up partitions, as far as this process owns them.
+        """Delete the owner nodes of this process among those of some partitions.
 
         Raises:
-            RegistryUnreachableError: no answer came in time; some may be owned still.
+            RegistryUnreachableError: ZooKeeper did not respond in time; some nodes may be left.
         """
-        held = self.held(partitions)
-        self._session.delete_many(paths.owner(self._group, partition) for partition in held)
+        owned = self.owned(partitions)
+        self._session.delete_many(paths.owner(self._group, partition) for partition in owned)
 
 
-class View(NamedTuple):
-    """What a member needs to know to compute its share: for each topic it reads."""
+class _View(NamedTuple):
+    """Partitions and thread ids of each topic that a member reads: the input of an assignment."""
 
     partitions: dict[str, list[TopicPartition]]
     threads: dict[str, list[str]]
@@ -356,9 +338,9 @@ class GroupView:
     Args:
         session: started.
         group: the group's name.
-        subscription: of the member whose topics are looked at.
-        on_change: called when something may have changed since it was read last, in a thread of
-            the registry that must not be held up.
+        subscription: of the member whose topics are read.
+        on_change: called when something may have changed since the last read; runs in the
+            session's thread and must not block.
     """
 
     def __init__(
@@ -375,12 +357,12 @@ class GroupView:
         self._lock = threading.Lock()  # guards _armed
         self._armed: set[tuple[str, str]] = set()
 
-    def read(self) -> View:
-        """Read all of it.
+    def read(self) -> _View:
+        """Read the partitions and threads of the member's topics.
 
         Raises:
-            ConfigError: a member's filter is no regular expression here.
-            CoordinationError: the registry cannot be reached, or what it holds makes no sense.
+            ConfigError: a filter, perhaps a Java expression, is none in Python.
+            CoordinationError: ZooKeeper cannot be reached, or a node is malformed.
 
         Source: Kafka 0.7 `ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`.
         """
@@ -390,7 +372,7 @@ class GroupView:
         else:
             topics = list(self._subscription.stream_counts)
         threads = threads_by_topic(members, topics)
-        return View(self._partitions(topics), {topic: threads.get(topic, []) for topic in topics})
+        return _View(self._partitions(topics), {topic: threads.get(topic, []) for topic in topics})
 
     def _members(self) -> dict[str, Subscription]:
         ids = self._children(paths.consumer_ids(self._group))
@@ -409,8 +391,8 @@ class GroupView:
     def _partitions(self, topics: Collection[str]) -> dict[str, list[TopicPartition]]:
         """Return the partitions of topics on all brokers that have registered them, live or not.
 
-        A broker's nodes go with its session, all of them; looking at its id node as well could
-        only make members disagree that read at different times.
+        All nodes of a broker expire with its session. A look at its id node as well could only make
+        members disagree that read at different times.
         """
         homes = self._children_of_each([paths.topic(topic) for topic in topics])
         nodes = {
@@ -418,7 +400,7 @@ class GroupView:
             for topic in topics
             for name in homes[paths.topic(topic)]
         }
-        # one that went away meanwhile is missing, of which the watch on its parent tells
+        # a node deleted meanwhile is missing; the watch on its parent fires
         counts = self._read_watched("data", nodes, self._session.get_many)
         partitions: dict[str, list[TopicPartition]] = {topic: [] for topic in topics}
         for path, (topic, name) in nodes.items():
@@ -441,7 +423,7 @@ class GroupView:
     def _read_watched(
         self, kind: str, node_paths: Collection[str], read: Callable[..., dict[str, _T]]
     ) -> dict[str, _T]:
-        """Read nodes all at once, and watch those there are."""
+        """Read nodes with one request, and watch those that exist."""
         try:
             found = read(node_paths, watch=lambda path: self._watch(kind, path))
         except CoordinationError:
@@ -451,7 +433,7 @@ class GroupView:
         return found
 
     def _children(self, path: str) -> list[str]:
-        """Return a node's children, and watch them, or else the node's coming into being."""
+        """Return a node's children, and watch them, or else the node's creation."""
         for kind, read in (("children", self._session.children), ("exists", self._session.exists)):
             try:
                 found = read(path, watch=self._watch(kind, path))
@@ -463,11 +445,11 @@ class GroupView:
                 if isinstance(found, list):
                     return found
                 if found is not None:
-                    self._on_change()  # it came into being between the two reads
+                    self._on_change()  # it was created between the two reads
         return []
 
     def _watch(self, kind: str, path: str) -> Callable[[], None] | None:
-        """Return what to call on a change, None if an earlier read left such a watch."""
+        """Return a watch to set with a read; None if one is armed already."""
         with self._lock:
             if (kind, path) in self._armed:
                 return None
@@ -487,10 +469,10 @@ _CHECKS_PER_TIMEOUT = 4
 
 
 class Lease:
-    """The time until which the session is certain to stand.
+    """The time until which this process's ZooKeeper session is certain to exist.
 
     Attributes:
-        until_s: on the monotonic clock; read it without a lock, before anything is handed out.
+        until_s: on the monotonic clock; read without a lock before each message is handed out.
     """
 
     __slots__ = ("_changed", "_is_closed", "until_s")
@@ -502,17 +484,17 @@ class Lease:
 
     @property
     def is_valid(self) -> bool:
-        """Return whether the session is certain to stand now."""
+        """Return whether the session is certain to exist now."""
         return time.monotonic() < self.until_s
 
     def renew(self, until_s: float) -> None:
-        """Note that the session stands until a time, if nothing more is heard of it."""
+        """Extend the lease, after the session was confirmed."""
         with self._changed:
             self.until_s = until_s
             self._changed.notify_all()
 
     def lose(self) -> None:
-        """Note that the session, or what stood in it, is gone."""
+        """End the lease at once: the session or the member's node is gone."""
         self.until_s = 0.0
 
     def close(self) -> None:
@@ -522,34 +504,30 @@ class Lease:
             self._changed.notify_all()
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Wait until the lease is valid or closed; return whether it is one of them.
-
-        Args:
-            timeout_s: how long to wait; None for ever.
-        """
+        """Wait until the lease is valid or closed; return False on a timeout."""
         with self._changed:
             return self._changed.wait_for(lambda: self._is_closed or self.is_valid, timeout_s)
 
 
 class LeaseKeeper:
-    """A thread that keeps a lease up by looking at this member's own node.
+    """A thread that renews a lease while this member's node is registered.
 
     Args:
-        lease: what it keeps up.
-        check: looks at the node in the registry; returns whether it stands in our session.
-        session_timeout_s: how long a session lasts without a sign of life.
-        on_lost: called when the node does not stand.
+        lease: to renew.
+        is_registered: reads from ZooKeeper whether the node exists in this process's session.
+        session_timeout_s: how long a session lasts without a heartbeat.
+        on_lost: called when the node does not exist.
     """
 
     def __init__(
         self,
         lease: Lease,
-        check: Callable[[], bool],
+        is_registered: Callable[[], bool],
         session_timeout_s: Callable[[], float],
         on_lost: Callable[[], None],
     ) -> None:
         self._lease = lease
-        self._check = check
+        self._is_registered = is_registered
         self._session_timeout_s = session_timeout_s
         self._on_lost = on_lost
         self._stop = threading.Event()
@@ -560,7 +538,7 @@ class LeaseKeeper:
         self._thread.start()
 
     def stop(self) -> None:
-        """Tell the thread to stop, and end all waits for the lease."""
+        """Ask the thread to stop, and end all waits for the lease."""
         self._stop.set()
         self._lease.close()
 
@@ -571,15 +549,15 @@ class LeaseKeeper:
 
     def _run(self) -> None:
         while not self._stop.wait(self._session_timeout_s() / _CHECKS_PER_TIMEOUT):
-            # the server has seen us at this time or later
+            # ZooKeeper handles the request at this time or later
             asked_s = time.monotonic()
             try:
-                stands = self._check()
+                is_registered = self._is_registered()
             except BrokerError as error:
                 if not self._stop.is_set():
                     logger.warning("registry session not confirmed: %s", error)
                 continue
-            if stands:
+            if is_registered:
                 self._lease.renew(asked_s + self._session_timeout_s())
             else:
                 self._lease.lose()

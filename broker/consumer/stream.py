@@ -126,7 +126,7 @@ class ConsumerStream:
         self._close_iterator()
         while (item := self._take_chunk(self._deadline_s())) is not None:
             assigned, chunk = item
-            if self._add(assigned, chunk) and not assigned.is_released:
+            if self._add(assigned, chunk) and not assigned.is_revoked:
                 yield assigned
 
     def skip_corrupt(self, partition: TopicPartition) -> int:
@@ -204,7 +204,7 @@ class ConsumerStream:
     def put(self, assigned: AssignedPartition, item: Chunk | int | BrokerError) -> None:
         """Queue a chunk, an offset to restart at, or an error; dropped after a revocation."""
         with self._changed:
-            if not (assigned.is_released or self._is_ended):
+            if not (assigned.is_revoked or self._is_ended):
                 self._queue.append((assigned, item))
                 self._changed.notify()
 
@@ -216,7 +216,7 @@ class ConsumerStream:
     def revoke(self, assigned: AssignedPartition) -> None:
         """Hand out nothing more of a partition, and drop what waits."""
         with self._changed:
-            assigned.is_released = True
+            assigned.is_revoked = True
             assigned.current_messages.clear()
             self._assigned_partitions.pop(assigned.partition, None)
             kept = [one for one in self._queue if one[0] is not assigned]
@@ -288,7 +288,7 @@ class ConsumerStream:
             self._wanted_seek = None
         while not self._is_ended:
             assigned = self._current
-            if assigned is not None and assigned.is_released:
+            if assigned is not None and assigned.is_revoked:
                 self._current, self._messages, assigned = None, _NOTHING, None
             if assigned is not None and length_hint(self._messages):
                 if self._lease.is_valid:
@@ -338,7 +338,7 @@ class ConsumerStream:
 
     def _raise_fault(self) -> None:
         fault, self._fault = self._fault, None
-        if fault is not None and not fault[0].is_released:
+        if fault is not None and not fault[0].is_revoked:
             assigned, kind = fault
             raise InvalidMessageError(
                 f"{assigned.partition}: {describe_fault(kind, assigned.offset)}; the partition "

@@ -220,10 +220,10 @@ def validate_group_name(group: str) -> None:
     Raises:
         UsageError: it is empty, or cannot be a name in a ZooKeeper path.
     """
-    from broker.consumer.membership import check_group_name  # late: loads the ZooKeeper client
+    from broker.consumer import membership  # late: loads the ZooKeeper client
 
     try:
-        check_group_name(group)
+        membership.validate_group_name(group)
     except ConfigError as error:
         if not group:
             reason = "it is empty"

@@ -335,7 +335,7 @@ def test_group_when_an_offset_was_set_by_somebody_else_then_is_replaced_with_a_w
 
     assert session.get("/consumers/g/offsets/t/0-0")[0] == b"11"
     assert RegistryOffsets(session, "g").load([PARTITION])[PARTITION].offset == 11
-    assert "offset 5 of t[0-0], which somebody else wrote, is replaced by 11" in caplog.text
+    assert "offset 5 of t[0-0], written by another process, is replaced by 11" in caplog.text
 
 
 def test_group_when_shut_down_then_no_thread_is_left_and_streams_end(

@@ -151,7 +151,7 @@ def test_cluster_when_one_broker_is_down_then_uses_the_others_and_tells_once(
     first.stop()
     told: list[BrokerError] = []
     addresses = [address_of(first), address_of(second)]
-    cluster = StaticCluster(addresses, connect, on_absent=told.append, ask_again_s=0)
+    cluster = StaticCluster(addresses, connect, on_absent=told.append, retry_after_s=0)
     with closing(cluster):
         assert cluster.brokers() == [(5, "127.0.0.1", second.port)]
         assert cluster.topics() == ["audit", "events"]
@@ -170,7 +170,7 @@ def test_cluster_when_a_broker_goes_down_then_it_is_left_out_until_it_is_back(
     first, second = two_brokers
     told: list[BrokerError] = []
     addresses = [address_of(first), address_of(second)]
-    cluster = StaticCluster(addresses, connect, on_absent=told.append, ask_again_s=0)
+    cluster = StaticCluster(addresses, connect, on_absent=told.append, retry_after_s=0)
     with closing(cluster):
         assert [one.id for one in cluster.brokers()] == [1, 5]
         first.stop()
@@ -189,7 +189,7 @@ def test_cluster_when_a_broker_did_not_answer_then_it_is_left_alone_for_a_while(
     first, second = two_brokers
     first.stop()
     addresses = [address_of(first), address_of(second)]
-    with closing(StaticCluster(addresses, connect, ask_again_s=3600)) as cluster:
+    with closing(StaticCluster(addresses, connect, retry_after_s=3600)) as cluster:
         cluster.topics()
         with socket.create_server(("127.0.0.1", address_of(first).port)) as listener:
             listener.setblocking(False)
@@ -220,7 +220,7 @@ def test_cluster_when_all_were_away_then_asks_each_as_soon_as_it_is_needed(
     first = start_broker(broker_id=1, data_dir=tmp_path / "1")
     second = start_broker(broker_id=5, data_dir=tmp_path / "5")
     addresses = [address_of(first), address_of(second)]
-    with closing(StaticCluster(addresses, connect, ask_again_s=3600)) as cluster:
+    with closing(StaticCluster(addresses, connect, retry_after_s=3600)) as cluster:
         second.stop()
         assert [one.id for one in cluster.brokers()] == [1]
         first.stop()

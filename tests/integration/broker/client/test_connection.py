@@ -177,7 +177,7 @@ def test_receive_when_nothing_comes_in_time_then_timeout_and_closed(
 ) -> None:
     connection = open_connection(start_server(stay_silent).address, timeout_s=0.1)
     with pytest.raises(
-        RequestTimeoutError, match=r"did nothing for 0.1s while waiting for an answer$"
+        RequestTimeoutError, match=r"did nothing for 0.1s while waiting for a response$"
     ):
         connection.hello()
     assert not connection.is_open

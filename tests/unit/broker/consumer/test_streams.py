@@ -134,7 +134,7 @@ def test_stream_when_nothing_comes_then_times_out_and_can_be_used_again(
     assert take(stream, 1) == [b"a"]
 
 
-def test_stream_when_a_partition_is_released_then_nothing_of_it_is_given_any_more(
+def test_stream_when_a_partition_is_revoked_then_nothing_of_it_is_given_any_more(
     stream: ConsumerStream,
 ) -> None:
     owned, kept = own(stream), own(stream, OTHER)

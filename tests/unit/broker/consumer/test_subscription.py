@@ -7,12 +7,12 @@ import pytest
 from broker.consumer.membership import (
     Blacklist,
     Whitelist,
-    check_group_name,
     filter_subscription,
     make_consumer_id,
     static_subscription,
     threads_by_topic,
     topics_of,
+    validate_group_name,
 )
 from broker.errors import ConfigError, InvalidTopicError
 from broker.zk.values import Subscription, encode_subscription
@@ -54,7 +54,7 @@ def test_consumer_id_when_named_then_is_group_and_name() -> None:
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a\n"])
 def test_group_name_when_it_is_no_path_step_then_is_refused(name: str) -> None:
     with pytest.raises(ConfigError):
-        check_group_name(name)
+        validate_group_name(name)
 
 
 def test_subscriptions_when_written_then_have_the_bytes_of_kafka_07() -> None:
