@@ -1,7 +1,7 @@
 """Reads partitions of a cluster from a start to an end, or for ever.
 
-One broker is read in the calling thread; several are read by a thread each, with a bounded queue
-between.
+One broker is polled in the calling thread; several are polled by a thread each, which put chunks
+into a bounded queue.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class ClusterReader:
     """Reads partitions until all have reached their end; a context manager.
 
     Args:
-        cluster: tells which broker has which partition.
+        cluster: finds the broker of each partition.
         connect: makes connections.
-        ranges: what to read of each partition.
+        ranges: to read, by partition.
         fetch_bytes: per partition and request.
         max_wait_ms: how long a broker may wait for new messages.
-        payload_filter: leave out messages that do not match it, except those in a compressed set
-            with others that do.
+        payload_filter: which messages to read; a compressed set is read whole if one of its
+            messages matches.
     """
 
     def __init__(
@@ -187,9 +187,9 @@ class ClusterReader:
 
 
 def _one_per_partition(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:
-    """Give chunks in groups with at most one chunk of data of each partition, which ends its part.
+    """Give chunks in groups with at most one chunk with data of each partition, its last one.
 
-    What came of a partition is decoded before more of it is added.
+    A chunk must be decoded before the next one of its partition is added.
     """
     group: list[Chunk] = []
     filled: set[TopicPartition] = set()

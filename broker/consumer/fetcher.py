@@ -1,10 +1,9 @@
-"""Fetches partitions of one broker as a stream of bytes, one request ahead.
+"""Fetches partitions of one broker, one request ahead.
 
-Byte offsets make a partition a plain stream: the broker sends any range, so the next range is
-requested while this one is being decoded, and no message is too large for a request. A
-`PartitionReader` joins the message at the end of a chunk with the rest of it in the next one.
+Brokers serve any byte range of a partition. So the next range is requested while this one is being
+decoded, and a message may be larger than a request: `PartitionReader` joins its parts.
 
-What a broker cannot filter is filtered here: the same chunks come out as from one that can.
+For brokers that cannot filter, messages are filtered here, with the same chunks as result.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from broker.topic import MessagePosition, TopicPartition
 
 DEFAULT_FETCH_BYTES = 1 << 20
 DEFAULT_MAX_WAIT_MS = 500
-MAX_ANSWER_BYTES = 64 << 20
+_MAX_RESPONSE_BYTES = 64 << 20
 _NO_LIMIT = 1 << 62
 _RECONNECT_WAIT_S = 0.2
 _EMPTY_FETCH_WAIT_S = 0.1
@@ -40,7 +39,7 @@ _PAUSED_MAX_WAIT_MS = 20
 
 
 class _LocalFilter:
-    """Leaves messages out of the chunks of a broker that cannot filter."""
+    """Filters the chunks of a broker that cannot filter."""
 
     def __init__(self, is_wanted: Callable[[Buffer], object]) -> None:
         self._is_wanted = is_wanted
@@ -51,10 +50,9 @@ class _LocalFilter:
         self._readers.pop(partition, None)
 
     def apply(self, chunk: Chunk) -> Iterator[Chunk]:
-        """Give the wanted entries that a chunk completes, and skips for what is in between.
+        """Give chunks with the matching entries that a chunk completes, and skips in between.
 
-        Args:
-            chunk: with all messages; it follows the one before it of its partition.
+        `chunk` must follow the previous one of its partition.
         """
         reader = self._readers.get(chunk.partition)
         if reader is None:
@@ -69,7 +67,7 @@ class _LocalFilter:
         runs = [Run(start.offset + first, data[first:last]) for first, last in found.spans]
         end = found.end
         if reader.is_truncated(end):
-            # a corrupt length is not for a filter to hide
+            # a corrupt length must reach the reader
             runs.append(Run(start.offset + end, data[end:]))
             end = len(data)
         yield from start.filtered(runs, start.offset + end)
@@ -77,22 +75,21 @@ class _LocalFilter:
 
 
 class Fetcher:
-    """Reads some partitions of one broker, in turn and without gaps.
+    """Fetches partitions of one broker, in turn and without gaps.
 
     Args:
-        connection: to the broker; owned by the fetcher from now on.
-        positions: where to start in each partition.
-        fetch_bytes: the most to ask of one partition in one request.
-        max_wait_ms: how long the broker may wait for new data before it answers.
-        retry_s: how long a lost broker is tried again before that is an error.
-        ends: where to stop in some partitions; none of their bytes from there on are asked for.
-            Not for use with a filter.
-        payload_filter: leave out messages that it does not want. The broker does that, if it can;
-            else it is done here, with the same result. Compressed sets come whole, and everything
-            that is damaged.
+        connection: to the broker; `close` closes it.
+        positions: the first offset of each partition.
+        fetch_bytes: the most to request of one partition.
+        max_response_bytes: the most to request of all partitions.
+        max_wait_ms: how long the broker may wait for new data before it responds.
+        retry_s: how long to try to reach a lost broker again before raising an error.
+        ends: offsets to stop at in some partitions. Cannot be combined with a filter.
+        payload_filter: which messages to give; the broker applies it if it can. Compressed sets
+            are given whole if a message in them matches, corrupt entries always.
 
     Raises:
-        InvalidPatternError: the filter's pattern is none.
+        InvalidPatternError: the pattern is not valid.
     """
 
     def __init__(
@@ -101,6 +98,7 @@ class Fetcher:
         positions: Mapping[TopicPartition, int],
         *,
         fetch_bytes: int = DEFAULT_FETCH_BYTES,
+        max_response_bytes: int = _MAX_RESPONSE_BYTES,
         max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
         retry_s: float = 10.0,
         ends: Mapping[TopicPartition, int] | None = None,
@@ -109,6 +107,7 @@ class Fetcher:
         self._connection = connection
         self._positions = dict(positions)
         self._fetch_bytes = fetch_bytes
+        self._max_response_bytes = max_response_bytes
         self._max_wait_ms = max_wait_ms
         self._retry_s = retry_s
         self._ends = dict(ends or {})
@@ -117,12 +116,12 @@ class Fetcher:
             None if payload_filter is None else _LocalFilter(payload_filter.compile())
         )
         self._paused: set[TopicPartition] = set()
-        self._asked: dict[TopicPartition, int] | None = None
+        self._requested: dict[TopicPartition, int] | None = None  # by the request in flight
         self._correlation_id = 0
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """Return the partitions being read."""
+        """Return the partitions being fetched."""
         return list(self._positions)
 
     def close(self) -> None:
@@ -130,47 +129,47 @@ class Fetcher:
         self._connection.close()
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
-        """Read a partition from an offset on, whether or not it was being read."""
+        """Fetch a partition from an offset on, whether or not it was being fetched."""
         self._positions[partition] = offset
         self._drop_partial(partition)
 
     def forget(self, partition: TopicPartition) -> None:
-        """Read a partition no longer."""
+        """Stop fetching a partition."""
         self._positions.pop(partition, None)
         self._paused.discard(partition)
         self._drop_partial(partition)
 
     def pause(self, partition: TopicPartition) -> None:
-        """Ask for no more of a partition for now; what was asked for before still comes.
+        """Stop requesting a partition until `resume`; a chunk already requested is still given.
 
-        While a partition is paused the others are waited for shortly only, so that it need not
-        wait for them once it is resumed.
+        While a partition is paused, brokers wait only shortly for new data of the others, so that
+        its next request is not delayed by theirs.
         """
         self._paused.add(partition)
 
     def resume(self, partition: TopicPartition) -> None:
-        """Ask for a paused partition again."""
+        """Request a paused partition again."""
         self._paused.discard(partition)
 
     def interrupt(self) -> None:
-        """Make a poll that waits in another thread fail at once."""
+        """Make a poll that blocks in another thread fail at once."""
         self._connection.interrupt()
 
     def poll(self) -> list[Chunk]:
-        """Return what has come, waiting for it up to `max_wait_ms` or so.
+        """Return new chunks; wait for them up to about `max_wait_ms`.
 
         Returns:
-            Pieces of partitions that have something new, or an error; from brokers that tell a
-            high watermark also empty ones of those that have nothing new. With a filter there may
-            be several pieces of a partition, in order.
+            Chunks with data or an error, and empty chunks with a high watermark of partitions
+            without new data, unless the broker is a 0.7 one. With a filter there may be several
+            chunks of a partition, in order.
 
         Raises:
-            BrokerUnreachableError, RequestTimeoutError: the broker could not be had back within
-                `retry_s`.
-            ProtocolError: it does not answer as a broker does.
-            InvalidPatternError: the broker does not take the filter's pattern.
+            BrokerUnreachableError, RequestTimeoutError: the broker could not be reached again
+                within `retry_s`.
+            ProtocolError: the response is malformed.
+            InvalidPatternError: the broker rejects the filter's pattern.
         """
-        if self._asked is None and not self._wanted():
+        if self._requested is None and not self._wanted():
             return []
         give_up_s = time.monotonic() + self._retry_s
         while True:
@@ -179,7 +178,7 @@ class Fetcher:
             except BrokerError as error:
                 if not error.is_retriable:
                     raise
-                self._asked = None
+                self._requested = None
                 self._connection.close()
                 if time.monotonic() >= give_up_s:
                     raise
@@ -205,25 +204,25 @@ class Fetcher:
         }
 
     def _room(self, partition: TopicPartition, offset: int) -> int:
-        """Return how much to ask of a partition at most, from an offset on."""
+        """Return the most to request of a partition from an offset on."""
         end = self._ends.get(partition)
         return self._fetch_bytes if end is None else max(0, min(self._fetch_bytes, end - offset))
 
     def _receive(self) -> list[Chunk]:
-        """Return the chunks of the request under way, or of a new one."""
-        if self._asked is None:
+        """Return the chunks of the request in flight, or of a new one."""
+        if self._requested is None:
             self._ask()
-        asked, self._asked = self._asked or {}, None
+        requested, self._requested = self._requested or {}, None
         if self._connection.hello() is None:
-            return self._receive_07(asked)
+            return self._receive_07(requested)
         body = self._connection.receive_extension(self._correlation_id)
         if self._asks_for_filtering():
             parts = decode_filtered_read_response(body)
-            return [chunk for part in parts for chunk in _filtered_chunks(part, asked)]
+            return [chunk for part in parts for chunk in _filtered_chunks(part, requested)]
         return [
             Chunk(
                 partition,
-                _requested_offset(partition, asked),
+                _requested_offset(partition, requested),
                 data,
                 error,
                 high_watermark,
@@ -234,13 +233,13 @@ class Fetcher:
             )
         ]
 
-    def _receive_07(self, asked: dict[TopicPartition, int]) -> list[Chunk]:
+    def _receive_07(self, requested: dict[TopicPartition, int]) -> list[Chunk]:
         parts = decode_multifetch_response(self._connection.receive())
         if not any(len(data) or code for code, data in parts):
-            # a 0.7 broker does not wait for new messages, so the client does
+            # a 0.7 broker responds at once, without waiting for new messages
             time.sleep(min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000))
         chunks = []
-        for (partition, offset), (code, data) in zip(asked.items(), parts, strict=True):
+        for (partition, offset), (code, data) in zip(requested.items(), parts, strict=True):
             is_short = 0 < len(data) < self._room(partition, offset)
             high_watermark = offset + len(data) if is_short else -1
             chunks.append(Chunk(partition, offset, data, code, high_watermark))
@@ -248,23 +247,23 @@ class Fetcher:
 
     def _ask(self) -> None:
         speaks_extensions = self._connection.hello() is not None
-        self._asked = self._wanted()
+        self._requested = self._wanted()
         if speaks_extensions:
             positions = tuple(
                 PartitionPosition(partition, offset, self._room(partition, offset))
-                for partition, offset in self._asked.items()
+                for partition, offset in self._requested.items()
             )
             max_wait_ms = self._max_wait_ms
             if len(positions) < len(self._positions):
                 max_wait_ms = min(max_wait_ms, _PAUSED_MAX_WAIT_MS)
-            read = ReadRequest(max_wait_ms, 1, MAX_ANSWER_BYTES, positions)
+            read = ReadRequest(max_wait_ms, 1, self._max_response_bytes, positions)
             self._correlation_id = self._connection.send_extension(self._filtered(read))
         else:
             fetches = tuple(
                 FetchRequest(
                     partition.topic, partition.index, offset, self._room(partition, offset)
                 )
-                for partition, offset in self._asked.items()
+                for partition, offset in self._requested.items()
             )
             self._connection.send_request(MultiFetchRequest(fetches))
 
@@ -274,7 +273,7 @@ class Fetcher:
         return FilteredReadRequest(read, self._filter)
 
     def _advance(self, chunks: list[Chunk]) -> list[Chunk]:
-        """Move the offsets forward, request what comes next, and drop chunks from before a seek."""
+        """Move the offsets forward, send the next request, and drop chunks from before a seek."""
         current = []
         for chunk in chunks:
             partition, next_offset = chunk.partition, chunk.next_offset
@@ -284,8 +283,8 @@ class Fetcher:
                 del self._positions[partition]
                 current.append(chunk)
             elif next_offset > chunk.offset:
-                # To the end of the order: where responses are full before all partitions have had
-                # their turn, the others come first next time.
+                # Move it to the end of the order: if the response was full before it reached the
+                # last partitions, they come first in the next one.
                 del self._positions[partition]
                 self._positions[partition] = next_offset
                 current.append(chunk)
@@ -301,14 +300,14 @@ class Fetcher:
         except BrokerError as error:
             if not error.is_retriable:
                 raise
-            # the next poll tries again and, if that is no use, says so
-            self._asked = None
+            # the next poll tries again, and raises the error if that fails too
+            self._requested = None
             self._connection.close()
 
 
-def _filtered_chunks(part: FilteredPart, asked: Mapping[TopicPartition, int]) -> list[Chunk]:
+def _filtered_chunks(part: FilteredPart, requested: Mapping[TopicPartition, int]) -> list[Chunk]:
     """Return what a broker's filter kept of a partition; an empty chunk if it made no progress."""
-    offset = end = _requested_offset(part.partition, asked)
+    offset = end = _requested_offset(part.partition, requested)
     for start, entries in part.runs:
         if start < end or not len(entries):
             raise ProtocolError(f"a response for {part.partition} goes back to {start}")
@@ -327,7 +326,7 @@ def _filtered_chunks(part: FilteredPart, asked: Mapping[TopicPartition, int]) ->
     return chunks or [empty]
 
 
-def _requested_offset(partition: TopicPartition, asked: Mapping[TopicPartition, int]) -> int:
-    if partition not in asked:
+def _requested_offset(partition: TopicPartition, requested: Mapping[TopicPartition, int]) -> int:
+    if partition not in requested:
         raise ProtocolError(f"a response came for {partition}, which was not requested")
-    return asked[partition]
+    return requested[partition]

@@ -1,17 +1,13 @@
-"""Where a group's offsets are kept: the interface, and the registry as 0.7 uses it.
+"""Stores of a group's offsets: the interface, ZooKeeper as in 0.7, a file, and SQLite.
 
-A store is told positions and remembers them; who owns a partition, and whether a position may be
-committed at all, is not its subject.
+A store only keeps positions; whether a position may be committed is decided by its callers.
 
-Offsets in a file, kept in step with a file of results: for one process on one machine.
+`FileOffsets` is for one process on one machine. It writes offsets together with a file of results:
+the offsets file holds the length of the results file, and results behind that length were not
+committed and are cut off when the store is opened again.
 
-The offsets file says how long the results file was when it was written. Whatever follows in the
-results file was not committed, and is cut off when the store is opened again.
-
-Offsets in an SQLite database, written in one transaction with what the messages led to.
-
-What a crash undoes, it undoes together with the offset; what is stored is never done again. So
-each message has its effect exactly once, whatever happens to the process in between.
+`SqliteOffsets` writes offsets in the transaction of the application's results. A crash undoes both
+or neither, so each message has its effect exactly once.
 """
 
 from __future__ import annotations
@@ -37,11 +33,11 @@ from broker.zk.values import decode_number, decode_partition_name, encode_number
 logger = logging.getLogger(__name__)
 
 UNREADABLE_OFFSET = -1
-"""Stands for a stored offset that is no number: out of range on every broker."""
+"""Replaces a stored offset that is no number: out of range on every broker."""
 
 
 def position_after(message: GroupMessage) -> MessagePosition:
-    """Return the position once a message, as a stream gave it, and all before it are done."""
+    """Return the position after a message, which must be the object that the stream gave."""
     _, _, offset, next_offset, _ = message
     if next_offset != offset:
         return MessagePosition(next_offset)
@@ -49,7 +45,7 @@ def position_after(message: GroupMessage) -> MessagePosition:
 
 
 class OffsetStore(Protocol):
-    """Keeps positions of one group. Methods are called from several threads."""
+    """Stores the positions of one group; called from several threads."""
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one.
@@ -59,21 +55,21 @@ class OffsetStore(Protocol):
         """
 
     def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Keep positions, for good.
+        """Store positions durably.
 
         Returns:
-            The partitions that were left alone as somebody else has moved them since they were
-            loaded; loading them again takes note of that.
+            The partitions whose positions another process has changed since they were loaded. They
+            are not stored; loading them again allows the next commit.
 
         Raises:
-            BrokerError: the store fails; any of the positions may have been kept.
+            BrokerError: the store fails; some of the positions may have been stored.
         """
 
     def restart(self, partition: TopicPartition, offset: int) -> None:
-        """Take note that a partition goes on at another offset, which may be a lower one.
+        """Continue a partition at another offset, perhaps a lower one.
 
-        It is called before any message from there is given to the application: when there was no
-        offset, or one out of range, and when the application asked for it.
+        Called before the application gets a message from there: when the group has no offset, when
+        it is out of range, and after a seek.
 
         Raises:
             BrokerError: the store fails.
@@ -88,14 +84,10 @@ class _Known(NamedTuple):
 
 
 class RegistryOffsets:
-    """Keeps offsets in ZooKeeper, in 0.7's nodes and format.
+    """Stores offsets in ZooKeeper, in 0.7's nodes and format; `session` must be started.
 
-    An offset is replaced only if its node is as this process last saw it, so that a process that
-    was frozen and has lost its partitions cannot overwrite what the new owner committed.
-
-    Args:
-        session: started.
-        group: the group's name.
+    An offset is replaced only if its node has the version this process last saw: a process that was
+    frozen and has lost its partitions cannot overwrite the commits of the new owner.
     """
 
     def __init__(self, session: Session, group: str) -> None:
@@ -107,10 +99,10 @@ class RegistryOffsets:
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one.
 
-        An offset that is no number is logged and given as -1, which no broker has.
+        An offset that is no number is logged and returned as -1.
 
         Raises:
-            RegistryUnreachableError: no answer came in time.
+            RegistryUnreachableError: ZooKeeper did not respond in time.
         """
         nodes = {paths.offset(self._group, partition): partition for partition in partitions}
         found = self._session.get_many(nodes)
@@ -126,10 +118,10 @@ class RegistryOffsets:
         return positions
 
     def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Keep the offsets; see `OffsetStore.commit`.
+        """Store the offsets; see `OffsetStore.commit`.
 
         Raises:
-            RegistryUnreachableError: no answer came in time; any of them may have been kept.
+            RegistryUnreachableError: ZooKeeper did not respond in time; some may be stored.
         """
         offsets = {partition: position.offset for partition, position in positions.items()}
         with self._lock:
@@ -146,7 +138,7 @@ class RegistryOffsets:
         return changed.keys() - done.keys()
 
     def restart(self, partition: TopicPartition, offset: int) -> None:
-        """Do nothing: the next commit writes whatever the offset is by then."""
+        """Do nothing: the next commit writes the new offset."""
 
     def _replace(
         self, versions: Mapping[TopicPartition, int], offsets: Mapping[TopicPartition, int]
@@ -173,7 +165,7 @@ def _offset_in(value: bytes, path: str) -> int:
     try:
         return decode_number(value, f"offset in {path}")
     except CoordinationError as error:
-        logger.error("%s; it is taken for one out of range", error)
+        logger.error("%s; it is treated as out of range", error)
         return UNREADABLE_OFFSET
 
 
@@ -183,9 +175,9 @@ _LOCK_NAME = "lock"
 
 
 class FileOffsets:
-    r"""Keeps a group's offsets in a directory, and beside them what the messages led to.
+    r"""Stores a group's offsets in a directory, together with the application's results.
 
-    Set `autocommit.enable` to false, and let `checkpoint` do the committing.
+    Set `autocommit.enable` to false: `checkpoint` commits.
 
         with FileOffsets(Path("totals")) as store:
             for message in stream:
@@ -198,7 +190,7 @@ class FileOffsets:
         directory: created when missing; holds the files `offsets.json` and `results`.
 
     Raises:
-        OffsetStoreError: another process has it open, or its files are damaged.
+        OffsetStoreError: another process has the directory open, or its files are damaged.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -234,18 +226,15 @@ class FileOffsets:
         self.close()
 
     def close(self) -> None:
-        """Close the files; what was not committed comes to nothing."""
+        """Close the files; results that were not committed are lost."""
         self.results.close()
         self._lock_file.close()
 
     def finish(self, message: GroupMessage) -> bool:
-        """Count a message as done; its results go into `results`, before the next checkpoint.
-
-        Args:
-            message: as a stream gave it.
+        """Mark a message, given by a stream, as processed; write its results before a checkpoint.
 
         Returns:
-            False if it was done before, so that its results are there.
+            False if it was processed before, and its results are stored already.
         """
         partition, position = message[1], position_after(message)
         before = self._done.get(partition)
@@ -255,10 +244,10 @@ class FileOffsets:
         return True
 
     def checkpoint(self) -> None:
-        """Keep the results so far and the offsets of the messages done, both or neither.
+        """Store the results and the positions of all processed messages, both or neither.
 
         Raises:
-            OffsetStoreError: the disk refuses.
+            OffsetStoreError: writing fails.
         """
         with self._translated():
             self.results.flush()
@@ -266,7 +255,7 @@ class FileOffsets:
             self._save(self._done, self.results.tell())
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
-        """Return the positions of those partitions that have one, results not yet kept included."""
+        """Return the positions of those partitions that have one, checkpointed or not."""
         with self._lock:
             found = {one: self._stored[one] for one in partitions if one in self._stored}
         found.update({one: self._done[one] for one in partitions if one in self._done})
@@ -274,17 +263,17 @@ class FileOffsets:
         return found
 
     def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Keep positions for applications that store no results; see `OffsetStore.commit`.
+        """Store positions for applications without results; see `OffsetStore.commit`.
 
         Raises:
-            OffsetStoreError: the disk refuses.
+            OffsetStoreError: writing fails.
         """
         with self._translated():
             self._save(positions, self._results_bytes)
         return set()
 
     def restart(self, partition: TopicPartition, offset: int) -> None:
-        """Set a partition's position, to be kept with the next checkpoint or commit."""
+        """Set a partition's position, to be stored with the next checkpoint or commit."""
         self._done[partition] = MessagePosition(offset)
 
     def _save(
@@ -337,7 +326,7 @@ def _write(
 
 
 def _sync_directory(directory: Path) -> None:
-    """Make a renaming last."""
+    """Make a renaming durable."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -364,10 +353,10 @@ _REPLACE = "INSERT OR REPLACE INTO consumer_offsets VALUES (?, ?, ?, ?, ?)"
 
 
 class SqliteOffsets:
-    """Keeps a group's offsets in a table of a database that the results go to as well.
+    """Stores a group's offsets in a table of the database that holds the application's results.
 
-    All members of a group use the same file. Set `autocommit.enable` to false: the transactions
-    of the application do the committing. One of them may finish many messages.
+    All members of a group use the same file. Set `autocommit.enable` to false: the transactions of
+    the application commit. A transaction may finish many messages.
 
         store = SqliteOffsets(Path("results.db"), "counters")
         for message in stream:
@@ -378,7 +367,7 @@ class SqliteOffsets:
     Args:
         path: the database, created when missing.
         group: the group's name.
-        busy_timeout_s: how long to wait for another process's transaction.
+        busy_timeout_s: the wait for another process's transaction.
 
     Raises:
         OffsetStoreError: the file is no database, or cannot be opened.
@@ -390,7 +379,7 @@ class SqliteOffsets:
         self._path = path
         self._group = group
         self._busy_timeout_s = busy_timeout_s
-        # The application's connection: the threads of the library never wait for its transaction.
+        # used by the application only, so that the library's threads never wait for its transaction
         self._database = self._connect()
         try:
             with self._translated():
@@ -412,9 +401,9 @@ class SqliteOffsets:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Give the connection to write results with; all of it is kept at the end, or nothing.
+        """Give the connection for writing results in a transaction, committed at the end.
 
-        Use it in one thread, and do not wait for messages inside: other processes wait meanwhile.
+        Use it in one thread, and do not wait for messages inside: it blocks other processes.
 
         Raises:
             OffsetStoreError: the database is busy for too long, or fails.
@@ -431,14 +420,11 @@ class SqliteOffsets:
             raise
 
     def finish(self, message: GroupMessage) -> bool:
-        """Move the offset past a message, in the transaction that is open.
-
-        Args:
-            message: as a stream gave it.
+        """Move the offset past a message, given by a stream, in the open transaction.
 
         Returns:
-            False if it is past the message already, so that its results are stored: another member
-            that had the partition, or this one before a restart, has done it.
+            False if the offset is past the message: another member, or this one before a restart,
+            has processed it and stored its results.
 
         Raises:
             OffsetStoreError: no transaction is open, or the database fails.
@@ -464,9 +450,9 @@ class SqliteOffsets:
         return {one: position for one, position in found.items() if position is not None}
 
     def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Keep positions for applications that store no results; see `OffsetStore.commit`.
+        """Store positions for applications without results; see `OffsetStore.commit`.
 
-        A position never goes back.
+        A position never moves back.
 
         Raises:
             OffsetStoreError: the database is busy for too long, or fails.
@@ -481,7 +467,7 @@ class SqliteOffsets:
         return set()
 
     def restart(self, partition: TopicPartition, offset: int) -> None:
-        """Set a partition's position to an offset, wherever it was; see `OffsetStore.restart`.
+        """Set a partition's position, which may move back; see `OffsetStore.restart`.
 
         Raises:
             OffsetStoreError: the database is busy for too long, or fails.
@@ -507,13 +493,13 @@ class SqliteOffsets:
             return sqlite3.connect(
                 self._path,
                 timeout=self._busy_timeout_s,
-                isolation_level=None,  # transactions begin and end where they are written
+                isolation_level=None,  # no implicit transactions
                 check_same_thread=False,
             )
 
     @contextmanager
     def _opened(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection of one's own, closed at the end."""
+        """Give a new connection, closed at the end."""
         database = self._connect()
         try:
             with self._translated():

@@ -1,4 +1,4 @@
-"""0.7's simple consumer: stateless, offsets passed in, one broker."""
+"""0.7's simple consumer: fetches from one broker at offsets given by the caller."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class FetchedSet:
     to fetch after it; inside a compressed set it stays at the set's start until the last message.
 
     Args:
-        offset: what was fetched from.
-        data: the bytes that came; a partial message at their end is left out.
+        offset: of the fetch.
+        data: the bytes fetched; a partial message at their end is left out.
     """
 
     def __init__(self, offset: int, data: Buffer) -> None:
@@ -72,10 +72,10 @@ class FilteredSet:
     Iterating gives (offset, next offset, payload) of each.
 
     Args:
-        offset: what was fetched from.
-        runs: entries with wanted messages, and damage.
-        next_offset: where to fetch next; everything before it is wanted and here, or unwanted.
-        is_wanted: says so of a payload; compressed sets hold others as well.
+        offset: of the fetch.
+        runs: entries with matching messages, and corrupt ones.
+        next_offset: of the next fetch; no other message before it matches.
+        is_wanted: whether a payload matches; compressed sets hold others as well.
     """
 
     def __init__(
@@ -111,14 +111,14 @@ class FilteredSet:
 class SimpleConsumer:
     """Fetches from one broker at offsets that the caller keeps.
 
-    A connection that turns out dead is made again once for each request.
+    A lost connection is opened again once for each request.
 
     Args:
-        host: where the broker listens.
-        port: where the broker listens.
-        timeout_s: how long an answer is waited for.
-        connect_timeout_s: how long connecting is tried.
-        receive_bytes: SO_RCVBUF; 0 leaves it to the system.
+        host: of the broker.
+        port: of the broker.
+        timeout_s: for each send and receive.
+        connect_timeout_s: for all connection attempts and the waits between them.
+        receive_bytes: SO_RCVBUF; 0 for the system's default.
 
     Source: Kafka 0.7 `SimpleConsumer`.
     """
@@ -150,21 +150,18 @@ class SimpleConsumer:
         self._connection.close()
 
     def fetch(self, topic: str, partition: int, offset: int, max_bytes: int) -> FetchedSet:
-        """Return messages from an offset on.
+        """Return messages from an offset on; an empty set at the end of the log.
 
         Args:
-            topic: the topic.
-            partition: the partition's index on this broker.
-            offset: a message boundary between the log start offset and the end.
-            max_bytes: the most to return; at least the length of the largest message.
-
-        Returns:
-            A set that may be empty, when the end is reached.
+            topic: to read.
+            partition: its index on this broker.
+            offset: a message boundary from the log start to the end.
+            max_bytes: at least the length of the largest message.
 
         Raises:
             OffsetOutOfRangeError: the offset is before the start or past the end.
             WrongPartitionError: the broker has no such partition.
-            UnknownServerError: the topic name is illegal.
+            UnknownServerError: the topic name is not valid.
             BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
         """
         request = FetchRequest(topic, partition, offset, max_bytes)
@@ -179,26 +176,25 @@ class SimpleConsumer:
         max_bytes: int,
         payload_filter: PayloadFilter,
     ) -> FilteredSet:
-        """Return wanted messages from an offset on, and where to look for more.
+        """Return matching messages from an offset on, and the offset of the next fetch.
 
-        The broker leaves out the others, if it can, so that they do not cross the network; else
-        that is done here.
+        The broker filters if it supports that, so that other messages do not cross the network;
+        else they are filtered here.
 
         Args:
-            topic: the topic.
-            partition: the partition's index on this broker.
-            offset: a message boundary between the log start offset and the end.
-            max_bytes: how much to return; the message that reaches it is the last. It should be at
-                least the length of the largest message, wanted or not.
-            payload_filter: which messages are wanted.
+            topic: to read.
+            partition: its index on this broker.
+            offset: a message boundary from the log start to the end.
+            max_bytes: the message that reaches it is the last one returned; at least the length of
+                the largest message, matching or not.
+            payload_filter: which messages to return.
 
         Returns:
-            A set that may be empty, though its `next_offset` is farther on than `offset`: at the
-            end of the log it is not.
+            A set that may be empty; its `next_offset` equals `offset` only at the end of the log.
 
         Raises:
-            InvalidPatternError: the filter's pattern is none.
-            PatternTooSlowError: the broker takes too long over the next messages with it.
+            InvalidPatternError: the pattern is not valid.
+            PatternTooSlowError: matching the next messages takes the broker too long.
             UnknownTopicError: the broker has no such topic.
             OffsetOutOfRangeError, WrongPartitionError, StorageError: as for `fetch`.
             BrokerUnreachableError, RequestTimeoutError, ProtocolError: the connection failed.
@@ -226,7 +222,7 @@ class SimpleConsumer:
         parts = decode_multifetch_response(self._ask(MultiFetchRequest(tuple(fetches))))
         if len(parts) != len(fetches):
             self._connection.close()
-            raise ProtocolError(f"{len(parts)} parts came for {len(fetches)} fetches")
+            raise ProtocolError(f"{len(parts)} parts in the response to {len(fetches)} fetches")
         return [
             _fetched(request, code, data)
             for request, (code, data) in zip(fetches, parts, strict=True)
@@ -238,14 +234,14 @@ class SimpleConsumer:
         """Return offsets of segments written before a time, newest first.
 
         Args:
-            topic: the topic.
-            partition: the partition's index on this broker.
+            topic: to list.
+            partition: its index on this broker.
             time_ms: milliseconds since 1970, or `LATEST_TIME`, or `EARLIEST_TIME`.
             max_offsets: the most to return.
 
         Raises:
             BrokerUnreachableError: the connection failed; a broker also closes it on a topic or
-                partition that cannot be.
+                partition that is not valid.
             RequestTimeoutError, ProtocolError: the connection failed.
         """
         request = OffsetsRequest(topic, partition, time_ms, max_offsets)
@@ -256,7 +252,7 @@ class SimpleConsumer:
 
 
 def _selected(fetched: FetchedSet, is_wanted: Callable[[Buffer], object]) -> FilteredSet:
-    """Filter what came of a fetch; a message that did not come whole is for another one."""
+    """Filter a fetched set; the next fetch repeats a message that is incomplete here."""
     view = memoryview(fetched.data)
     found = filter_entries(view, is_wanted, max(len(view), 1))
     spans = found.spans if found.end or not len(view) else [(0, len(view))]

@@ -27,21 +27,20 @@ _NOTHING: Iterator[tuple[int, int, bytes]] = iter(())
 
 
 class ConsumerStream:
-    """Messages of the partitions that one consumer thread owns, as they come and go.
+    """The messages of the partitions assigned to one consumer thread.
 
-    For one thread at a time. Iterating gives a `GroupMessage` each; asking for the next one
-    finishes the one before, and only finished messages are committed. After an exception the
-    iteration can be started again and goes on with what comes next.
+    For one thread at a time. Iterating gives a `GroupMessage` each; requesting the next message
+    finishes the previous one, and only finished messages are committed. After an exception the
+    iteration can be started again and continues behind the error.
 
     Args:
-        name: the stream's name, for messages.
-        lease: tells whether this process still owns what it owns.
-        max_chunks: how many chunks wait before fetchers are told to pause.
-        timeout_s: how long to wait for something before that is an error; None for ever.
-        on_room: called when fetchers that were told to pause can go on.
-        on_restart: called with a partition and an offset before the partition goes on there.
-        is_wanted: says of a payload whether the application gets it; it gets all by default. Not
-            for chunks, which come as they were fetched.
+        name: for messages.
+        lease: messages are handed out only while it is valid.
+        max_chunks: how many chunks are queued before fetchers pause.
+        timeout_s: the longest wait for a message before an error; None for ever.
+        on_room: called when paused fetchers can be resumed.
+        on_restart: called with a partition and an offset before reading restarts there.
+        is_wanted: whether the application gets a payload; all by default. Not applied by `chunks`.
         next_good_message: returns the offset of the next good message behind a corrupt one at an
             offset of a partition; None if unknown.
     """
@@ -81,12 +80,12 @@ class ConsumerStream:
         """Return the messages; see the class.
 
         Raises:
-            InvalidMessageError: the next message of a partition is corrupt. Its partition stands
-                still until `skip_corrupt`; iterating again goes on with the others.
-            OffsetOutOfRangeError: a partition's offset is not there and no reset is configured.
+            InvalidMessageError: the next message of a partition is corrupt. The partition is
+                blocked until `skip_corrupt` or `seek`; iterating again reads the others.
+            OffsetOutOfRangeError: a partition's offset is out of range and no reset is configured.
             PatternTooSlowError, InvalidPatternError: a broker cannot filter a partition with the
-                pattern of the connector's filter. The partition stands still until `seek`.
-            ConsumerTimeoutError: nothing came within the timeout.
+                connector's pattern. The partition is blocked until `seek`.
+            ConsumerTimeoutError: no message within the timeout.
         """
         self._close_iterator()
         self._iterator = self._iterate()
@@ -103,22 +102,17 @@ class ConsumerStream:
             raise
 
     def finish(self, message: GroupMessage) -> None:
-        """Say that a message is done with, before the next one is asked for.
-
-        Args:
-            message: the one that was given last.
-        """
+        """Mark the message given last as processed, before the next one is requested."""
         if self._current is not None and self._current.partition == message[1]:
             self._finish(message)
 
     def chunks(self) -> Iterator[AssignedPartition]:
-        """Give a partition after each chunk that arrives, for applications that read whole buffers.
+        """Give a partition after each chunk, for applications that process whole buffers.
 
-        Use this or messages, not both at once. Decode `data`, which starts at `offset` with an
-        entry; call `take` before the next chunk is asked for, and `finish` once the messages are
-        processed, at any time. With the connector's filter the data holds entries that the filter
-        keeps whole: compressed sets with a matching message in them, and corrupt entries. It is
-        empty where the filter has left out everything since the chunk before.
+        Use this or iteration, not both at once. Decode `data`, which starts at `offset` with an
+        entry; call `take` before the next chunk is requested, and `finish` at any time once the
+        messages are processed. With the connector's filter the data also holds compressed sets with
+        a matching message in them and corrupt entries; it is empty after a skip.
 
         Raises:
             OffsetOutOfRangeError, ConsumerTimeoutError: as for messages.
@@ -130,18 +124,18 @@ class ConsumerStream:
                 yield assigned
 
     def skip_corrupt(self, partition: TopicPartition) -> int:
-        """Leave out the message that a partition stands still at, and count it as finished.
+        """Skip the corrupt message at which a partition is blocked; it counts as finished.
 
         Args:
-            partition: as the error named it.
+            partition: of the error.
 
         Returns:
-            The offset at which the partition goes on.
+            The offset at which the partition continues; -1 if it is not assigned to the stream.
 
         Raises:
-            InvalidMessageError: a 0.7 broker cannot tell where the next one starts, and the
-                message's length is damaged too; `seek` there.
-            BrokerError: the broker could not be asked.
+            InvalidMessageError: the next message is unknown, as the broker is a 0.7 one and the
+                message's length is corrupt too; use `seek`.
+            BrokerError: the broker failed to look up the next message.
         """
         assigned = self._assigned(partition)
         if assigned is None:
@@ -161,20 +155,16 @@ class ConsumerStream:
         return next_offset
 
     def seek(self, partition: TopicPartition, offset: int) -> bool:
-        """Go on in a partition at another offset, and count everything before it as finished.
-
-        Args:
-            partition: one that this stream owns.
-            offset: where a message starts.
+        """Continue in a partition at another message boundary; all before it counts as finished.
 
         Returns:
-            False if the stream does not own the partition (any more).
+            False if the partition is not assigned to the stream.
         """
         assigned = self._assigned(partition)
         if assigned is None:
             return False
         if assigned is self._current:
-            # the message in hand is finished first, when the next one is asked for
+            # the message in hand is finished first, when the next one is requested
             assigned.current_messages.clear()
             self._wanted_seek = (assigned, offset)
         else:
@@ -190,11 +180,11 @@ class ConsumerStream:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """Return the partitions that the stream reads now."""
+        """Return the partitions assigned to the stream now."""
         with self._changed:
             return sorted(self._assigned_partitions)
 
-    # What follows is for fetchers and for the rebalance.
+    # The methods below are for fetcher threads and the coordinator.
 
     @property
     def is_full(self) -> bool:
@@ -209,12 +199,12 @@ class ConsumerStream:
                 self._changed.notify()
 
     def assign(self, assigned: AssignedPartition) -> None:
-        """Read a partition from now on."""
+        """Add a partition."""
         with self._changed:
             self._assigned_partitions[assigned.partition] = assigned
 
     def revoke(self, assigned: AssignedPartition) -> None:
-        """Hand out nothing more of a partition, and drop what waits."""
+        """Remove a partition: drop its queued chunks, and hand out no more of its messages."""
         with self._changed:
             assigned.is_revoked = True
             assigned.current_messages.clear()
@@ -225,7 +215,7 @@ class ConsumerStream:
         self._on_room()
 
     def end(self) -> None:
-        """End the iteration, dropping what waits."""
+        """End the iteration, and drop all queued chunks."""
         with self._changed:
             self._is_ended = True
             self._queue.clear()
@@ -238,13 +228,13 @@ class ConsumerStream:
     def _close_iterator(self) -> None:
         iterator, self._iterator = self._iterator, None
         if iterator is not None:
-            iterator.close()  # type: ignore[attr-defined]  # it is one of our generators
+            iterator.close()  # type: ignore[attr-defined]  # made by `_iterate`, a generator
 
     def _deadline_s(self) -> float | None:
         return None if self._timeout_s is None else time.monotonic() + self._timeout_s
 
     def _iterate(self) -> Iterator[GroupMessage]:
-        """Give messages one by one; everything in the inner loop is paid for each message."""
+        """Give messages one by one; the inner loop is a hot path."""
         if self._in_hand is not None:
             self._finish(self._in_hand)
         lease, now_s, is_wanted = self._lease, time.monotonic, self._is_wanted
@@ -267,7 +257,7 @@ class ConsumerStream:
                 else:
                     assigned.finished = next_offset
                 if now_s() >= lease.until_s:
-                    break  # a release ends the loop by emptying the list
+                    break  # a revocation ends the loop by emptying the list
 
     def _finish(self, message: GroupMessage) -> None:
         assigned = self._current
@@ -281,7 +271,7 @@ class ConsumerStream:
             assigned.finished = position.offset
 
     def _await_messages(self) -> AssignedPartition | None:
-        """Return the partition whose messages come next; None at the end of the stream."""
+        """Return the partition of the next messages; None at the end of the stream."""
         deadline_s = self._deadline_s()
         if self._wanted_seek is not None:
             self._seek(*self._wanted_seek)
@@ -308,10 +298,10 @@ class ConsumerStream:
         return None
 
     def _decode(self, assigned: AssignedPartition) -> None:
-        """Make the messages of a partition's data the current ones."""
+        """Decode a partition's data into the current messages."""
         data, skip = assigned.data, assigned.skip
         whole = data.obj
-        # joined chunks are bytes already, which the decoder need not copy
+        # joined chunks are bytes, which the decoder need not copy
         buffer = whole if isinstance(whole, bytes) and len(whole) == len(data) else data
         messages, valid_bytes, fault = decode(buffer, assigned.offset)
         assigned.take(valid_bytes)
@@ -342,7 +332,7 @@ class ConsumerStream:
             assigned, kind = fault
             raise InvalidMessageError(
                 f"{assigned.partition}: {describe_fault(kind, assigned.offset)}; the partition "
-                "stands still there until skip_corrupt or seek"
+                "is blocked there until skip_corrupt or seek"
             )
 
     def _take_chunk(self, deadline_s: float | None) -> tuple[AssignedPartition, Chunk] | None:

@@ -1,7 +1,7 @@
-"""What two sets of messages do not have in common, found while both are being read.
+"""Compares the messages of a source and of its copy while both are being read.
 
-Messages are known by CRC and length. Those that one side has and the other not yet are remembered,
-so memory goes with how far apart the sides are and not with how much is read.
+Messages are identified by CRC and length. Only those read from one side and not yet from the other
+are kept in memory.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from broker.protocol.primitives import Buffer
 _MASK_64 = (1 << 64) - 1
 
 
-class Digest:
-    """Number, size and checksum of messages, whatever their order."""
+class _Digest:
+    """Number, size and checksum of messages, independent of their order."""
 
     __slots__ = ("checksum", "message_count", "payload_bytes")
 
@@ -25,7 +25,7 @@ class Digest:
         """The sum of the CRCs, in 64 bits."""
 
     def add(self, crc: int, size: int) -> None:
-        """Take one more message in."""
+        """Count one message."""
         self.message_count += 1
         self.payload_bytes += size
         self.checksum = (self.checksum + crc) & _MASK_64
@@ -35,16 +35,16 @@ class Difference:
     """Compares the messages of a source and of its copy, as multisets."""
 
     def __init__(self) -> None:
-        self.source = Digest()
-        self.target = Digest()
+        self.source = _Digest()
+        self.target = _Digest()
         self._surplus_in_source: dict[tuple[int, int], int] = {}
 
     def add_source(self, message_set: Buffer, found: Scan) -> None:
-        """Take messages of the source in.
+        """Count messages of the source.
 
         Args:
-            message_set: starts on an entry.
-            found: what `codec.scan` says of it; only what is good counts.
+            message_set: starts with an entry.
+            found: its scan by `codec.scan`; only valid entries are counted.
 
         Raises:
             InvalidMessageError: the content of a compressed set cannot be read.
@@ -52,20 +52,20 @@ class Difference:
         self._add(message_set, found, self.source, 1)
 
     def add_target(self, message_set: Buffer, found: Scan) -> None:
-        """Take messages of the copy in; see `add_source`."""
+        """Count messages of the copy; see `add_source`."""
         self._add(message_set, found, self.target, -1)
 
     @property
     def missing_count(self) -> int:
-        """Return how many messages of the source the copy does not have."""
+        """Return how many messages of the source are missing in the copy."""
         return sum(count for count in self._surplus_in_source.values() if count > 0)
 
     @property
     def surplus_count(self) -> int:
-        """Return how many messages the copy has that the source has not, or fewer times."""
+        """Return how many messages of the copy are not in the source."""
         return -sum(count for count in self._surplus_in_source.values() if count < 0)
 
-    def _add(self, message_set: Buffer, found: Scan, digest: Digest, step: int) -> None:
+    def _add(self, message_set: Buffer, found: Scan, digest: _Digest, step: int) -> None:
         counts = self._surplus_in_source
         for key in iter_payload_crcs(memoryview(message_set)[: found.valid_bytes]):
             digest.add(*key)

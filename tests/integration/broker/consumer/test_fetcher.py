@@ -86,12 +86,12 @@ def poll_for(fetcher: Fetcher, size: int, partition: TopicPartition = EVENTS) ->
     start: int | None = None
     give_up_s = time.monotonic() + 20
     while len(stretch) < size and time.monotonic() < give_up_s:
-        for piece in fetcher.poll():
-            assert piece.error == 0
-            if piece.partition == partition and len(piece.data):
-                start = piece.offset if start is None else start
-                assert piece.offset == start + len(stretch)
-                stretch += piece.data
+        for chunk in fetcher.poll():
+            assert chunk.error == 0
+            if chunk.partition == partition and len(chunk.data):
+                start = chunk.offset if start is None else start
+                assert chunk.offset == start + len(stretch)
+                stretch += chunk.data
     return bytes(stretch)
 
 
@@ -101,7 +101,7 @@ def random_set(seed: int, count: int = 500, max_bytes: int = 300) -> bytes:
 
 
 @pytest.mark.parametrize("fetch_bytes", [7, 1000, 1 << 20])
-def test_poll_when_log_has_many_segments_then_pieces_are_without_gaps(
+def test_poll_when_log_has_many_segments_then_chunks_are_without_gaps(
     fetch_bytes: int, start_broker: BrokerFactory, open_fetcher: FetcherFactory
 ) -> None:
     broker = start_broker(segment_bytes=500)
@@ -144,21 +144,21 @@ def test_poll_when_at_the_end_then_woken_by_a_new_message(
     peer.publish("events", ONE)
     fetcher = open_fetcher(running_broker, max_wait_ms=8000)
     assert poll_for(fetcher, len(ONE)) == ONE
-    pieces: list[Chunk] = []
-    polling = threading.Thread(target=lambda: pieces.extend(fetcher.poll()))
+    chunks: list[Chunk] = []
+    polling = threading.Thread(target=lambda: chunks.extend(fetcher.poll()))
     polling.start()
     peer.publish("events", ONE)
     polling.join()
-    assert [(one.offset, one.data) for one in pieces] == [(len(ONE), ONE)]
+    assert [(one.offset, one.data) for one in chunks] == [(len(ONE), ONE)]
 
 
 def test_poll_when_nothing_comes_then_tells_the_high_watermark(
     peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
 ) -> None:
     peer.publish("events", ONE)
-    (piece,) = open_fetcher(running_broker, {EVENTS: len(ONE)}).poll()
-    assert (piece.offset, len(piece.data), piece.error) == (len(ONE), 0, 0)
-    assert (piece.high_watermark, piece.log_start_offset) == (len(ONE), 0)
+    (chunk,) = open_fetcher(running_broker, {EVENTS: len(ONE)}).poll()
+    assert (chunk.offset, len(chunk.data), chunk.error) == (len(ONE), 0, 0)
+    assert (chunk.high_watermark, chunk.log_start_offset) == (len(ONE), 0)
 
 
 def test_poll_when_no_partition_is_read_then_nothing_at_once(
@@ -181,27 +181,28 @@ def test_poll_when_there_are_several_partitions_then_each_is_without_gaps(
     found = {one: bytearray() for one in partitions}
 
     def is_all_there() -> bool:
-        for piece in fetcher.poll():
-            assert piece.offset == len(found[piece.partition])
-            found[piece.partition] += piece.data
+        for chunk in fetcher.poll():
+            assert chunk.offset == len(found[chunk.partition])
+            found[chunk.partition] += chunk.data
         return all(found[one] == sets[one.index] for one in partitions)
 
     wait_until(is_all_there, "all bytes")
 
 
-def test_poll_when_answers_are_full_before_the_last_partition_then_it_gets_its_turn(
-    start_broker: BrokerFactory, open_fetcher: FetcherFactory, monkeypatch: pytest.MonkeyPatch
+def test_poll_when_responses_are_full_before_the_last_partition_then_it_gets_its_turn(
+    start_broker: BrokerFactory, open_fetcher: FetcherFactory
 ) -> None:
     """Partitions with a lot to read must not keep one behind them from being read at all."""
-    monkeypatch.setattr("broker.consumer.fetcher.MAX_ANSWER_BYTES", 200)
     broker = start_broker(num_partitions=4)
     partitions = [TopicPartition("events", 0, index) for index in range(4)]
     with Peer(broker.port) as peer:
         for index in range(4):
             peer.produce("events", ONE * 1000, index=index)
         wait_until(lambda: peer.fetch("events", 0, index=3)[1], "the flush")
-    fetcher = open_fetcher(broker, dict.fromkeys(partitions, 0), fetch_bytes=100)
-    seen = {piece.partition for _ in range(8) for piece in fetcher.poll() if len(piece.data)}
+    fetcher = open_fetcher(
+        broker, dict.fromkeys(partitions, 0), fetch_bytes=100, max_response_bytes=200
+    )
+    seen = {chunk.partition for _ in range(8) for chunk in fetcher.poll() if len(chunk.data)}
     assert seen == set(partitions)
 
 
@@ -212,11 +213,11 @@ def test_seek_when_a_request_is_under_way_then_its_answer_is_left_out(
     fetcher = open_fetcher(running_broker, fetch_bytes=len(ONE))
     assert poll_for(fetcher, len(ONE)) == ONE
     fetcher.seek(EVENTS, 4 * len(ONE))
-    offsets = [piece.offset for _ in range(3) for piece in fetcher.poll() if len(piece.data)]
+    offsets = [chunk.offset for _ in range(3) for chunk in fetcher.poll() if len(chunk.data)]
     assert offsets == [4 * len(ONE)]
 
 
-def test_forget_when_a_request_is_under_way_then_no_further_piece(
+def test_forget_when_a_request_is_under_way_then_no_further_chunk(
     peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
 ) -> None:
     peer.publish("events", ONE * 5)
@@ -252,9 +253,9 @@ def test_poll_when_a_partition_has_an_error_then_told_once_and_others_go_on(
         peer.publish("events", ONE)
         peer.publish("audit", ONE)
         fetcher = open_fetcher(broker, {partition: offset, audit: 0})
-        pieces = {piece.partition: piece for piece in fetcher.poll()}
-        assert pieces[partition].error == error.code
-        assert pieces[audit].data == ONE
+        chunks = {chunk.partition: chunk for chunk in fetcher.poll()}
+        assert chunks[partition].error == error.code
+        assert chunks[audit].data == ONE
         assert fetcher.partitions == [audit]
         peer.publish("audit", ONE)
         assert poll_for(fetcher, len(ONE), audit) == ONE
@@ -265,9 +266,9 @@ def test_poll_when_offset_is_out_of_range_then_tells_where_the_log_starts(
 ) -> None:
     peer.publish("events", ONE)
     fetcher = open_fetcher(running_broker, {EVENTS: 99})
-    (piece,) = fetcher.poll()
-    assert (piece.log_start_offset, piece.high_watermark) == (0, len(ONE))
-    fetcher.seek(EVENTS, piece.log_start_offset)
+    (chunk,) = fetcher.poll()
+    assert (chunk.log_start_offset, chunk.high_watermark) == (0, len(ONE))
+    fetcher.seek(EVENTS, chunk.log_start_offset)
     assert poll_for(fetcher, len(ONE)) == ONE
 
 
@@ -324,10 +325,10 @@ def test_poll_when_request_is_refused_as_a_whole_then_raises_and_asks_anew(
     fetcher = open_fetcher(start_server(answer_each(refusal, read_answer(3, EVENTS))))
     with pytest.raises(UnsupportedVersionError):
         fetcher.poll()
-    assert [piece.error for piece in fetcher.poll()] == [0]
+    assert [chunk.error for chunk in fetcher.poll()] == [0]
 
 
-def test_poll_when_broker_is_of_0_7_then_pieces_are_without_gaps(
+def test_poll_when_broker_is_of_0_7_then_chunks_are_without_gaps(
     peer: Peer, old_broker: Server, open_fetcher: FetcherFactory
 ) -> None:
     whole = random_set(5, count=50)
@@ -339,12 +340,12 @@ def test_poll_when_broker_is_of_0_7_then_pieces_are_without_gaps(
     assert poll_for(fetcher, len(ONE)) == ONE
 
 
-def test_poll_when_broker_of_0_7_reports_an_error_then_a_piece_with_it(
+def test_poll_when_broker_of_0_7_reports_an_error_then_a_chunk_with_it(
     peer: Peer, old_broker: Server, open_fetcher: FetcherFactory
 ) -> None:
     peer.publish("events", ONE)
-    (piece,) = open_fetcher(old_broker, {EVENTS: 99}).poll()
-    assert (piece.error, piece.high_watermark) == (OffsetOutOfRangeError.code, -1)
+    (chunk,) = open_fetcher(old_broker, {EVENTS: 99}).poll()
+    assert (chunk.error, chunk.high_watermark) == (OffsetOutOfRangeError.code, -1)
 
 
 @pytest.mark.parametrize("fetch_bytes", [64, 1000])
@@ -375,4 +376,4 @@ def test_poll_when_broker_of_0_7_answers_with_less_than_asked_then_it_ends_on_a_
     peer.publish("events", ONE * 3)
     fetcher = open_fetcher(old_broker, fetch_bytes=30)
 
-    assert [piece.high_watermark for _ in range(2) for piece in fetcher.poll()] == [-1, 39]
+    assert [chunk.high_watermark for _ in range(2) for chunk in fetcher.poll()] == [-1, 39]
