@@ -330,7 +330,7 @@ def consume(  # the signature is the option table
         interval_ms = parse_duration_ms(commit_interval)
         pattern = consume_plan.group_pattern(patterns.include, patterns.exclude)
         member = consume_plan.GroupOptions(group, commit, interval_ms, default_offset, pattern)
-    consume_plan.check_selection(env, topics or (), patterns.include, partition, member, span)
+    consume_plan.validate_selection(env, topics or (), patterns.include, partition, member, span)
     validate_order(order, span)
     shown = consume_plan.Shown(
         framing=framing,
@@ -351,7 +351,7 @@ def consume(  # the signature is the option table
             "--no-final-delimiter": no_final_delimiter,
             "--strict-framing": strict_framing,
         }
-        consume_plan.check_exec(shown, others)
+        consume_plan.validate_exec(shown, others)
     plan = consume_plan.make_plan(
         env,
         shown,

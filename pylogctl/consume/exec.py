@@ -1,11 +1,7 @@
-"""What `consume --exec` does with messages: a command for each, and a retry store behind it.
+"""`consume --exec`: runs a command for each message, and keeps failed messages in a retry store.
 
-Says of each message whether it is dealt with; what that means for a group is for others.
-
-The command of `--exec`: its words, and one run of it for a message.
-
-No shell is involved: the text is split into words once, and what a message brings never becomes
-more than a part of a word.
+No shell is involved: the command is split into words once, and then placeholders are replaced, so
+that a message never adds words.
 """
 
 from __future__ import annotations
@@ -46,18 +42,18 @@ _PLACES: dict[str, Callable[[RetryMessage], str]] = {
 _PLACE = re.compile(r"\{(" + "|".join((*_PLACES, "number")) + r")\}")
 
 
-class CommandFailedError(Exception):
+class _CommandFailedError(Exception):
     """A command did not end with status 0, or could not be started."""
 
 
 class ExecCommand:
     """Runs a command for a message, with the payload as its standard input.
 
-    What the command writes goes where this process writes. A signal from the terminal does not
-    reach it, so that it can finish what it has begun.
+    The command inherits standard output and standard error. Signals from the terminal do not reach
+    it, so that it can finish.
 
     Args:
-        text: words as a shell splits them; other braces than those of placeholders stay.
+        text: split into words as a shell does; braces that are no placeholder are kept.
 
     Raises:
         UsageError: the text cannot be split, or is empty.
@@ -82,23 +78,20 @@ class ExecCommand:
         self._run_count = 0
 
     def run(self, message: RetryMessage) -> None:
-        """Run the command and wait for its end.
-
-        Args:
-            message: what to put into placeholders and standard input.
+        """Run the command for a message and wait for its end.
 
         Raises:
-            CommandFailedError: it did not end with status 0.
+            _CommandFailedError: it did not end with status 0.
         """
         self._run_count += 1
         words = [self._fill(word, message) for word in self._words]
         try:
             process = subprocess.Popen(words, stdin=subprocess.PIPE, process_group=0)
         except (OSError, ValueError) as error:
-            raise CommandFailedError(f"'{words[0]}' cannot be started: {error}") from error
+            raise _CommandFailedError(f"'{words[0]}' cannot be started: {error}") from error
         process.communicate(message.payload)
         if process.returncode:
-            raise CommandFailedError(f"'{words[0]}' {_how_it_ended(process.returncode)}")
+            raise _CommandFailedError(f"'{words[0]}' {_how_it_ended(process.returncode)}")
 
     def _fill(self, word: str, message: RetryMessage) -> str:
         def value(match: re.Match[str]) -> str:
@@ -123,22 +116,22 @@ _IN_PLACE_SHARE = 10
 
 
 class Executor(Protocol):
-    """Does something with each message, instead of writing it."""
+    """Handles messages instead of standard output."""
 
     def take(self, message: MessageFacts) -> bool:
-        """Deal with a message; return False if that failed, so that it is not dealt with."""
+        """Handle a message; return whether that succeeded."""
 
     def work(self) -> None:
-        """Do a piece of what is left over from before."""
+        """Handle one message kept earlier whose retry is due."""
 
     @property
     def remark(self) -> str:
-        """Return what to say at the end, empty for nothing."""
+        """Return a text for the summary, empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
-class RetryOptions:
-    """Where messages go whose command fails, and when it is run for them again."""
+class _RetryOptions:
+    """The directory for failed messages, and when the command is run for them again."""
 
     directory: Path
     in_place: InPlace
@@ -147,18 +140,14 @@ class RetryOptions:
 
 @dataclass(frozen=True, slots=True)
 class ExecOptions:
-    """The command for each message; `retry` is None where a failure is simply counted."""
+    """The command for each message; with `retry` None, failures are only counted."""
 
     command: ExecCommand
-    retry: RetryOptions | None = None
+    retry: _RetryOptions | None = None
 
 
 def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
-    """Return what `--exec` and the options around it ask for.
-
-    Args:
-        choice: the options; at least one of them is given.
-        is_in_group: whether messages are committed, so that those that fail can be kept.
+    """Return the values of `--exec` and its related options, of which at least one is given.
 
     Raises:
         UsageError: an option is malformed, or needs another one that is not given.
@@ -184,20 +173,20 @@ def make_exec_options(choice: ExecChoice, *, is_in_group: bool) -> ExecOptions:
 
 def make_retry_options(
     directory: Path, retries: int, backoff: str | None, max_attempts: int | None
-) -> RetryOptions:
-    """Return how a retry store is worked with.
+) -> _RetryOptions:
+    """Return the settings of retries.
 
     Args:
-        directory: of the store.
-        retries: how often to try again in place.
+        directory: of the retry store.
+        retries: how often to run the command again before a message is kept.
         backoff: the first wait, as a duration; None for the default.
-        max_attempts: in all; 0 or None for ever.
+        max_attempts: in all; 0 or None for no limit.
 
     Raises:
         UsageError: the duration is malformed.
     """
     wait_ms = parse_duration_ms(DEFAULT_BACKOFF if backoff is None else backoff)
-    return RetryOptions(
+    return _RetryOptions(
         directory,
         InPlace(retries, wait_ms // _IN_PLACE_SHARE),
         RetryPolicy(first_wait_ms=wait_ms, max_attempts=max_attempts or None),
@@ -206,30 +195,25 @@ def make_retry_options(
 
 @contextmanager
 def open_executor(env: Environment, options: ExecOptions, stop: StopRequest) -> Iterator[Executor]:
-    """Give what runs the command, with its retry store open for the duration of a block.
+    """Give the executor, with its retry store open until the end of the block.
 
     Raises:
-        RetryStoreBusyError: another process has the store.
+        RetryStoreBusyError: another process has the store open.
         RetryStoreError: the store cannot be opened.
     """
     if options.retry is None:
-        yield CommandExecutor(env, options.command)
+        yield _CommandExecutor(env, options.command)
         return
     retry = options.retry
     with RetryStore(retry.directory) as store:
         handler = RetryingHandler(
             options.command.run, store, retry.in_place, retry.policy, env.clock, stop.wait
         )
-        yield RetryExecutor(env, handler)
+        yield _RetryExecutor(env, handler)
 
 
-class CommandExecutor:
-    """Runs a command for each message, and keeps nothing.
-
-    Args:
-        env: where to complain.
-        command: what to run.
-    """
+class _CommandExecutor:
+    """Runs a command for each message; failures are reported on standard error."""
 
     def __init__(self, env: Environment, command: ExecCommand) -> None:
         self._env = env
@@ -239,37 +223,32 @@ class CommandExecutor:
         """Run the command for a message; return whether it succeeded."""
         try:
             self._command.run(_retry_message(message))
-        except CommandFailedError as error:
+        except _CommandFailedError as error:
             self._env.error(f"{message.partition} at {message.offset}: {error}")
             return False
         return True
 
     def work(self) -> None:
-        """Do nothing: there is nothing left over."""
+        """Do nothing: no message is kept."""
 
     @property
     def remark(self) -> str:
-        """Return nothing to say."""
+        """Return no text."""
         return ""
 
 
-class RetryExecutor:
-    """Runs a command for each message, and keeps those for which it fails.
-
-    Args:
-        env: where to warn.
-        handler: runs the command.
-    """
+class _RetryExecutor:
+    """Runs a command for each message, and keeps messages for which it fails."""
 
     def __init__(self, env: Environment, handler: RetryingHandler) -> None:
         self._env = env
         self._handler = handler
 
     def take(self, message: MessageFacts) -> bool:
-        """Run the command for a message, or else keep it; it is dealt with in any case.
+        """Run the command for a message, and keep the message if it fails; return True.
 
         Raises:
-            RetryStoreError: the message can be neither.
+            RetryStoreError: the message cannot be kept.
         """
         outcome = self._handler.handle(_retry_message(message))
         if outcome is not Outcome.DONE:
@@ -278,12 +257,12 @@ class RetryExecutor:
         return True
 
     def work(self) -> None:
-        """Run the command for one message of the store whose time has come."""
+        """Run the command for one message of the store whose retry is due."""
         self._handler.retry_due()
 
     @property
     def remark(self) -> str:
-        """Return how much is in the store, empty if nothing is."""
+        """Return how many messages are in the store; empty for none."""
         count = len(self._handler.store)
         return f"{count} left in {self._handler.store.directory}" if count else ""
 

@@ -1,4 +1,4 @@
-"""The options of `consume --exec`: a command for each message, and what if it fails."""
+"""The options of `consume --exec`: a command for each message, and its retries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pylogctl.cli.options import OptionGroup, shared_option
 
 @dataclass(frozen=True, slots=True)
 class ExecChoice:
-    """What the options say; None for what is not given."""
+    """The values of the options; None if not given."""
 
     exec_command: str | None = None
     retry_dir: Path | None = None

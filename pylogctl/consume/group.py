@@ -1,15 +1,14 @@
-"""`pylogctl consume --group`: joins a group, reads its share of the partitions, commits, leaves.
+"""`pylogctl consume --group`: joins a group, reads the assigned partitions, commits, and leaves.
 
-Messages that were written out and flushed are finished, and so committed; no others are. A run
-starts at the group's stored offsets, unless the user names another start and the group has no
-other members.
+Only messages that were written and flushed are finished and committed. A run starts at the group's
+stored offsets, or where `-o` says if the group has no other members.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 
 from broker.client.cluster import Connect, RegistryCluster
@@ -43,15 +42,15 @@ _POLL_MS = 200
 
 
 class StartElsewhere:
-    """An offset store that names another start for each partition, the first time it is asked.
+    """An offset store that replaces the stored position of each partition on its first load.
 
-    A partition that comes back later in the same run goes on where it was committed.
+    A partition that is assigned again later in the same run continues where it was committed.
 
     Args:
-        store: where offsets are kept.
-        start_of: the start of a partition; None for the one that is stored.
-        is_kept: keep each start at once, so that the next run goes on from it even if this one
-            finishes nothing.
+        store: the group's offsets.
+        start_of: returns the start of a partition; None for the stored position.
+        is_kept: commit each start at once, so that the next run starts there even if this one
+            finishes no message.
     """
 
     def __init__(
@@ -66,13 +65,13 @@ class StartElsewhere:
         self._is_kept = is_kept
         self._started: set[TopicPartition] = set()
         self.failure: CliError | None = None
-        """Why a partition has no start, for whoever reads: `load` runs in a thread of its own."""
+        """Raised later by `GroupReader`, as `load` runs in the coordinator's thread."""
 
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
-        """Return where to go on, or where to start what was not started yet.
+        """Return stored positions, replaced by the requested starts on the first load.
 
         Raises:
-            BrokerError: the store failed, or a partition has no such start; see `failure`.
+            BrokerError: the store failed, or a requested start is not valid; see `failure`.
         """
         positions = self._store.load(partitions)
         fresh = set(partitions) - self._started
@@ -88,11 +87,11 @@ class StartElsewhere:
         return positions | starts
 
     def restart(self, partition: TopicPartition, offset: int) -> None:
-        """Have the store behind take note that a partition goes on elsewhere."""
+        """Continue a partition at another offset."""
         self._store.restart(partition, offset)
 
     def commit(self, positions: Mapping[TopicPartition, MessagePosition]) -> set[TopicPartition]:
-        """Keep positions in the store behind."""
+        """Store positions."""
         return self._store.commit(positions)
 
 
@@ -100,11 +99,11 @@ class GroupReader:
     """Reads the partitions that the group assigns to this member.
 
     Args:
-        connector: has joined; its stream times out, so that ends and signals are noticed.
-        stream: of the connector, the only one.
-        ends: where to stop in each partition; None for never.
+        connector: has joined the group, with a timeout so that ends and signals are noticed.
+        stream: the connector's only stream.
+        ends: the end offset of each partition; None for none.
         offsets: lists offsets.
-        starts: the offset store, which records a partition without the requested start.
+        starts: the offset store, which records a requested start that is not valid.
         patience_s: how long reading to `ends` continues while ZooKeeper is unreachable. Without
             ends the reader waits for ZooKeeper forever.
     """
@@ -135,7 +134,7 @@ class GroupReader:
         return len(self._connector.positions)
 
     def polls(self) -> Iterator[Sequence[AssignedPartition]]:
-        """Give a partition after each chunk, none after an empty wait, until all are read.
+        """Give a partition after each chunk, none after a timeout, until all are read.
 
         The data must be decoded, and `take` called, before the next poll.
 
@@ -171,7 +170,7 @@ class GroupReader:
             )
 
     def _is_done(self) -> bool:
-        """Return whether this member has its share, and all of it is read to its end."""
+        """Return whether partitions are assigned, and all of them are read to their end."""
         if self._ends is None or not self._connector.await_assignment(0):
             return False
         beyond = []
@@ -193,20 +192,14 @@ def run_in_group(
     connect: Connect,
     consumption: Consumption,
 ) -> ExitStatus:
-    """Join the group and write what it assigns to this member.
+    """Join the group and write the messages of the partitions assigned to this member.
 
-    A first SIGINT or SIGTERM ends the reading; what was written is committed, and the group left.
-
-    Args:
-        env: names the registry.
-        request: what to read.
-        group: how to take part.
-        connect: makes connections to brokers.
-        consumption: writes what is read.
+    The first SIGINT or SIGTERM ends the reading: written messages are committed, and this member
+    leaves the group.
 
     Raises:
         CliError: a message is corrupt, or an offset is not valid.
-        BrokerError: the registry or a broker fails.
+        BrokerError: ZooKeeper or a broker fails.
     """
     patience_s = request.config.zk_connection_timeout_ms / 1000
     registry = Registry(
@@ -220,7 +213,7 @@ def run_in_group(
         stack.callback(registry.stop)
         cluster = RegistryCluster(registry)
         offsets = stack.enter_context(OffsetLister(cluster, connect))
-        # The offset store is used in another thread, and so has connections of its own.
+        # The offset store is used in the coordinator's thread, and so has its own connections.
         finder = stack.enter_context(BoundaryFinder(cluster, connect))
         starts = _starts(env, request, group, registry, finder)
         ends = _ends(cluster, offsets, request.topics) if request.span.exit_at_end else None
@@ -241,33 +234,26 @@ def run_in_group(
         if group.commit == "exit":
             stack.callback(connector.commit_offsets)
         reader = GroupReader(connector, stream, ends, offsets, starts, patience_s=patience_s)
-        stack.enter_context(_explained(group.group))
-        return consumption.run(reader)
-
-
-@contextmanager
-def _explained(group: str) -> Iterator[None]:
-    """Have the error about a stored offset say what to do."""
-    try:
-        yield
-    except OffsetOutOfRangeError as error:
-        raise CliError(
-            ExitStatus.NOT_FOUND,
-            str(error),
-            hints=[
-                f"pylogctl group reset {group} moves the group's offsets",
-                "without --strict-offset it goes on at the first message there is",
-            ],
-            code="OFFSET_OUT_OF_RANGE",
-        ) from error
+        try:
+            return consumption.run(reader)
+        except OffsetOutOfRangeError as error:
+            raise CliError(
+                ExitStatus.NOT_FOUND,
+                str(error),
+                hints=[
+                    f"pylogctl group reset {group.group} moves the group's offsets",
+                    "without --strict-offset it goes on at the first message there is",
+                ],
+                code="OFFSET_OUT_OF_RANGE",
+            ) from error
 
 
 def _ends(
     cluster: RegistryCluster, offsets: OffsetLister, topics: Sequence[str]
 ) -> dict[TopicPartition, int]:
-    """Return where all partitions of topics end now; of all topics if none is named."""
-    everything = cluster.partitions_of(topics or cluster.topics())
-    return {partition: offsets.latest(partition) for partition in everything}
+    """Return the current ends of all partitions of topics, or of all topics if none is named."""
+    partitions = cluster.partitions_of(topics or cluster.topics())
+    return {partition: offsets.latest(partition) for partition in partitions}
 
 
 def _starts(
@@ -277,7 +263,7 @@ def _starts(
     registry: Registry,
     finder: BoundaryFinder,
 ) -> StartElsewhere:
-    """Return the group's offsets, behind what the user wants instead where nobody else reads."""
+    """Return the group's offset store, with the requested starts if there are no other members."""
     wanted = request.span.starts_elsewhere
     if wanted and (members := _members(registry, group.group)):
         env.note(f"group '{group.group}' has {len(members)} other members: going on where it is")
@@ -311,7 +297,7 @@ def _members(registry: Registry, group: str) -> list[str]:
 def _start_of(
     env: Environment, request: Request, partition: TopicPartition, finder: BoundaryFinder
 ) -> MessagePosition | None:
-    """Return where the user wants this member to start; None for where the group is."""
+    """Return the requested start of a partition; None for the group's stored position."""
     wanted = request.span.range_for(partition)._replace(end=None)
     if wanted.start in (None, Mark.STORED):
         return None

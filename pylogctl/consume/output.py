@@ -30,7 +30,7 @@ _BUFFER_BYTES = 1 << 16
 
 
 class Source(Protocol):
-    """What a consumption reads: the partitions of a cluster, or a group's share of them."""
+    """Reads partitions: all that were selected, or those that a group assigns to this member."""
 
     @property
     def partition_count(self) -> int:
@@ -47,13 +47,7 @@ class Source(Protocol):
 
 
 class Consumption:
-    """Writes what a source gives to standard output.
-
-    Args:
-        env: where to.
-        plan: what, and until when.
-        stop: set by a signal.
-    """
+    """Writes the messages of a source to standard output, or hands them to an executor."""
 
     def __init__(self, env: Environment, plan: Plan, stop: StopRequest) -> None:
         self._env = env
@@ -65,24 +59,21 @@ class Consumption:
         self._readers: Sequence[PartitionReader] = ()  # of the last poll
         self._started_s = 0.0
         self.message_count = 0
-        """Messages written, or given to the executor, so far."""
+        """How many messages were written, or given to the executor."""
         self.failed_count = 0
-        """Messages that the executor could not deal with."""
+        """How many messages the executor failed to handle."""
         self._corrupt = CorruptMessages(env, plan.on_corrupt)
         self.end_reason = ""
 
     def run(self, source: Source) -> ExitStatus:
-        """Write messages until the plan, the source or a signal ends it.
+        """Write messages until a limit, the end of the source, or a signal; return the exit status.
 
         Positions are marked as finished only after all messages before them are written and
         flushed.
 
-        Returns:
-            How the command ends.
-
         Raises:
-            CliError: a corrupt message, unless those are to be skipped.
-            BrokerError: a broker is gone for good.
+            CliError: a message is corrupt, unless such messages are skipped.
+            BrokerError: a broker cannot be reached.
             OSError: standard output cannot be written.
         """
         status = self._run(source)
@@ -92,13 +83,14 @@ class Consumption:
         return status
 
     def _finish_all(self) -> None:
-        """Write out and flush, then mark what was read of each partition as finished."""
+        """Write and flush all messages, then mark them as finished in each partition."""
         self._write_out()
         self._env.flush()
         for reader in self._readers:
             reader.finish(reader.offset)
 
     def _run(self, source: Source) -> ExitStatus:
+        plan = self._plan
         started_s = last_s = self._started_s = time.monotonic()
         if self.has_enough():
             self.end_reason = "no message was asked for"
@@ -113,7 +105,11 @@ class Consumption:
                 if self._is_cut_short():
                     break
             self._finish_all()
-            self._use_pause(is_idle=not readers)
+            if plan.executor is None:
+                if not readers:
+                    self._env.check_reader()
+            elif not self._is_cut_short():
+                plan.executor.work()
             if self._stop.is_set:
                 self.end_reason = "interrupted"
                 return self._stop.status
@@ -124,14 +120,6 @@ class Consumption:
         count = source.partition_count
         self.end_reason = f"end of {count} partition{'s' * (count != 1)} reached"
         return ExitStatus.OK
-
-    def _use_pause(self, *, is_idle: bool) -> None:
-        """Do what is due between two polls."""
-        if self._plan.executor is None:
-            if is_idle:
-                self._env.check_reader()
-        elif not self._is_cut_short():
-            self._plan.executor.work()
 
     def _time_is_up(self, elapsed_s: float, idle_s: float) -> ExitStatus | None:
         plan = self._plan
@@ -149,29 +137,26 @@ class Consumption:
         return self._corrupt.count
 
     def has_enough(self) -> bool:
-        """Return whether as many messages are written as were asked for."""
+        """Return whether the limit of messages is reached."""
         return self._plan.max_messages is not None and self.message_count >= self._plan.max_messages
 
     @property
     def remark(self) -> str:
-        """Return what the executor has to say at the end, empty for nothing."""
+        """Return the executor's text for the summary, empty for none."""
         return "" if self._plan.executor is None else self._plan.executor.remark
 
     def _is_cut_short(self) -> bool:
-        """Return whether to stop inside a chunk: an executor may need long for each message.
-
-        Writing to standard output is quick, so it is interrupted between polls only.
-        """
+        """Return whether to stop inside a chunk, as an executor may need long for each message."""
         plan = self._plan
         if plan.executor is None:
-            return False
+            return False  # writing a chunk is quick
         elapsed_s = time.monotonic() - self._started_s
         return self._stop.is_set or (plan.timeout_s is not None and elapsed_s >= plan.timeout_s)
 
     def _handle(self, reader: PartitionReader, source: Source) -> None:
         plan, data, end = self._plan, reader.data, reader.end
         if not len(data):
-            return  # a filter has left out everything
+            return  # a filter skipped all messages
         if plan.delimiter is None or not plan.is_plain or reader.skip or (end and end.inner):
             self._handle_each(reader, source)
             return
@@ -195,7 +180,7 @@ class Consumption:
         self._env.write(text[: -len(delimiter)])
 
     def _handle_each(self, reader: PartitionReader, source: Source) -> None:
-        """Write the messages of a partition one by one, and deal with what is corrupt in it."""
+        """Write the messages of a partition one by one, and handle corrupt ones."""
         start, first_skip = reader.offset, reader.skip
         done = start
         for entry in iter_entries(reader.data, start):
@@ -238,17 +223,17 @@ class Consumption:
         problem: str,
         next_offset: int | None,
     ) -> int:
-        """Decide about a corrupt message, and return the offset to continue at.
+        """Handle a corrupt message as `--on-corrupt` says, and return the offset to continue at.
 
         Args:
-            reader: its partition, with all messages before it written.
+            reader: of its partition; all messages before it are written.
             source: finds the next good message.
-            offset: where it starts.
-            problem: what is wrong with it.
-            next_offset: where it ends by its own length, None if it has none.
+            offset: of the corrupt message.
+            problem: for the error or warning.
+            next_offset: the message's end according to its length, None if that is corrupt.
 
         Raises:
-            CliError: it is not to be skipped, or the next good message is unknown.
+            CliError: `--on-corrupt stop`, or the next good message is unknown.
         """
         try:
             return self._corrupt.pass_over(
@@ -266,7 +251,7 @@ class Consumption:
         source.seek(reader.partition, next_offset)
 
     def _raw(self, entry: Entry, partition: TopicPartition) -> list[MessageFacts]:
-        """Return what is to be written of a corrupt message."""
+        """Return a corrupt message as stored, if `--on-corrupt raw` asks for it."""
         if not self._corrupt.are_written:
             return []
         codec = entry.codec.name.lower() if entry.codec is not None else "unknown"
@@ -347,7 +332,7 @@ def _is_before(message: MessageFacts, end: MessagePosition | None) -> bool:
 
 
 def summary(consumption: Consumption) -> str:
-    """Return why reading ended and how much was written, as the note on standard error."""
+    """Return the summary for standard error: why reading ended, and how much was written."""
     count = consumption.message_count
     text = f"stopped: {consumption.end_reason}, {count} message{'s' * (count != 1)}"
     if consumption.corrupt_count:

@@ -1,10 +1,6 @@
-"""The options of `pylogctl consume` turned into what is read and what is written.
+"""Turns the options of `pylogctl consume` into a request: what to read, and how to write it.
 
-Knows no connection; a mistake in any option is found before one is made.
-
-What a run of `pylogctl consume` does with messages, and when it ends.
-
-A value only: who works by it is `pylogctl.consume.output`.
+All options are validated here, before a connection is made.
 """
 
 from __future__ import annotations
@@ -41,22 +37,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to write and when to end.
+    """How to write messages and when to end.
 
-    Args:
-        render: a message's bytes, whatever follows it included.
-        delimiter: if messages are nothing but payload and this, it allows the short way.
+    Attributes:
+        render: returns a message's bytes, delimiter included.
+        delimiter: follows each payload, if nothing else is written; allows the fast path.
         filters: a message must pass all.
-        max_messages: how many to write, None for all.
-        on_corrupt: what to do about a corrupt message.
+        max_messages: how many to write; None for all.
+        on_corrupt: how to handle a corrupt message.
         unbuffered: flush after each message.
-        final_delimiter: whether the last message is followed by what separates the others.
-        strict_framing: a payload that holds the delimiter is an error.
-        idle_timeout_s: end when nothing comes for so long.
+        final_delimiter: write the delimiter after the last message too.
+        strict_framing: a payload that contains the delimiter is an error.
+        idle_timeout_s: end after so long without a message.
         timeout_s: end after so long.
         group: the consumer group's name, for formats that show it; empty for none.
         executor: gets each message instead of standard output.
-        payload_filter: which messages brokers leave out; `filters` leave them out as well.
+        payload_filter: applied by brokers; `filters` contains the same condition.
     """
 
     render: Render
@@ -75,9 +71,9 @@ class Plan:
 
     @property
     def is_plain(self) -> bool:
-        """Say whether stretches may become text without a look at each message."""
-        looks_at_each = self.filters or self.unbuffered or self.executor is not None
-        return self.delimiter is not None and not looks_at_each
+        """Return whether the messages of a chunk may be written together."""
+        is_each_handled = self.filters or self.unbuffered or self.executor is not None
+        return self.delimiter is not None and not is_each_handled
 
 
 NO_TOPIC = "missing TOPIC (or --include RE; with --group all topics are consumed)"
@@ -87,7 +83,7 @@ _CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How messages are written; at most one of the ways may be asked for."""
+    """The options for the form of output, of which at most one may be given."""
 
     framing: FramingChoice = NO_FRAMING
     jsonl: bool = False
@@ -100,7 +96,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """Which of the messages read are written, and how many."""
+    """The options for which messages are written, and how many."""
 
     max_messages: int | None = None
     grep: str | None = None
@@ -124,11 +120,11 @@ def make_plan(
     idle_timeout: str | None,
     group: str = "",
 ) -> Plan:
-    """Return what to write and when to end.
+    """Return how to write messages and when to end.
 
     Raises:
-        UsageError: an option is malformed, or two of them cannot go together.
-        CliError: a format asks for what is not stored.
+        UsageError: an option is malformed, or conflicts with another one.
+        CliError: a format contains a field that is not stored.
     """
     render, delimiter = _rendering(env, shown)
     return Plan(
@@ -148,17 +144,17 @@ def make_plan(
 
 
 def _rendering(env: Environment, shown: Shown) -> tuple[Render, bytes | None]:
-    """Return how one message is written, and the delimiter if that is all there is to it."""
+    """Return how to write a message, and the delimiter if nothing but payloads is written."""
     framing = choose_framing(shown.framing, jsonl=shown.jsonl, whole=shown.raw)
     is_default = framing == Framing(Shape.DELIMITED) and shown.framing.delimiter is None
-    ways = {
+    forms = {
         "--format": shown.message_format is not None,
         "--pretty": shown.pretty,
         "--to-dir": shown.to_dir is not None,
         "a framing": not is_default,
     }
-    if len(asked := [way for way, is_given in ways.items() if is_given]) > 1:
-        raise UsageError(f"only one form of output is possible: {' and '.join(asked)}")
+    if len(given := [form for form, is_given in forms.items() if is_given]) > 1:
+        raise UsageError(f"only one form of output is possible: {' and '.join(given)}")
     if shown.message_format is not None or shown.pretty:
         return compile_format(PRETTY if shown.pretty else shown.message_format or ""), None
     if shown.to_dir is not None:
@@ -176,13 +172,13 @@ def _rendering(env: Environment, shown: Shown) -> tuple[Render, bytes | None]:
 
 
 def _for_terminal(received: Received) -> bytes:
-    """Return a payload as a line on which no control byte does anything."""
+    """Return a payload as a line with control characters escaped."""
     text = received.facts.payload.decode("utf-8", "backslashreplace")
     return text.translate(_CONTROL).encode() + b"\n"
 
 
 def _file_writer(directory: Path) -> Render:
-    """Return what writes each message into a file of its own, and nothing to standard output."""
+    """Return a renderer that writes each message to a file of its own, and returns nothing."""
 
     def write(received: Received) -> bytes:
         facts = received.facts
@@ -211,7 +207,7 @@ def _filters(chosen: Chosen) -> list[Filter]:
 
 
 def _payload_filter(chosen: Chosen) -> PayloadFilter | None:
-    """Return what brokers are to match, None for nothing."""
+    """Return the filter for brokers, None without `--grep-at broker`."""
     if chosen.grep_at != "broker":
         return None
     from broker.protocol.payload_filter import MAX_PATTERN_BYTES, PayloadFilter
@@ -227,17 +223,17 @@ def _payload_filter(chosen: Chosen) -> PayloadFilter | None:
     return PayloadFilter(pattern, ignore_case=chosen.ignore_case, invert=chosen.invert)
 
 
-def check_exec(shown: Shown, others: Mapping[str, bool]) -> None:
-    """Check that no option says how messages are written, as `--exec` gets bare payloads.
+def validate_exec(shown: Shown, others: Mapping[str, bool]) -> None:
+    """Validate that no option for the form of output is given, as `--exec` gets bare payloads.
 
     Args:
-        shown: how messages are written.
-        others: further options that say so, and whether they are given.
+        shown: options for the form of output.
+        others: further such options, and whether they are given.
 
     Raises:
         UsageError: one of them is given.
     """
-    ways = {
+    options = {
         "--jsonl": shown.jsonl,
         "--raw": shown.raw,
         "--format": shown.message_format is not None,
@@ -245,17 +241,17 @@ def check_exec(shown: Shown, others: Mapping[str, bool]) -> None:
         "--to-dir": shown.to_dir is not None,
         **others,
     }
-    given = shown.framing.names + [option for option, is_given in ways.items() if is_given]
+    given = shown.framing.names + [option for option, is_given in options.items() if is_given]
     if given:
         raise UsageError(f"{given[0]} cannot be used with --exec (the command gets the payload)")
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOptions:
-    """How to take part in a consumer group.
+    """The options for a consumer group.
 
-    `commit` is `auto`, `exit` or `none`; `default_offset`, `start` or `end`, is where to begin in
-    a partition the group has no offset of; `pattern` chooses topics where none is named.
+    `commit` is `auto`, `exit` or `none`; `default_offset`, `start` or `end`, is used where the
+    group has no offset; `pattern` chooses topics if none is named.
     """
 
     group: str
@@ -265,7 +261,7 @@ class GroupOptions:
     pattern: str = ".*"
 
 
-def check_selection(
+def validate_selection(
     env: Environment,
     topics: Sequence[str],
     include: Sequence[str],
@@ -273,11 +269,11 @@ def check_selection(
     group: GroupOptions | None,
     span: Span,
 ) -> None:
-    """Check that there is something to read, in a way that a group allows.
+    """Validate the options for topics, partitions and offsets, without or with a group.
 
     Raises:
-        UsageError: neither a topic, a pattern nor a group is given; or what is asked for is
-            decided by the group.
+        UsageError: neither a topic, a pattern nor a group is given, or an option conflicts with
+            the group.
     """
     if group is None:
         if not topics and not include:
@@ -298,7 +294,7 @@ def group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
     """Return the regular expression by which a group chooses topics; `.*` for all of them.
 
     Raises:
-        UsageError: a pattern holds what 0.7's members of a group would not read as it is.
+        UsageError: a pattern contains characters that 0.7's members of the group would change.
     """
     for pattern in (*include, *exclude):
         if re.search(r"[\s,]|^[\"']|[\"']$", pattern):
@@ -313,9 +309,9 @@ def group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What to consume, and how.
+    """All options of a run.
 
-    `wait_s` is how long to wait for topics that do not exist: None not at all, infinity for ever.
+    `wait_s` is the longest wait for topics that do not exist: None for no wait, or infinity.
     """
 
     topics: Sequence[str]

@@ -1,7 +1,4 @@
-"""`pylogctl retry`: messages whose handling failed, kept by `consume --retry-dir`.
-
-What `pylogctl retry list` shows of a message in a retry store.
-"""
+"""`pylogctl retry`: lists and drains messages that `consume --retry-dir` kept after a failure."""
 
 from __future__ import annotations
 
@@ -153,7 +150,7 @@ def _drain_to_stdout(
             env.flush()
             store.done(entry)
             count += 1
-        _tell(env, store, count, 0)
+        _note_summary(env, store, count, 0)
     return stop.status
 
 
@@ -176,12 +173,12 @@ def _drain_by(
             command.run, store, options.in_place, options.policy, env.clock, stop.wait
         )
         failed = handler.drain(_until(stop, _chosen(env, store, take_all)))
-        _tell(env, store, handler.tally.done, failed)
+        _note_summary(env, store, handler.tally.done, failed)
     return stop.status or (ExitStatus.PARTIAL if failed else ExitStatus.OK)
 
 
 def _open_store(directory: Path) -> RetryStore:
-    """Open a store that exists already; a mistyped name must not make one."""
+    """Open an existing store; a mistyped name must not create one."""
     import errno
 
     from broker.tools.retry import DATABASE_NAME, RetryStore
@@ -208,7 +205,7 @@ def _until(stop: StopRequest, entries: Iterable[RetryEntry]) -> Iterable[RetryEn
         yield entry
 
 
-def _tell(env: Environment, store: RetryStore, done: int, failed: int) -> None:
+def _note_summary(env: Environment, store: RetryStore, done: int, failed: int) -> None:
     text = f"{done} message{'s' * (done != 1)} drained"
     if failed:
         text += f", {failed} failed"

@@ -1,11 +1,10 @@
-"""A run of `pylogctl consume` once its options make sense: alone, or as a member of a group."""
+"""Runs a request of `pylogctl consume`: alone, or as a member of a group."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from broker.client.cluster import Cluster, Connect
 from broker.consumer.cluster_reader import ClusterReader
@@ -26,16 +25,13 @@ from pylogctl.cli.selection import (
 from pylogctl.consume.output import Consumption, summary
 from pylogctl.consume.plan import Request
 
-if TYPE_CHECKING:
-    pass
-
 
 def run(env: Environment, request: Request) -> ExitStatus:
-    """Consume until told to stop, or the end is reached.
+    """Consume until a signal, a limit or the end of the ranges.
 
     Raises:
         CliError: a topic does not exist, a message is corrupt, or an offset is not valid.
-        BrokerError: a broker or the registry fails.
+        BrokerError: a broker or ZooKeeper fails.
     """
     keep_freed_memory()
     config = request.config
@@ -66,7 +62,7 @@ def _run(
     consumption: Consumption,
     stop: StopRequest,
 ) -> ExitStatus:
-    """Find out what there is to read, and read it."""
+    """Select topics and partitions, and consume them."""
     include = compile_patterns(request.include, "--include")
     exclude = compile_patterns(request.exclude, "--exclude")
     waits = request.wait_s is not None
@@ -101,7 +97,7 @@ def _run_alone(
     partitions: Sequence[TopicPartition],
     consumption: Consumption,
 ) -> ExitStatus:
-    """Read partitions, all at once or one after another, and write their messages."""
+    """Consume partitions without a group, all at once or one after another."""
     ranges = resolve_ranges(
         env,
         Side(cluster, connect),

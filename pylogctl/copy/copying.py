@@ -1,12 +1,12 @@
-"""Copies message sets of a topic, unchanged, to the partitions of another topic.
+"""Copies message sets, unchanged, from partitions of a topic to partitions of another one.
 
-Messages are counted, but decoded only where the wanted part ends inside a compressed set.
+Messages are counted, but decoded only where the range ends inside a compressed set.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -33,7 +33,7 @@ from pylogctl.produce.sender import Batch, Confirmed, count_text
 
 @dataclass(slots=True)
 class Copied:
-    """What is confirmed of one source partition; `size_bytes` is what it takes in a log."""
+    """Target and progress of a source partition: confirmed messages, and their size in a log."""
 
     target: TopicPartition
     next_offset: int
@@ -42,7 +42,7 @@ class Copied:
 
 
 class Limits(NamedTuple):
-    """How much to copy, and how fast; None for no limit."""
+    """How many messages to copy, and how fast; None for no limit."""
 
     max_messages: int | None
     pacer: Pacer | None
@@ -51,21 +51,19 @@ class Limits(NamedTuple):
 
 @dataclass(slots=True)
 class Copy:
-    """Copies what a reading gives.
+    """Copies the partitions of a reader.
 
     Attributes:
-        relay: sends it; flushed and closed by its owner if `run` fails.
-        placement: where each source partition goes.
-        copied: what is confirmed of each source partition so far.
-        limits: how much, and how fast.
-        should_stop: whether a signal asked to stop.
-        advance: told of bytes as they are sent.
-        corrupt: decides about corrupt messages.
-        sent_sets: remembers what to verify; None for nothing.
+        producer: sends message sets; the caller closes it.
+        copied: target and progress of each source partition.
+        limits: how many messages, and how fast.
+        should_stop: returns whether a signal arrived.
+        advance: called with the number of bytes sent.
+        corrupt: handles corrupt messages.
+        sent_sets: collects sets to read back; None for no verification.
     """
 
-    relay: MirrorProducer
-    placement: Mapping[TopicPartition, TopicPartition]
+    producer: MirrorProducer
     copied: dict[TopicPartition, Copied]
     limits: Limits
     should_stop: Callable[[], bool]
@@ -83,15 +81,15 @@ class Copy:
 
     @property
     def size_bytes(self) -> int:
-        """Return what the confirmed messages take in a log."""
+        """Return the size of the confirmed messages in a log."""
         return sum(one.size_bytes for one in self.copied.values())
 
     def run(self, source: ClusterReader) -> None:
-        """Copy until the ranges or the limit end, and wait until all of it can be read.
+        """Copy until the end of the ranges or the limit, and wait until consumers can read it.
 
         Raises:
-            CliError: the target failed, and the text says what is confirmed; or a message is
-                corrupt and not to be skipped, and all before it is copied.
+            CliError: the target failed (the text says how much is confirmed), or a message is
+                corrupt and not skipped (all messages before it are copied).
             BrokerError: a source broker failed.
         """
         started_s = time.monotonic()
@@ -99,9 +97,9 @@ class Copy:
             self._read(source)
         except (BrokerError, CliError):
             if not self._has_failed:
-                self._relay(self.relay.flush)
+                self._produce(self.producer.flush)
             raise
-        self._relay(self.relay.flush)
+        self._produce(self.producer.flush)
         self.seconds = time.monotonic() - started_s
 
     def _read(self, source: ClusterReader) -> None:
@@ -124,7 +122,7 @@ class Copy:
         return None if limit is None else limit - self._sent_count
 
     def _part_sizes(self, data: memoryview) -> Iterator[int]:
-        """Give the sizes of parts of the data that are small enough for an even rate."""
+        """Give the sizes of parts of the data, small enough for an even rate."""
         pacer = self.limits.pacer
         if pacer is None:
             yield len(data)
@@ -139,10 +137,10 @@ class Copy:
         yield len(data) - ends[first]
 
     def _copy_part(self, reader: PartitionReader, size: int, source: ClusterReader) -> int | None:
-        """Send the wanted messages of the next bytes of a partition.
+        """Send the messages in the next `size` bytes of a partition.
 
         Returns:
-            Where to continue behind a corrupt message; None if there is none.
+            The offset to continue at behind a corrupt message; None if there is none.
         """
         data = whole = reader.data[:size]
         found = scan(data)
@@ -176,7 +174,7 @@ class Copy:
         )
 
     def _cut(self, reader: PartitionReader, data: memoryview, found: Scan) -> MessageSlice:
-        """Return the wanted messages of the good part of the data."""
+        """Return the messages of the valid part of the data, up to the end of the range."""
         end = reader.end
         return slice_messages(
             data,
@@ -190,32 +188,31 @@ class Copy:
     def _send(self, reader: PartitionReader, cut: MessageSlice) -> None:
         if self.limits.pacer is not None:
             self.limits.pacer.wait_for(cut.message_count, len(cut.message_set))
-        parcel = MirroredSet(
+        mirrored_set = MirroredSet(
             reader.partition,
-            self.placement[reader.partition],
+            self.copied[reader.partition].target,
             cut.message_set,
             cut.message_count,
             reader.offset + cut.taken_bytes,
             self._confirm,
         )
         self._sent_count += cut.message_count
-        self._relay(lambda: self.relay.send(parcel))
+        self._produce(lambda: self.producer.send(mirrored_set))
         self.advance(cut.taken_bytes)
 
-    def _confirm(self, parcel: MirroredSet, base_offset: int) -> None:
-        done = self.copied[parcel.source]
+    def _confirm(self, mirrored_set: MirroredSet, base_offset: int) -> None:
+        done = self.copied[mirrored_set.source]
+        message_set, count = mirrored_set.message_set, mirrored_set.message_count
         if self.sent_sets is not None:
             first = self.message_count + 1
-            batch = Batch(
-                parcel.target, parcel.message_set, range(first, first + parcel.message_count)
-            )
-            self.sent_sets.note(Confirmed(batch, base_offset, parcel.message_set))
-        done.message_count += parcel.message_count
-        done.size_bytes += len(parcel.message_set)
-        done.next_offset = parcel.next_offset
+            batch = Batch(mirrored_set.target, message_set, range(first, first + count))
+            self.sent_sets.note(Confirmed(batch, base_offset, message_set))
+        done.message_count += count
+        done.size_bytes += len(message_set)
+        done.next_offset = mirrored_set.next_offset
 
-    def _relay(self, action: Callable[[], None]) -> None:
-        """Do something with the target; say what is confirmed if it fails."""
+    def _produce(self, action: Callable[[], None]) -> None:
+        """Run an action of the producer; add how much is confirmed to its errors."""
         try:
             action()
         except BrokerError as error:
@@ -231,6 +228,6 @@ class Copy:
             ) from error
 
     def resume_hint(self) -> str:
-        """Return how to copy the rest."""
-        where = ",".join(f"{one.name}={done.next_offset}" for one, done in self.copied.items())
-        return f"to copy the rest: -o {where}"
+        """Return the option that copies the rest."""
+        starts = ",".join(f"{one.name}={done.next_offset}" for one, done in self.copied.items())
+        return f"to copy the rest: -o {starts}"

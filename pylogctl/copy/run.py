@@ -1,8 +1,6 @@
-"""One run of `pylogctl copy`: from two clusters to a summary.
+"""Runs `pylogctl copy`: plans the copy, copies, waits until consumers can read it, and verifies.
 
-Straight-line code: find out what to copy and where to, copy it, wait until it can be read, verify.
-
-What `pylogctl copy` did, or would do: the record of a partition, and a line for people.
+Also the output of the command: the record of a partition, and the summary.
 """
 
 from __future__ import annotations
@@ -10,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from broker.consumer.cluster_reader import ClusterReader
 from broker.producer.producer import Producer
@@ -77,7 +74,7 @@ def copy_records(
 
 
 def summary_text(copy: Copy, source: str, target: str, *, is_verified: bool) -> str:
-    """Return what is said on standard error at the end of a copy."""
+    """Return the summary of a copy for standard error."""
     rate = format_count(copy.message_count / max(copy.seconds, 1e-9))
     return (
         f"{count_text(copy.message_count)}, {format_size(copy.size_bytes)} from {source} to "
@@ -89,7 +86,7 @@ def summary_text(copy: Copy, source: str, target: str, *, is_verified: bool) -> 
 
 _TIMEOUT_S = 30.0
 _MAX_IN_FLIGHT = 8
-"""Sets of up to a fetch each: enough to keep a broker busy, and few to be unsure of at an error."""
+"""Sets in flight: enough to keep a broker busy, and few that may be written at an error."""
 
 Ranges = Mapping[TopicPartition, ReadRange]
 Placement = Mapping[TopicPartition, TopicPartition]
@@ -97,17 +94,17 @@ Placement = Mapping[TopicPartition, TopicPartition]
 
 @dataclass(frozen=True, slots=True)
 class CopyPlan:
-    """What to copy, and how.
+    """The options of a copy.
 
     Attributes:
         source: topic to read.
         target: topic to write to.
-        span: from where to where.
-        max_messages: how many; None for all.
-        keeps_names: partitions go to those of the same name, not of the same place.
-        rate: no faster than this.
-        on_corrupt: what to do about a corrupt message.
-        is_verified: read everything back.
+        span: the range to copy.
+        max_messages: None for all.
+        keeps_names: copy to partitions of the same name; else of the same index in order.
+        rate: the upper limit of speed; None for no limit.
+        on_corrupt: how to handle a corrupt message.
+        is_verified: read everything back and compare.
         is_strict: an offset out of range is an error.
     """
 
@@ -122,31 +119,23 @@ class CopyPlan:
     is_strict: bool
 
 
-class _Done(NamedTuple):
-    """How a copy went: all was read back, and how many corrupt messages were left out."""
-
-    is_verified: bool
-    corrupt_count: int
-
-
 def run(
     env: Environment, source_env: Environment, target_env: Environment, plan: CopyPlan
 ) -> ExitStatus:
-    """Do what the plan says.
+    """Copy as planned.
 
     Args:
-        env: where the result goes.
-        source_env: names the cluster to read from.
-        target_env: names the cluster to write to.
-        plan: what to do.
+        env: of the output.
+        source_env: of the cluster to read from.
+        target_env: of the cluster to write to.
+        plan: the options.
 
     Returns:
         The status of a signal that ended it; PARTIAL if corrupt messages were left out; else OK.
 
     Raises:
-        CliError: a topic or partition is missing, a message is corrupt, or not all of it arrived;
-            the text says what.
-        BrokerError: a source broker is gone.
+        CliError: a topic or partition is missing, a message is corrupt, or the target failed.
+        BrokerError: a source broker cannot be reached.
     """
     validate_topic_name(plan.target)
     with ExitStack() as stack:
@@ -163,10 +152,10 @@ def run(
             render(env, DOCUMENT, copy_records(ranges, copied, is_verified=False))
             env.note("nothing was copied")
             return ExitStatus.OK
-        done = _copy(env, source, target, plan, ranges, copied, stop)
+        is_verified, corrupt_count = _copy(env, source, target, plan, ranges, copied, stop)
     if env.settings.output is not None:
-        render(env, DOCUMENT, copy_records(ranges, copied, is_verified=done.is_verified))
-    if done.corrupt_count and not stop.is_set:
+        render(env, DOCUMENT, copy_records(ranges, copied, is_verified=is_verified))
+    if corrupt_count and not stop.is_set:
         return ExitStatus.PARTIAL
     return stop.status
 
@@ -174,7 +163,7 @@ def run(
 def _place(
     env: Environment, sources: list[TopicPartition], target: Side, plan: CopyPlan
 ) -> Placement:
-    """Return where each partition goes; a target topic that is missing is created."""
+    """Return the target of each source partition; create the target topic if it is missing."""
     targets = target.cluster.partitions(plan.target)
     if not targets:
         broker_ids = [broker.id for broker in target.cluster.brokers()]
@@ -202,23 +191,22 @@ def _copy(
     ranges: Ranges,
     copied: dict[TopicPartition, Copied],
     stop: StopRequest,
-) -> _Done:
-    """Copy, and tell what was done."""
+) -> tuple[bool, int]:
+    """Copy; return whether all was verified, and the number of corrupt messages."""
     limit_s = env.timeout_s(_TIMEOUT_S)
     pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
     in_bytes = plan.rate is not None and plan.rate.in_bytes
-    relay = MirrorProducer(
+    producer = MirrorProducer(
         lambda: Producer(
             target.cluster, target.connect, max_in_flight=_MAX_IN_FLIGHT, timeout_s=limit_s
         )
     )
     with ExitStack() as stack:
-        stack.callback(relay.close)
+        stack.callback(producer.close)
         meter = stack.enter_context(progress(env, "copy", total_bytes(ranges)))
         reader = stack.enter_context(ClusterReader(source.cluster, source.connect, ranges))
         copy = Copy(
-            relay,
-            {one: done.target for one, done in copied.items()},
+            producer,
             copied,
             Limits(plan.max_messages, pacer, in_bytes),
             lambda: stop.is_set,
@@ -233,4 +221,4 @@ def _copy(
     env.note(summary_text(copy, plan.source, plan.target, is_verified=is_verified))
     if stop.is_set:
         env.note(f"interrupted; {copy.resume_hint()}")
-    return _Done(is_verified, copy.corrupt.count)
+    return is_verified, copy.corrupt.count

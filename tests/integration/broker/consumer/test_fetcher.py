@@ -54,6 +54,7 @@ def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]
         positions: Mapping[TopicPartition, int] | None = None,
         *,
         fetch_bytes: int = 1 << 20,
+        max_response_bytes: int = 1 << 20,
         max_wait_ms: int = 50,
         retry_s: float = 10.0,
         ends: Mapping[TopicPartition, int] | None = None,
@@ -62,6 +63,7 @@ def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]
             open_connection(address_of(peer)),
             {EVENTS: 0} if positions is None else positions,
             fetch_bytes=fetch_bytes,
+            max_response_bytes=max_response_bytes,
             max_wait_ms=max_wait_ms,
             retry_s=retry_s,
             ends=ends,
@@ -82,17 +84,17 @@ def peer(running_broker: Broker) -> Iterator[Peer]:
 
 def poll_for(fetcher: Fetcher, size: int, partition: TopicPartition = EVENTS) -> bytes:
     """Poll until so many bytes of a partition have come, and check that they are without gaps."""
-    stretch = bytearray()
+    received = bytearray()
     start: int | None = None
     give_up_s = time.monotonic() + 20
-    while len(stretch) < size and time.monotonic() < give_up_s:
+    while len(received) < size and time.monotonic() < give_up_s:
         for chunk in fetcher.poll():
             assert chunk.error == 0
             if chunk.partition == partition and len(chunk.data):
                 start = chunk.offset if start is None else start
-                assert chunk.offset == start + len(stretch)
-                stretch += chunk.data
-    return bytes(stretch)
+                assert chunk.offset == start + len(received)
+                received += chunk.data
+    return bytes(received)
 
 
 def random_set(seed: int, count: int = 500, max_bytes: int = 300) -> bytes:

@@ -148,6 +148,16 @@ def test_consume_when_from_the_beginning_again_reads_all_again(
     assert consume("t", "-o", "-1").stdout == b"2\n"
 
 
+def test_consume_when_a_group_starts_inside_a_compressed_set_writes_only_its_last_messages(
+    publish: Callable[..., None], consume: Callable[..., Result]
+) -> None:
+    publish("t", [b"1"])
+    publish("t", [b"2", b"3", b"4"], codec=Codec.GZIP)
+    assert consume("t", "-o", "-2").stdout == b"3\n4\n"
+    publish("t", [b"5"])
+    assert consume("t").stdout == b"5\n"
+
+
 def test_consume_when_the_group_has_other_members_does_not_start_over(
     publish: Callable[..., None],
     consume: Callable[..., Result],
