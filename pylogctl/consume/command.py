@@ -306,14 +306,14 @@ def consume(  # the signature is the option table
 ) -> None:
     """Read messages of topics to stdout.
 
-    With --group several of these share the topics: each partition goes to one of them, and what was
-    written out is committed, so that the next one goes on from there.
+    With --group several consumers share the topics: each partition is assigned to one of them.
+    Offsets of written messages are committed, so that the next run continues there.
 
     With --exec nothing is written: a command gets each payload, and only messages that it handled,
     or that are kept in --retry-dir, are committed.
 
-    Goes on for ever unless told where to end. Payloads are written as they are, byte for byte; on
-    a terminal control bytes are shown as escapes.
+    Runs until interrupted unless an end is given. Payloads are written as they are, byte for byte;
+    on a terminal control bytes are shown as escapes.
     """
     from pylogctl.cli import selection
     from pylogctl.cli.connections import with_addresses
