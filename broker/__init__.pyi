@@ -33,10 +33,10 @@ from broker.tools.audit import audited as audited
 from broker.tools.audit import json_time as json_time
 from broker.tools.mirror import Mirror as Mirror
 from broker.tools.mirror import Route as Route
+from broker.tools.mirror_routes import TopicMap as TopicMap
 from broker.tools.retry import RetryingHandler as RetryingHandler
 from broker.tools.retry import RetryMessage as RetryMessage
 from broker.tools.retry import RetryPolicy as RetryPolicy
 from broker.tools.retry import RetryStore as RetryStore
-from broker.tools.topic_map import TopicMap as TopicMap
 from broker.topic import TopicPartition as TopicPartition
 from broker.zk.registry import Registry as Registry

@@ -35,7 +35,7 @@ from broker.producer.producer import Producer
 from broker.protocol.codec import Fault, scan
 from broker.protocol.message_set import count_messages, describe_fault, find_damage
 from broker.tools.mirror_producer import MirroredSet, MirrorProducer
-from broker.tools.placement import counts_like, create_topic, place_by_order
+from broker.tools.mirror_routes import counts_like, create_topic, place_by_order
 from broker.topic import TopicPartition
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from broker.consumer.cluster_reader import ClusterReader
 from broker.producer.producer import Producer
 from broker.tools.mirror_producer import MirrorProducer
-from broker.tools.placement import (
+from broker.tools.mirror_routes import (
     counts_by_name,
     counts_like,
     create_topic,

@@ -13,8 +13,7 @@ from broker.client.list_offsets import OffsetLister
 from broker.consumer.membership import Blacklist, TopicFilter, Whitelist
 from broker.consumer.offset_store import RegistryOffsets
 from broker.errors import RegistryNodeNotFoundError
-from broker.tools.placement import counts_like
-from broker.tools.topic_map import TopicMap
+from broker.tools.mirror_routes import TopicMap, counts_like
 from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session

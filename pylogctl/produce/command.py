@@ -292,20 +292,18 @@ def produce(  # the signature is the option table
         plans.Records(verify=verify, tee=tee, receipt=receipt, resume=resume, audit=audit),
     )
     outcome = run(env, plan)
-    _tell(env, topic, outcome)
+    _report(env, topic, outcome)
     if outcome.status:
         raise typer.Exit(outcome.status)
 
 
-def _tell(env: Environment, topic: str, outcome: Outcome) -> None:
+def _report(env: Environment, topic: str, outcome: Outcome) -> None:
     """Write the summary: as a document to stdout if one was asked for, else as a note."""
-    from pylogctl.produce.document import summary_text
+    from pylogctl.cli.render import render
+    from pylogctl.produce.run import DOCUMENT, summary_record, summary_text
 
     dry_run = env.settings.dry_run
     if env.settings.output is None:
         env.note(summary_text(topic, outcome, dry_run=dry_run))
-        return
-    from pylogctl.cli.render import render
-    from pylogctl.produce.document import DOCUMENT, summary_record
-
-    render(env, DOCUMENT, [summary_record(topic, outcome, dry_run=dry_run)])
+    else:
+        render(env, DOCUMENT, [summary_record(topic, outcome, dry_run=dry_run)])

@@ -1,4 +1,4 @@
-"""One run of `pylogctl produce`: connect, read, send, wait until all can be read, verify.
+"""A run of `pylogctl produce`: connect, read, send, wait until all is readable, verify, report.
 
 `text_batches` or `message_batches` make batches of the input.
 """
@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.clock import Clock
@@ -23,8 +23,9 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, announced_wait, progress
+from pylogctl.cli.render import Column, Document, Kind
 from pylogctl.cli.report import failure_of
-from pylogctl.cli.units import Pacer
+from pylogctl.cli.units import Pacer, format_count, format_duration, format_size
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.produce.input_reader import (
     STDIN,
@@ -42,7 +43,7 @@ from pylogctl.produce.message_batches import (
     read_records,
 )
 from pylogctl.produce.plan import DEFAULT_LINGER_S, Limits, Plan, Quota, Refusals
-from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender, numbers_text
+from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender, count_text, numbers_text
 from pylogctl.produce.text_batches import TextBatches
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """What a run did; `partitions` has the number of messages in each."""
+    """The result of a run; `partitions` has the number of messages acknowledged in each."""
 
     partitions: dict[TopicPartition, int]
     payload_bytes: int
@@ -69,7 +70,7 @@ class Outcome(NamedTuple):
 
 
 class Peers(NamedTuple):
-    """The way to the brokers."""
+    """The cluster, and the producer that sends to it."""
 
     cluster: Cluster
     connect: Connect
@@ -216,7 +217,7 @@ class _Run:
                 raise
 
     def _finish_quietly(self) -> None:
-        """Give what was sent before some trouble its chance to arrive; that trouble is told."""
+        """Wait for batches sent before an error, which is reported instead of later ones."""
         with suppress(CliError, BrokerError):
             self._sender.flush()
             if self._plan.barrier:
@@ -329,7 +330,7 @@ def _fixed_partition(plan: Plan, producer: Producer) -> TopicPartition | None:
 
 
 def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
-    """Return what remembers all that is sent, if it is to be verified."""
+    """Return the record of sent sets for --verify, None without that option."""
     if not plan.records.verify or env.settings.dry_run:
         return None
     from pylogctl.produce.readback import SentSets
@@ -338,7 +339,7 @@ def _sent_sets(env: Environment, plan: Plan) -> SentSets | None:
 
 
 def _audited_sink(env: Environment, plan: Plan, producer: Producer) -> AuditedSink | None:
-    """Return what counts what is sent, if it is to be counted."""
+    """Return the sink that counts messages for --audit, None without that option."""
     if plan.audit is None or env.settings.dry_run:
         return None
     from pylogctl.produce.audit import AuditedSink
@@ -359,13 +360,13 @@ def _terminal_note(framing: Framing) -> str:
 
 
 def _limit_s(env: Environment, config: ProducerConfig) -> float:
-    """Return how long an answer, or all of it becoming readable, may take."""
+    """Return the timeout of a response, and of the wait until all is readable."""
     return env.timeout_s(config.socket_timeout_ms / 1000)
 
 
 @contextmanager
 def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
-    """Open the way to the brokers for the time of a block."""
+    """Open a cluster and a producer, closed at the end of the block."""
     config = plan.config
     limit_s = _limit_s(env, config)
     connect = connector(
@@ -396,9 +397,9 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
 
 
 def _load_receipt(plan: Plan) -> Receipt | None:
-    """Return what an earlier run had confirmed.
+    """Return the receipt of an earlier run, for --resume.
 
-    A receipt that is read and written on is the same script run again, maybe for the first time.
+    With --receipt on the same file it may be missing: then this is the script's first run.
     """
     path = plan.records.resume
     if path is None:
@@ -424,3 +425,65 @@ def _receipt_file(
         if goes_on and receipt is not None:
             stream.truncate(receipt.valid_bytes)
         yield stream
+
+
+DOCUMENT = Document(
+    "produce/1",
+    (
+        Column("topic", "topic that was written to"),
+        Column("partitions", "partitions that were written to"),
+        Column("messages", "messages confirmed", Kind.INTEGER),
+        Column("bytes", "their payloads", Kind.BYTES),
+        Column("seconds", "time until all could be read", Kind.SECONDS),
+        Column("messages_per_second", "messages by time", Kind.NUMBER),
+        Column("refused", "messages left out as they could not be sent", Kind.INTEGER),
+        Column("resumed", "messages an earlier run had sent", Kind.INTEGER),
+        Column("verified", "all was read back and compared", Kind.BOOLEAN),
+        Column("dry_run", "nothing was sent", Kind.BOOLEAN),
+    ),
+    empty="nothing",
+)
+
+
+def summary_record(topic: str, outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
+    """Return the record of a run."""
+    return {
+        "topic": topic,
+        "partitions": [partition.name for partition in sorted(outcome.partitions)],
+        "messages": outcome.message_count,
+        "bytes": outcome.payload_bytes,
+        "seconds": round(outcome.seconds, 6),
+        "messages_per_second": round(outcome.message_count / max(outcome.seconds, 1e-9)),
+        "refused": outcome.refused_count,
+        "resumed": outcome.resumed_count,
+        "verified": outcome.is_verified,
+        "dry_run": dry_run,
+    }
+
+
+_NAMED_PARTITIONS = 3
+
+
+def summary_text(topic: str, outcome: Outcome, *, dry_run: bool) -> str:
+    """Return the summary of a run for standard error."""
+    count = outcome.message_count
+    rate = format_count(count / max(outcome.seconds, 1e-9))
+    what = f"{count_text(count)}, {format_size(outcome.payload_bytes)}"
+    where = _where(topic, outcome.partitions)
+    if dry_run:
+        text = f"{what} would go to {where}; nothing was sent"
+    else:
+        text = f"{what} to {where} in {format_duration(outcome.seconds)} ({rate} msg/s)"
+    if outcome.resumed_count:
+        text += f"; {count_text(outcome.resumed_count)} confirmed before"
+    if outcome.refused_count:
+        text += f"; {count_text(outcome.refused_count)} left out"
+    return text + ("; all read back and compared" if outcome.is_verified else "")
+
+
+def _where(topic: str, partitions: Mapping[TopicPartition, int]) -> str:
+    if not partitions:
+        return topic
+    if len(partitions) > _NAMED_PARTITIONS:
+        return f"{len(partitions)} partitions of {topic}"
+    return ", ".join(str(partition) for partition in sorted(partitions))

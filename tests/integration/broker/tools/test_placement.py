@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from broker import Broker, Connection, StaticCluster, TopicPartition
 from broker.errors import BrokerUnreachableError, WrongPartitionError
-from broker.tools.placement import (
+from broker.tools.mirror_routes import (
     counts_by_name,
     counts_like,
     create_topic,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import ConfigError, InvalidTopicError
-from broker.tools.topic_map import TopicMap
+from broker.tools.mirror_routes import TopicMap
 
 
 @pytest.mark.parametrize(

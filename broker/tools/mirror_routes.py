@@ -1,18 +1,21 @@
-"""Which partition of the target cluster a source partition is copied to.
+"""Target topics and partitions of mirrors and copies; sends no messages.
 
-A source partition keeps one target partition, so its messages keep their order. Knows partitions
-and how to create a topic that is missing; moves no messages.
+`TopicMap` names the target topic, `create_topic` creates it, and the `place_...` functions assign
+each source partition one target partition, so that its messages keep their order.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.errors import (
     BrokerUnreachableError,
+    ConfigError,
     RequestTimeoutError,
     TopicExistsError,
     WrongPartitionError,
@@ -27,17 +30,17 @@ _POLL_S = 0.05
 def place_by_order(
     sources: Sequence[TopicPartition], targets: Sequence[TopicPartition]
 ) -> dict[TopicPartition, TopicPartition]:
-    """Return a target for each source: the one in the same place, by home and index.
+    """Return a target for each source: the n-th for the n-th, by home and index.
 
-    With fewer targets than sources the places go round, so that several sources share a target;
-    with more, the last ones get nothing.
+    With fewer targets than sources, several sources share a target; with more, the last targets
+    get no source.
 
     Args:
         sources: all partitions of the source topic.
         targets: all partitions of the target topic, at least one.
     """
     ordered = sorted(targets)
-    return {one: ordered[place % len(ordered)] for place, one in enumerate(sorted(sources))}
+    return {one: ordered[rank % len(ordered)] for rank, one in enumerate(sorted(sources))}
 
 
 def place_by_name(
@@ -91,23 +94,23 @@ def create_topic(
 ) -> list[TopicPartition]:
     """Create a topic, and wait until clients can find it.
 
-    A broker that knows only 0.7's requests is left out: there a topic comes into being with its
-    first message, with as many partitions as that broker is set to.
+    A broker that knows only 0.7's requests is skipped: it creates the topic with the first
+    message, with its configured number of partitions.
 
     Args:
-        cluster: where.
-        connect: makes connections to brokers.
+        cluster: the target cluster.
+        connect: makes connections to its brokers.
         topic: its name.
-        counts: how many partitions each broker gets, by id.
-        timeout_s: how long it may take until it can be found.
+        counts: the number of partitions by broker id.
+        timeout_s: how long it may take until the topic is registered.
 
     Returns:
-        Its partitions; for brokers of 0.7 the first one, which any of their topics has.
+        Its partitions; of a broker of 0.7 only partition 0, which each of its topics has.
 
     Raises:
         InvalidTopicError: there can be no such topic.
-        BrokerUnreachableError: a broker is not there.
-        RequestTimeoutError: it cannot be found in time.
+        BrokerUnreachableError: a broker is not live.
+        RequestTimeoutError: the topic is not registered in time.
     """
     validate_topic_name(topic)
     live = {one.id: one for one in cluster.brokers()}
@@ -125,7 +128,7 @@ def create_topic(
 
 
 def _create_on(connect: Connect, broker: BrokerAddress, request: CreateTopicRequest) -> bool:
-    """Create a topic on one broker; return whether it is there now."""
+    """Create a topic on one broker; return False if the broker cannot."""
     connection = connect(broker)
     try:
         if connection.hello() is None:
@@ -151,3 +154,68 @@ def _await_topic(
                 f"topic '{topic}' is created but cannot be found after {timeout_s:g}s"
             )
         time.sleep(_POLL_S)
+
+
+_UNESCAPED_AMPERSAND = re.compile(r"(\\.)|&")
+
+
+class _Substitution(NamedTuple):
+    pattern: re.Pattern[str]
+    replacement: str
+    limit: int
+
+
+class TopicMap:
+    r"""Renames topics.
+
+    Args:
+        texts: sed's substitutions, such as `s/^/a./`, applied one after another. Any punctuation
+            may replace the slash. `&` is the match, `\1` a group; the flag `g` replaces every
+            match, `i` ignores case.
+
+    Raises:
+        ConfigError: one is malformed.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._steps: Sequence[_Substitution] = [_parse(text) for text in texts]
+
+    def __call__(self, topic: str) -> str:
+        """Return the new name of a topic.
+
+        Raises:
+            InvalidTopicError: no topic can have it.
+        """
+        for step in self._steps:
+            topic = step.pattern.sub(step.replacement, topic, count=step.limit)
+        validate_topic_name(topic)
+        return topic
+
+
+def _parse(text: str) -> _Substitution:
+    parts = _split(text)
+    if len(parts) != 4 or parts[0] != "s" or set(parts[3]) - set("gi"):
+        raise ConfigError(f"not a substitution: '{text}'; valid: s/^/a./, s/old/new/g")
+    _, pattern_text, replacement, flags = parts
+    replacement = _UNESCAPED_AMPERSAND.sub(_python_form, replacement)
+    try:
+        pattern = re.compile(pattern_text, re.IGNORECASE if "i" in flags else 0)
+        pattern.sub(replacement, "")  # fails for a reference to a missing group
+    except (re.error, IndexError) as error:
+        raise ConfigError(f"illegal substitution '{text}': {error}") from error
+    return _Substitution(pattern, replacement, 0 if "g" in flags else 1)
+
+
+def _python_form(match: re.Match[str]) -> str:
+    if match[1] is None:
+        return r"\g<0>"
+    return "&" if match[1] == r"\&" else match[1]
+
+
+def _split(text: str) -> list[str]:
+    r"""Split at the character after the `s`, where no backslash stands before it."""
+    delimiter = text[1:2]
+    if not delimiter or delimiter.isalnum() or delimiter == "\\":
+        return []
+    parts = re.split(rf"(?<!\\){re.escape(delimiter)}", text)
+    return [part.replace(f"\\{delimiter}", delimiter) for part in parts]
