@@ -2,9 +2,9 @@
 
     python examples/mirror.py zk1:2181 zk2:2181 'orders|payments' 's/^/dc1./'
 
-The arguments are the registries of both clusters, which topics, and what they are called there.
-Offsets are committed in the source once the target has acknowledged: start it again, or several of
-them, and they go on where the others are. `pylogctl mirror run` is this with options.
+The arguments are the ZooKeeper addresses of both clusters, a pattern of topics, and a substitution
+for their names. Offsets are committed in the source once the target has acknowledged: a restarted
+mirror continues there, and several mirrors share the work. `pylogctl mirror run` has more options.
 """
 
 from __future__ import annotations

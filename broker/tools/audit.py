@@ -322,7 +322,7 @@ class AuditedProducer:
         self.auditor.publish(with_open=True)
 
     def _count_delivered(self) -> None:
-        """Count what is acknowledged by now."""
+        """Count the acknowledged deliveries."""
         counter = self.auditor.counter
         still = []
         for delivery, topic, facts in self._pending:

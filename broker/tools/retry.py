@@ -3,7 +3,7 @@
 A message whose handling fails is tried again in place a few times, then parked in a `RetryStore`
 and tried again between other messages. There is no thread: whoever has the messages calls.
 
-A local store of messages whose handling failed, so that the messages behind them can go on.
+A local store of messages whose handling failed, so that later messages are not blocked.
 
 What `add` was given survives a crash of the process and of the machine. Owns the directory, its
 lock and the waiting times; knows neither brokers nor what handling is.
@@ -388,7 +388,7 @@ class InPlace:
 
 @dataclass(slots=True)
 class Tally:
-    """What a handler has done so far.
+    """Counts of a handler's messages.
 
     Attributes:
         done: messages handled, in place or out of the store.

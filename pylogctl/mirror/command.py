@@ -411,7 +411,7 @@ def _verify_topic(
 
 
 def _selection(patterns: TopicPatterns, topic_map: list[str] | None) -> Selection:
-    """Return what is mirrored under which name.
+    """Return the target topic of each mirrored topic.
 
     Raises:
         UsageError: an expression or a substitution is malformed.

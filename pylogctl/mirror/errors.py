@@ -46,7 +46,7 @@ def load_errors(
     """Return what went wrong last on routes from some partitions, of those where anything did.
 
     Raises:
-        CoordinationError: the registry does not answer.
+        CoordinationError: ZooKeeper does not respond.
     """
     nodes = {paths.mirror_error(group, one): one for one in partitions}
     found: dict[TopicPartition, RouteError] = {}
@@ -76,7 +76,7 @@ class ErrorBoard:
         """Write what has changed.
 
         Raises:
-            CoordinationError: the registry does not answer; the next call writes all of it.
+            CoordinationError: ZooKeeper does not respond; the next call writes everything.
         """
         errors = {route.source: _error_of(route) for route in routes if route.error_ms is not None}
         changed = {
@@ -104,7 +104,7 @@ class ErrorBoard:
         error: RouteError,
         before: Mapping[TopicPartition, RouteError],
     ) -> RouteError:
-        """Return an error with what mirrors have left out so far, this one's share included."""
+        """Return an error with the counts skipped by all mirrors, this one included."""
         published, stored = self._published.get(source), before.get(source)
         count = error.corrupt_count - (published.corrupt_count if published else 0)
         return error._replace(corrupt_count=count + (stored.corrupt_count if stored else 0))

@@ -127,7 +127,7 @@ def _escaped(value: str) -> str:
 
 
 def source_ends(side: Side, routes: Sequence[RouteStatus]) -> Ends:
-    """Return where the sources of routes end; those of brokers that do not answer are left out."""
+    """Return latest offsets of sources, without those of unreachable brokers."""
     ends = {}
     silent: set[int] = set()
     with OffsetLister(side.cluster, side.connect) as offsets:

@@ -124,7 +124,7 @@ def take_sample(session: Session, group: str, side: Side, topics: Iterable[str])
     """Return how far the partitions of some topics are mirrored.
 
     Raises:
-        BrokerError: the registry or a broker does not answer.
+        BrokerError: ZooKeeper or a broker does not respond.
     """
     wanted = [one for topic in topics for one in side.cluster.partitions(topic)]
     committed = RegistryOffsets(session, group).load(wanted)
@@ -200,7 +200,7 @@ def status_records(
 
 
 def _error_fields(errors: Sequence[RouteError]) -> Record:
-    """Return what to tell of several errors: the last one, of those that still hold if any do."""
+    """Return the error to report: the latest, of those still unresolved if there are any."""
     last = max(errors, key=lambda one: (one.is_failing, one.time_ms), default=None)
     if last is None:
         return {"failing": False, "corrupt": 0}

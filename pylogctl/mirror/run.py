@@ -52,7 +52,7 @@ class MirrorPlan:
         stream_count: threads that read.
         producer_count: threads that write.
         queue_size: message sets that wait for each producer.
-        metrics_port: where to serve figures, 0 for any free port; None for nowhere.
+        metrics_port: serves metrics; 0 for any free port, None for no server.
         skips_corrupt: leave out corrupt messages instead of ending at the first.
         config: the consumer's settings as far as the user has set them.
     """
@@ -97,7 +97,7 @@ def run(
     plan: MirrorPlan,
     confirm: Callable[[list[str]], None],
 ) -> ExitStatus:
-    """Mirror until a signal asks to stop, then finish what is under way.
+    """Mirror until a signal asks to stop, then complete the requests in flight.
 
     Args:
         env: where the result goes.

@@ -32,7 +32,7 @@ _PIPE_BYTES = 1 << 20
 
 
 class InputStopped(Exception):  # noqa: N818 - a signal's wish, not an error
-    """A signal asked to stop; what is read so far is all there will be."""
+    """A signal asked to stop; no more input is read."""
 
 
 class InputError(CliError):
@@ -56,10 +56,10 @@ class Idle(Protocol):
     """What is done before the input is waited for."""
 
     def due_s(self) -> float | None:
-        """Return when what is held back must go out, on the monotonic clock; None for nothing."""
+        """Return when buffered messages must be sent, on the monotonic clock; None without any."""
 
     def on_idle(self) -> None:
-        """Send what is held back, and see to what was sent."""
+        """Send buffered messages, and wait for acknowledgements."""
 
 
 class Input(Protocol):
@@ -76,7 +76,7 @@ class Input(Protocol):
         """Return whether a read would not wait."""
 
     def read1(self, size: int, /) -> bytes:
-        """Return what is there, waiting for at least one byte; nothing at the end."""
+        """Return available bytes, waiting for at least one; empty at the end."""
 
 
 class InputReader:
@@ -88,8 +88,8 @@ class InputReader:
         stop: ends the reading.
         wakeup_fd: becomes readable when a signal arrives.
         chunk_bytes: the most to read at once.
-        on_read: told how much was read, each time; 0 when a signal wants to know how far it is.
-        before_wait: called before each wait, after what is attended to.
+        on_read: called with the bytes of each read; with 0 when a signal asks for progress.
+        before_wait: called before each wait, after the attended object.
         chore: done while the input is waited for, each time it is due.
     """
 
@@ -114,7 +114,7 @@ class InputReader:
         self._chore = chore
         self._idle: Idle | None = None
         self.read_bytes = 0
-        """How much was read so far."""
+        """Bytes read."""
         self._waits = not stat.S_ISREG(os.fstat(fd).st_mode)
         self._wakeup_fd = wakeup_fd
         self._poll = select.poll()
@@ -144,7 +144,7 @@ class InputReader:
         return any(fd == self._fd for fd, _ in events) or self._stop.is_set
 
     def read1(self, size: int, /) -> bytes:
-        """Return what is there, waiting for at least one byte; nothing at the end.
+        """Return available bytes, waiting for at least one; empty at the end.
 
         Raises:
             InputStopped: a signal came.
@@ -247,7 +247,7 @@ class Sources:
 
     @property
     def uses_terminal(self) -> bool:
-        """Say whether somebody types the messages."""
+        """Return whether messages are typed at a terminal."""
         return STDIN in self.names and self._env.streams.stdin_is_tty
 
     def total_bytes(self) -> int | None:
@@ -281,7 +281,7 @@ class Sources:
 
         Args:
             name: a file name, or `-`.
-            on_read: told how much was read, each time.
+            on_read: called with the bytes of each read.
             before_wait: called before each wait.
             chore: done during waits, each time it is due.
 

@@ -1,8 +1,6 @@
-"""The options of `pylogctl produce` turned into what is read and how it is sent.
+"""The plan of `pylogctl produce`: its options validated, before any connection is made.
 
-Knows no connection; a mistake in any option is found before one is made.
-
-What bounds a run and its batches, and what happens to messages that cannot be sent.
+Also the limits of a run and its batches, and the handling of messages that cannot be sent.
 """
 
 from __future__ import annotations
@@ -79,11 +77,11 @@ class RefusedError(CliError):
 
 
 class Refusals:
-    """Messages that cannot be sent: the first one ends the run, or each is told and counted.
+    """Messages that cannot be sent: the first one ends the run, or each is reported and counted.
 
     Args:
-        skips: go on after telling.
-        tell: how it is told.
+        skips: report them and continue.
+        tell: reports an error.
     """
 
     def __init__(self, *, skips: bool, tell: Callable[[str], None]) -> None:
@@ -96,7 +94,7 @@ class Refusals:
         """Leave messages out.
 
         Args:
-            error: what is wrong with them.
+            error: why they cannot be sent.
             source: which input they are from, to put before the text.
             count: how many they are.
 
@@ -116,7 +114,7 @@ DEFAULT_LINGER_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What is read and how messages are told apart, as given; at most one framing."""
+    """Options of the input and its framing, as given; at most one framing."""
 
     files: Sequence[str] = ()
     framing: FramingChoice = NO_FRAMING
@@ -348,8 +346,8 @@ def _key_delimiter(target: Target) -> bytes | None:
 def _config(env: Environment, sending: Sending, records: Records) -> ProducerConfig:
     """Return the producer's settings: `-X` properties, and the options on top.
 
-    Brokers acknowledge what is written, as the barrier at the end does the rest; but a line of a
-    receipt stands for good, so with one they acknowledge what is flushed.
+    Brokers acknowledge written messages, as the barrier at the end waits until they are flushed;
+    a line of a receipt is final, so with --receipt brokers acknowledge flushed messages.
     """
     options = {
         "compression.codec": sending.codec,

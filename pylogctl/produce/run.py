@@ -154,9 +154,8 @@ class _Run:
             observers.append(self._sent_sets.note)
         if self._audit is not None:
             observers.append(self._audit.note)
-        way_out = self._audit or self._peers.producer
         return Sender(
-            Nowhere() if self._env.settings.dry_run else way_out,
+            Nowhere() if self._env.settings.dry_run else self._audit or self._peers.producer,
             sync=plan.sync,
             pacer=pacer,
             observers=observers,
@@ -415,7 +414,7 @@ def _load_receipt(plan: Plan) -> Receipt | None:
 def _receipt_file(
     env: Environment, plan: Plan, receipt: Receipt | None
 ) -> Iterator[BinaryIO | None]:
-    """Open the file receipts go to; a resumed one goes on behind its last whole line."""
+    """Open the file of --receipt; a resumed one is continued after its last whole line."""
     path = plan.records.receipt
     if path is None or env.settings.dry_run:
         yield None
