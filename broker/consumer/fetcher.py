@@ -291,18 +291,15 @@ class Fetcher:
             elif chunk.high_watermark >= 0:
                 current.append(chunk)
         if self._wanted():
-            self._ask_ahead()
+            try:
+                self._ask()
+            except BrokerError as error:
+                if not error.is_retriable:
+                    raise
+                # the next poll tries again, and raises the error if that fails too
+                self._requested = None
+                self._connection.close()
         return current
-
-    def _ask_ahead(self) -> None:
-        try:
-            self._ask()
-        except BrokerError as error:
-            if not error.is_retriable:
-                raise
-            # the next poll tries again, and raises the error if that fails too
-            self._requested = None
-            self._connection.close()
 
 
 def _filtered_chunks(part: FilteredPart, requested: Mapping[TopicPartition, int]) -> list[Chunk]:

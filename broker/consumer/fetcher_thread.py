@@ -111,7 +111,9 @@ class FetcherThread:
             try:
                 self._step()
             except InvalidPatternError as error:
-                self._block_all(error)
+                for assigned, stream in self._feeds.values():
+                    if not assigned.is_blocked:
+                        self._block(assigned, stream, error)
             except BrokerError as error:
                 self._note_failure(error)
             except Exception:
@@ -249,11 +251,6 @@ class FetcherThread:
         logger.warning("%s; going on at the %s, %d", problem, reset, offset)
         fetcher.seek(assigned.partition, offset)
         self._restart(assigned, stream, offset)
-
-    def _block_all(self, error: BrokerError) -> None:
-        for assigned, stream in self._feeds.values():
-            if not assigned.is_blocked:
-                self._block(assigned, stream, error)
 
     def _block(
         self, assigned: AssignedPartition, stream: ConsumerStream, error: BrokerError
