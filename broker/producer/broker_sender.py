@@ -2,11 +2,11 @@
 
 The synchronous producer calls a `BrokerSender` in the caller's thread, the asynchronous one in a
 sender thread; one thread at a time. Acknowledgements are read in `_receive_response` alone, and
-`_may_send_again` alone decides after a failure whether the window is sent again, wherever the
-broker is then, or given up.
+`_may_send_again` alone decides after a failure whether the sets in flight are sent again, to the
+address that the broker has by then, or completed with the error.
 
-A broker that knows only 0.7's requests acknowledges nothing: there a set counts as delivered once
-it is handed to the connection, and `barrier` waits until the log has grown by it.
+A broker that knows only 0.7's requests acknowledges nothing: there a set is completed once it
+is written to the connection, and `barrier` waits until the log has grown by it.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 All of them arrive as `AppendRequest`. Requests of one set each that arrived together are grouped
 by log and appended with one write for each log (`append_together`): a producer that sends message
 by message would else cost a write, a flush and a response for each. What is unusual or invalid
-about any of them is left to `append`, one request at a time, so that an invalid request costs what
-0.7 makes it cost: itself and the connection.
+about any of them is left to `append`, one request at a time, so that an invalid request is refused
+alone; if it is one of 0.7, its connection is closed, as in 0.7.
 
 An acknowledgement that waits for the commit is a delayed response, woken by the log.
 `_LogAppend.is_committed` says what committed means: flushed to this broker's disk.
@@ -46,7 +46,7 @@ from broker.topic import TopicPartition, validate_topic_name
 logger = logging.getLogger(__name__)
 
 _SMALL_BYTES = 4096
-"""A request alone is appended directly up to here: a larger set must not be scanned twice."""
+"""A single request with a larger set goes to `append`: what is refused here is validated twice."""
 
 
 class _LogAppend:
@@ -112,12 +112,12 @@ class ProduceHandler:
     """Appends message sets for the connections of one thread.
 
     Args:
-        host: the broker.
+        host: says whether the broker refuses appends.
         logs: where the logs are.
         validator: validates the sets.
         metrics: of the thread.
         clock: for deadlines.
-        broker_id: the home of this broker's partitions.
+        broker_id: the home broker of its partitions.
         max_topic_name_length: the longest topic name allowed.
     """
 
@@ -160,7 +160,7 @@ class ProduceHandler:
         if request is None:
             return None
         appends: dict[int, _LogAppend] = {}
-        parts: list[_Part] = []
+        parts: list[_WrittenSet] = []
         for partition, sets in request.parts:
             log = self._logs.get(partition.topic, partition.index)
             if log is None or partition.home not in (-1, self._broker_id):
@@ -206,24 +206,24 @@ class ProduceHandler:
         """
         started_s = time.perf_counter()
         correlation_ids, acks, timeout_ms, parts = request
-        is_answered = correlation_ids is not None
-        if self._host.refuses_appends and not is_answered:
+        is_publish = correlation_ids is not None
+        if self._host.refuses_appends and not is_publish:
             raise ShuttingDownError("the broker is shutting down")
         self._validator.begin_request()
         appends: list[_LogAppend] = []
         for partition, (message_set,) in parts:
             one = self._validate(partition, message_set)
-            if isinstance(one.error, MessageSizeTooLargeError) and not is_answered:
+            if isinstance(one.error, MessageSizeTooLargeError) and not is_publish:
                 logger.warning("dropped a message set: %s", one.error)
                 continue
             appends.append(one)
-            if one.error is not None and not is_answered:
+            if one.error is not None and not is_publish:
                 break  # those behind it are not appended either
         try:
             for one in appends:
                 if one.error is None:
                     self._write(one, flush_now=acks is Acks.COMMITTED)
-                if one.error is not None and not is_answered:
+                if one.error is not None and not is_publish:
                     raise one.error
         finally:
             self._metrics.produce.record(time.perf_counter() - started_s)
@@ -303,11 +303,11 @@ class ProduceHandler:
         return DelayedResponse(attempt, deadline_s, logs, awaits_flush=True)
 
 
-_Part = tuple[TopicPartition, _LogAppend, int, list[int]]
+_WrittenSet = tuple[TopicPartition, _LogAppend, int, list[int]]
 """Sets that follow each other: partition as named, write, position in it, size of each set."""
 
 
-def _encode_single(correlation_ids: Sequence[int], parts: list[_Part]) -> bytes:
+def _encode_single(correlation_ids: Sequence[int], parts: list[_WrittenSet]) -> bytes:
     """Return the responses to publishes of one set each, in order."""
     frames: list[bytes] = []
     ids = iter(correlation_ids)
