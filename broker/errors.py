@@ -28,6 +28,10 @@ class QueryError(BrokerError):
     """A query of a job is invalid: SQL, a column, a pattern, or a stream without bounds."""
 
 
+class SparkFailedError(BrokerError):
+    """A Spark job failed for a reason that is no error of this library."""
+
+
 class ProtocolError(BrokerError):
     """Bytes from a peer do not parse; their connection is closed."""
 
@@ -126,6 +130,10 @@ class OffsetOutOfRangeError(ServerError):
     """An offset lies before the log start offset or past the high watermark."""
 
     code = 1
+
+
+class DataLossError(OffsetOutOfRangeError):
+    """A log lacks messages that a Spark job is to read. Raised by clients, never sent."""
 
 
 class InvalidMessageError(ServerError):

@@ -17,8 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from broker import errors
-from broker.errors import BrokerError, QueryError
-from broker.spark.report import DataLossError
+from broker.errors import BrokerError, QueryError, SparkFailedError
 
 if TYPE_CHECKING:
     from py4j.clientserver import JavaClient
@@ -201,7 +200,6 @@ class _Caller:
 
 _OURS = re.compile(r"^(?:broker\.[a-z_.]+\.)(\w+): (.+)$", re.MULTILINE)
 _LAST_LINE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
-_CLASSES = {"DataLossError": DataLossError}
 # classes of SQL states: unsupported; data that an expression cannot take; syntax
 _OF_THE_QUERY = ("0A", "22", "42")
 _CODE = re.compile(r"^\s*\[[A-Z0-9_.]+\] ")
@@ -226,7 +224,7 @@ def cause_of(failure: BaseException) -> BrokerError:
         return failure
     text = str(failure)
     for name, message in reversed(_OURS.findall(text)):
-        kind = _CLASSES.get(name) or getattr(errors, name, None)
+        kind = getattr(errors, name, None)
         if isinstance(kind, type) and issubclass(kind, BrokerError):
             return kind(message.strip())
     if isinstance(failure, PySparkException) and (failure.getSqlState() or "").startswith(
@@ -247,7 +245,3 @@ def _located(text: str) -> str:
         return sentence
     column = int(found[3]) + (found[2] == "pos")  # one counts from 0, the other from 1
     return f"line {found[1]}, column {column}: {sentence}"
-
-
-class SparkFailedError(BrokerError):
-    """Spark failed for a reason of its own."""

@@ -19,6 +19,7 @@ from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
     ConfigError,
+    DataLossError,
     StorageError,
     TopicNotFoundError,
 )
@@ -43,7 +44,7 @@ from broker.spark.ranges import (
     split_evenly,
     without,
 )
-from broker.spark.report import Cause, DataLossError, Omission
+from broker.spark.report import Cause, Omission
 from broker.spark.segment_logs import FileLogs
 from broker.topic import TopicPartition
 

@@ -16,7 +16,6 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from pathlib import Path
 
-from broker.errors import OffsetOutOfRangeError
 from broker.spark.options import partition_of
 from broker.topic import TopicPartition
 
@@ -32,10 +31,6 @@ class Cause(Enum):
     """They are no valid message."""
     INCOMPLETE = "incomplete"
     """They are the beginning of a message at the end of the newest segment file."""
-
-
-class DataLossError(OffsetOutOfRangeError):
-    """A log no longer has, or never had, messages that were asked for."""
 
 
 @dataclass(frozen=True, slots=True)

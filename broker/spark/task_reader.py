@@ -23,6 +23,7 @@ from broker.consumer.partition_reader import PartitionReader
 from broker.errors import (
     NO_ERROR,
     BrokerUnreachableError,
+    DataLossError,
     InvalidMessageError,
     LogCorruptError,
     OffsetOutOfRangeError,
@@ -41,7 +42,7 @@ from broker.protocol.requests import EARLIEST_TIME, OffsetsRequest
 from broker.protocol.responses import decode_offsets_response
 from broker.spark.options import Crc, ReadOptions
 from broker.spark.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
-from broker.spark.report import Cause, DataLossError, Omission, Report
+from broker.spark.report import Cause, Omission, Report
 from broker.spark.schema import arrow_schema
 from broker.topic import MessagePosition, TopicPartition
 

@@ -330,11 +330,17 @@ def window(
     events.check_time()
     _check_run(env, read, stream, target)
     check_spark(env)
-    from pylogctl.pipeline.jobs import Job, Windows, run_window
+    from pylogctl.pipeline.jobs import Job, run_window
 
     job = Job(env, topics or [], read, target, spark, stream)
-    windows = Windows(size_ms, slide_ms, gap_ms or 0)
-    run_window(job, events.fields(), windows, _optional_ms(stream.watermark))
+    run_window(
+        job,
+        events.fields(),
+        size_ms=size_ms,
+        slide_ms=slide_ms,
+        gap_ms=gap_ms,
+        watermark_ms=_optional_ms(stream.watermark),
+    )
 
 
 Left = Annotated[str, typer.Argument(metavar="TOPIC", help="Topic to read.")]
@@ -475,15 +481,22 @@ def join(
         others.check_time()
     _check_run(env, read, stream, target, is_bounded=other is not None)
     check_spark(env)
-    from pylogctl.pipeline.jobs import Job, Join, run_join
+    from pylogctl.pipeline.jobs import Job, run_join
 
     left = events.fields()
     right = replace(
         left, key_field=others.key_field, time_field=others.time_field, pattern=others.pattern
     )
-    made = Join(left, right, table, table_column or "", _optional_ms(within), how)
     topics = [topic] if other is None else [topic, other]
-    run_join(Job(env, topics, read, target, spark, stream), made, _optional_ms(stream.watermark))
+    run_join(
+        Job(env, topics, read, target, spark, stream),
+        [left, right],
+        table,
+        table_column or "",
+        within_ms=_optional_ms(within),
+        how=how,
+        watermark_ms=_optional_ms(stream.watermark),
+    )
 
 
 AuditTopic = Annotated[

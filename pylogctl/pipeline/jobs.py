@@ -54,7 +54,7 @@ _SQL_CONF = {"spark.sql.session.timeZone": "UTC"}
 
 
 class Job(NamedTuple):
-    """What all jobs have in common: what is read, where results go, where Spark runs."""
+    """The common part of `sql`, `window` and `join`: input, target of the result, and Spark."""
 
     env: Environment
     topics: Sequence[str]
@@ -62,31 +62,6 @@ class Job(NamedTuple):
     target: TargetChoice
     spark: SparkChoice
     stream: StreamChoice = NO_STREAM
-
-
-class Windows(NamedTuple):
-    """Windows of one length, which may slide, or sessions that end after a gap."""
-
-    size_ms: int | None
-    slide_ms: int | None
-    gap_ms: int
-
-    def counts(self, found: DataFrame, watermark_ms: int | None) -> DataFrame:
-        """Return the counts of events in these windows."""
-        if self.size_ms is None:
-            return count_sessions(found, self.gap_ms, watermark_ms=watermark_ms)
-        return count_windows(found, self.size_ms, slide_ms=self.slide_ms, watermark_ms=watermark_ms)
-
-
-class Join(NamedTuple):
-    """How events of a topic are joined: with those of another topic, or with a table."""
-
-    left: EventFields
-    right: EventFields
-    table: Path | None
-    table_column: str
-    within_ms: int | None
-    how: Literal["inner", "left"]
 
 
 def show_plan(env: Environment, request: LoadRequest) -> None:
@@ -173,47 +148,80 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
         write_result(env, query(session, text), job.target, "pipeline.sql/1")
 
 
-def run_window(job: Job, fields: EventFields, windows: Windows, watermark_ms: int | None) -> None:
-    """Count events per key in windows, of a batch or a stream.
+def run_window(
+    job: Job,
+    fields: EventFields,
+    *,
+    size_ms: int | None,
+    slide_ms: int | None,
+    gap_ms: int | None,
+    watermark_ms: int | None,
+) -> None:
+    """Count events per key, in windows of `size_ms` or in sessions that end after `gap_ms`.
 
     Raises:
-        BrokerError: a topic cannot be read, a length is impossible, or the result not be sent.
+        BrokerError: a topic cannot be read, a length is invalid, or the result cannot be sent.
     """
+
+    def counts_of(found: DataFrame) -> DataFrame:
+        if gap_ms is not None:
+            return count_sessions(found, gap_ms, watermark_ms=watermark_ms)
+        assert size_ms is not None
+        return count_windows(found, size_ms, slide_ms=slide_ms, watermark_ms=watermark_ms)
+
     env, name = job.env, "pipeline.window/1"
     planned = plan_reading(env, job.topics, job.read)
     with reporting(env, [planned], job.spark) as (reading,), open_spark(env, job.spark) as session:
         found = _events(session, job, reading, fields)
         if job.stream.stream:
-            run_stream(env, windows.counts(found, watermark_ms), job.target, job.stream, name)
+            run_stream(env, counts_of(found), job.target, job.stream, name)
             return
-        seen = Observation()
+        observation = Observation()
         timeless = fn.count_if(fn.col("time").isNull()).alias("timeless")
-        counts = windows.counts(found.observe(seen, timeless), None)
+        counts = counts_of(found.observe(observation, timeless))
         write_result(env, counts, job.target, name, at_once=True)
-        if count := seen.get["timeless"]:
+        if count := observation.get["timeless"]:
             env.warn(f"{count} messages have no time: not counted")
 
 
-def run_join(job: Job, join: Join, watermark_ms: int | None) -> None:
-    """Join events of two topics, or of a topic with a table, in a batch or a stream.
+def run_join(
+    job: Job,
+    fields: Sequence[EventFields],
+    table: Path | None,
+    table_column: str,
+    *,
+    within_ms: int | None,
+    how: Literal["inner", "left"],
+    watermark_ms: int | None,
+) -> None:
+    """Join events of two topics, or of a topic with a table.
+
+    Args:
+        job: its topics are one or two.
+        fields: where the key and time of each topic's events are.
+        table: file to join with instead of a second topic.
+        table_column: column of the table that is compared with the key.
+        within_ms: how far apart in time events of two topics may be.
+        how: `left` keeps events of the first topic that have no partner.
+        watermark_ms: how late an event of a stream may be.
 
     Raises:
-        BrokerError: a topic cannot be read, the join is impossible, or the result not be sent.
+        BrokerError: a topic cannot be read, the join is invalid, or the result cannot be sent.
     """
     env, name = job.env, "pipeline.join/1"
     readings = [plan_reading(env, [topic], job.read) for topic in job.topics]
     with reporting(env, readings, job.spark) as reported, open_spark(env, job.spark) as session:
-        left = _events(session, job, reported[0], join.left)
-        if join.table is None:
-            right = _events(session, job, reported[1], join.right)
+        left = _events(session, job, reported[0], fields[0])
+        if table is None:
+            right = _events(session, job, reported[1], fields[1])
             joined = join_topics(
-                left, right, within_ms=join.within_ms, watermark_ms=watermark_ms, how=join.how
+                left, right, within_ms=within_ms, watermark_ms=watermark_ms, how=how
             )
         else:
-            form = file_format(join.table)
+            form = file_format(table)
             options = {"header": "true"} if form == "csv" else {}
-            table = session.read.format(form).options(**options).load(str(join.table))
-            joined = join_table(left, table, join.table_column, how=join.how)
+            rows = session.read.format(form).options(**options).load(str(table))
+            joined = join_table(left, rows, table_column, how=how)
         if job.stream.stream:
             run_stream(env, joined, job.target, job.stream, name)
         else:

@@ -49,8 +49,7 @@ def open_spark(
         ConfigError: Spark does not start.
         BrokerError: what failed in the block, as an error of ours where one is the cause.
     """
-    from broker.errors import ConfigError
-    from broker.spark.jobs import SparkFailedError
+    from broker.errors import ConfigError, SparkFailedError
     from broker.spark.session import DEFAULT_MASTER, SessionSettings, open_session
 
     log_path = choice.log_file or Path(tempfile.gettempdir(), f"pylogctl-spark-{os.getpid()}.log")
@@ -83,7 +82,8 @@ def _in_one_line(log_path: Path) -> Iterator[None]:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from broker.spark.jobs import SparkFailedError, cause_of
+    from broker.errors import SparkFailedError
+    from broker.spark.jobs import cause_of
 
     try:
         yield

@@ -15,6 +15,7 @@ import pytest
 from broker.errors import (
     BrokerError,
     ConfigError,
+    DataLossError,
     InvalidMessageError,
     LogCorruptError,
     OutputConflictError,
@@ -28,7 +29,6 @@ from broker.spark.load import LoadRequest, account, look_at_load, prepare_load, 
 from broker.spark.load_output import LoadOutput, Manifest
 from broker.spark.load_task import DateRule, LoadSettings, TaskResult, load_range, load_settings
 from broker.spark.ranges import ReadTask
-from broker.spark.report import DataLossError
 from broker.topic import TopicPartition
 from tests.support.inline_spark import inline_spark
 from tests.support.segments import WriteSegments

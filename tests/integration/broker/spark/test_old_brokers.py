@@ -9,13 +9,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadMaxBytes
 
-from broker.errors import ConfigError
+from broker.errors import ConfigError, DataLossError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options, parse_write_options
 from broker.spark.planner import plan_read
 from broker.spark.ranges import RowFilter
-from broker.spark.report import DataLossError
 from broker.spark.schema import full_schema
 from broker.spark.stream_reader import StreamReader
 from broker.spark.writer import send_rows

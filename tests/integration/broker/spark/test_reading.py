@@ -11,6 +11,7 @@ from broker.client.connection import Connection
 from broker.errors import (
     BrokerUnreachableError,
     ConfigError,
+    DataLossError,
     InvalidMessageError,
     LogCorruptError,
     TopicNotFoundError,
@@ -20,7 +21,6 @@ from broker.protocol.extension_requests import Acks, PartitionSet, PublishReques
 from broker.protocol.message_set import build_set
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
-from broker.spark.report import DataLossError
 from broker.topic import TopicPartition
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import plan, read, run, values

@@ -12,9 +12,8 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from broker.errors import ConfigError, InvalidMessageError
-from broker.spark.jobs import SparkFailedError, cause_of
-from broker.spark.report import DataLossError
+from broker.errors import ConfigError, DataLossError, InvalidMessageError, SparkFailedError
+from broker.spark.jobs import cause_of
 from broker.spark.session import MINIMUM_VERSION, SessionSettings, make_java_home, open_session
 from broker.zk.java import Java, bundled_java, find_java, java_version
 from tests.support.segments import WriteSegments
@@ -192,7 +191,7 @@ def test_session_when_the_jvm_ends_at_once_then_says_where_its_words_are(tmp_pat
             "Job aborted\nbroker.errors.InvalidMessageError: events[0-0]: the message at 5\n\tat x",
             InvalidMessageError("events[0-0]: the message at 5"),
         ),
-        ("broker.spark.report.DataLossError: gone", DataLossError("gone")),
+        ("broker.errors.DataLossError: gone", DataLossError("gone")),
         (
             "broker.errors.ConfigError: first\nbroker.errors.ConfigError: last\n SQLSTATE: 38000",
             ConfigError("last"),

@@ -12,11 +12,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes
 
-from broker.errors import BrokerUnreachableError, TopicNotFoundError
+from broker.errors import BrokerUnreachableError, DataLossError, TopicNotFoundError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options
-from broker.spark.report import DataLossError
 from broker.spark.schema import full_schema
 from broker.spark.stream_reader import Document, StreamReader
 from tests.support.spark_session import publish

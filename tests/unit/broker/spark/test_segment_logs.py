@@ -8,6 +8,7 @@ import pytest
 
 from broker.errors import (
     ConfigError,
+    DataLossError,
     InvalidMessageError,
     LogCorruptError,
     StorageError,
@@ -17,7 +18,7 @@ from broker.log.segment import SegmentFile
 from broker.protocol.message_set import build_set
 from broker.spark.planner import plan_read
 from broker.spark.ranges import RowFilter
-from broker.spark.report import Cause, DataLossError
+from broker.spark.report import Cause
 from broker.spark.segment_logs import FileLogs, partition_of_directory
 from broker.topic import TopicPartition
 from tests.support.segments import WriteSegments
