@@ -1,7 +1,6 @@
 """The audit in Spark: counts of producers, and counts of messages in topics and in loads.
 
-Results are small and are given as tallies, which `broker.tools.audit` compares. Counting
-stays with the executors: only windows and numbers leave them.
+Executors count; only the counts by window are collected, for `broker.tools.audit` to compare.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _ROW = ("partition", "offset", "inner_index")  # unique within a topic
 
 
 class Events(NamedTuple):
-    """Counts of tiers by window, and how many messages of the audit topic are no events."""
+    """Counts by window and tier, and the number of invalid messages in the audit topic."""
 
     tallied: dict[Window, dict[str, Count]]
     problem_count: int
@@ -47,11 +46,7 @@ class Counted(NamedTuple):
 
 
 def tally_events(messages: DataFrame) -> Events:
-    """Add up the events of an audit topic by window and tier, each event once.
-
-    Args:
-        messages: of the audit topic, with a column `value`.
-    """
+    """Add up the events of an audit topic by window and tier, each event once."""
     event = fn.from_json(text_of(fn.col("value")), _EVENT)
     parsed = messages.select(event.alias("event")).select("event.*")
     is_event = fn.coalesce(
@@ -76,11 +71,7 @@ def tally_events(messages: DataFrame) -> Events:
 
 
 def with_payload(loaded: DataFrame) -> DataFrame:
-    """Return rows of a load with a payload that can be searched: columns of Avro values as JSON.
-
-    Args:
-        loaded: has a column `value`.
-    """
+    """Return rows of a load in which typed Avro values are converted to JSON."""
     is_typed = isinstance(loaded.schema["value"].dataType, StructType)
     return loaded.withColumn("value", fn.to_json("value")) if is_typed else loaded
 

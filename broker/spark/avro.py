@@ -1,8 +1,8 @@
 """Avro payloads: a zero byte, the id of a schema in four bytes, and the record in binary.
 
-The schema registry is a directory with a file `<id>.avsc` for each schema; fastavro decodes. A
-reader's schema gives columns of its Arrow type: as in Spark's `from_avro`, underlying types are
-resolved, the reader's schema says what numbers mean, and times of a day stay numbers.
+The schema registry is a directory with a file `<id>.avsc` for each schema; fastavro decodes. With a
+reader's schema, values become a column of its Arrow type. As in Spark's `from_avro`, the underlying
+types are resolved, logical types come from the reader's schema, and times of a day stay numbers.
 """
 
 from __future__ import annotations
@@ -47,11 +47,7 @@ _MAX_DECIMAL_DIGITS = 38
 
 
 def _stored(schema: Any) -> Any:
-    """Return a schema by which times and UUIDs are the numbers and texts that are stored.
-
-    Args:
-        schema: as in a file of the registry.
-    """
+    """Remove the logical types of times and UUIDs from a schema: they are read as stored."""
     if isinstance(schema, list):
         return [_stored(one) for one in schema]
     if not isinstance(schema, dict):
@@ -63,20 +59,17 @@ def _stored(schema: Any) -> Any:
 
 
 def _arrow_type(schema: Any) -> pa.DataType:
-    """Return the type of a column with the values of a schema.
-
-    Args:
-        schema: as fastavro has parsed it.
+    """Return the Arrow type for a schema that fastavro has parsed.
 
     Raises:
-        ConfigError: no column can have them: a union of several types, a type within itself, or a
-            decimal of more than 38 digits.
+        ConfigError: there is none: a union of several types, a recursive type, or a decimal of more
+            than 38 digits.
     """
     return _Types().of(schema)
 
 
 class _Types:
-    """Follows a schema; named types stand for themselves where they are used again."""
+    """Converts a schema; remembers named types, which a schema defines once and then names."""
 
     def __init__(self) -> None:
         self._named: dict[str, pa.DataType] = {}
@@ -95,14 +88,14 @@ class _Types:
         others = [branch for branch in branches if branch != "null"]
         if len(others) != 1:
             raise ConfigError(
-                f"a union of {len(others)} types is no column; --avro-reader needs one"
+                f"a union of {len(others)} types cannot be a column; --avro-reader needs one type"
             )
         return self.of(others[0])
 
     def _of_name(self, name: str) -> pa.DataType:
         found = _PLAIN.get(name) or self._named.get(name)
         if found is None:
-            raise ConfigError(f"type '{name}' is within itself, which no column can be")
+            raise ConfigError(f"type '{name}' is recursive, which a column cannot be")
         return found
 
     def _of_dict(self, schema: dict[str, Any]) -> pa.DataType:
@@ -127,7 +120,7 @@ class _Types:
 def _decimal(schema: dict[str, Any]) -> pa.DataType:
     precision = schema["precision"]
     if precision > _MAX_DECIMAL_DIGITS:
-        raise ConfigError(f"a decimal of {precision} digits is no column; 38 are the most")
+        raise ConfigError(f"a decimal of {precision} digits cannot be a column; the limit is 38")
     return pa.decimal128(precision, schema.get("scale", 0))
 
 
@@ -137,32 +130,31 @@ _MAGIC = 0
 
 @dataclass(frozen=True, slots=True)
 class AvroRecord:
-    """A payload decoded."""
+    """A decoded payload."""
 
     schema_id: int
     value: Any
 
 
 class SchemaRegistry:
-    """Schemas by id, each read when it is first needed.
+    """Schemas by id, each read on first use.
 
     Args:
         directory: has `<id>.avsc` files; every executor must see it.
-        reader_id: the schema that all records are resolved to, for columns of its type; None for
-            records as they were written.
+        reader_id: the schema that all records are resolved to; None to keep the writer's.
 
     Attributes:
-        value_type: of such a column; None without a `reader_id`.
+        value_type: Arrow type of the reader's records; None without `reader_id`.
 
     Raises:
-        ConfigError: it is no directory, fastavro is not installed, or no column can have the
-            reader's records.
+        ConfigError: the directory does not exist, fastavro is not installed, or the reader's schema
+            has no Arrow type.
     """
 
     def __init__(self, directory: Path, reader_id: int | None = None) -> None:
         check_package("fastavro", "fastavro")
         if not directory.is_dir():
-            raise ConfigError(f"{directory} is no directory of schemas (<id>.avsc)")
+            raise ConfigError(f"{directory} is not a directory of schemas (<id>.avsc)")
         self._directory = directory
         self._schemas: dict[int, Any] = {}
         self._is_stored = reader_id is not None
@@ -182,7 +174,7 @@ class SchemaRegistry:
         """Return a schema, parsed.
 
         Raises:
-            ConfigError: its file is missing, or no schema.
+            ConfigError: its file is missing, or is not a schema.
         """
         from fastavro.schema import SchemaParseException, UnknownType
 
@@ -194,21 +186,23 @@ class SchemaRegistry:
             except FileNotFoundError as error:
                 raise ConfigError(f"there is no schema {schema_id}: {path} is missing") from error
             except (ValueError, SchemaParseException, UnknownType) as error:
-                raise ConfigError(f"{path} is no Avro schema: {error}") from error
+                raise ConfigError(f"{path} is not an Avro schema: {error}") from error
         return self._schemas[schema_id]
 
     def decode(self, payload: bytes) -> AvroRecord:
         """Return the record in a payload.
 
         Raises:
-            InvalidMessageError: the payload has no such form, or is no record of its schema.
-            ConfigError: its schema is not there.
+            InvalidMessageError: the payload is malformed, or is not a record of its schema.
+            ConfigError: the file of its schema is missing.
         """
         from fastavro import schemaless_reader
         from fastavro.read import SchemaResolutionError
 
         if len(payload) < _HEADER.size or payload[0] != _MAGIC:
-            raise InvalidMessageError("no Avro payload: it does not start with a zero and an id")
+            raise InvalidMessageError(
+                "not an Avro payload: it does not start with a zero byte and a schema id"
+            )
         _, schema_id = _HEADER.unpack_from(payload)
         body = io.BytesIO(payload)
         body.seek(_HEADER.size)
@@ -220,17 +214,17 @@ class SchemaRegistry:
             ) from error
         except (EOFError, ValueError, IndexError, KeyError, TypeError, OverflowError) as error:
             raise InvalidMessageError(
-                f"no Avro record of schema {schema_id}: {str(error) or type(error).__name__}"
+                f"not an Avro record of schema {schema_id}: {str(error) or type(error).__name__}"
             ) from error
         if body.tell() != len(payload):
             raise InvalidMessageError(
-                f"{len(payload) - body.tell()} bytes behind the Avro record of schema {schema_id}"
+                f"{len(payload) - body.tell()} bytes after the Avro record of schema {schema_id}"
             )
         self._check_fits(value, schema_id)
         return AvroRecord(schema_id, value)
 
     def _check_fits(self, value: Any, schema_id: int) -> None:
-        """Check what resolution leaves to the column: the digits of decimals."""
+        # resolution does not compare the digits of decimals with the reader's schema
         if self.value_type is None or "decimal" not in str(self.value_type):
             return
         try:
@@ -254,7 +248,7 @@ def to_json(value: Any) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, bytes):
-        return value.decode("latin-1")  # as Avro's own JSON has it
+        return value.decode("latin-1")  # as in Avro's JSON encoding
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, Decimal | UUID):

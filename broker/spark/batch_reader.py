@@ -1,7 +1,7 @@
-"""The batch reader: plans what there is at the moment, and reads a range in each task.
+"""The batch reader: plans the ranges of a read on the driver; each task reads one range.
 
-Filters of a query on topic, partition and offset leave out ranges that cannot match. Spark applies
-every filter again to the rows, so a filter that is not understood costs time and nothing else.
+Ranges that cannot match a query's filters on topic, partition and offset are dropped. Spark applies
+all filters to the rows again, so it is safe to ignore the other filters.
 """
 
 from __future__ import annotations
@@ -30,12 +30,7 @@ from broker.spark.task_reader import read_task, task_settings
 
 
 class BatchReader(DataSourceReader):
-    """Reads what there is at the moment of planning.
-
-    Args:
-        options: of the read.
-        schema: the columns to give.
-    """
+    """Reads the messages that exist when the read is planned; gives the columns of `schema`."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -54,29 +49,26 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read the messages of one task, on an executor."""
-        if partition.value is None:  # Spark's stand-in where the plan has no task
+        if partition.value is None:  # Spark passes this if the plan has no tasks
             return iter(())
         return read_task(partition.value, self._settings)
 
 
 class FilteringReader(BatchReader):
-    """Leaves out ranges that have no message to pass the filters of a query.
+    """Drops ranges without a message that passes the filters of a query.
 
-    A class of its own: Spark refuses to read with one that can do this, unless it is told to.
+    A separate class because Spark rejects a reader that has `pushFilters` while filter pushdown is
+    disabled.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Keep the filters for planning, on the driver, and give all back for Spark to apply."""
+        """Keep the filters for planning, and return all of them for Spark to apply."""
         self._rows = rows_of(filters)
         return filters
 
 
 def rows_of(filters: Iterable[Filter]) -> RowFilter:
-    """Return which messages pass all of the filters, as far as ranges can tell.
-
-    Args:
-        filters: on any columns; those on topic, partition and offset count.
-    """
+    """Combine the filters on topic, partition and offset; those on other columns are ignored."""
     rows = ALL_ROWS
     for one in filters:
         rows = rows.both(_rows_of(one))

@@ -4,10 +4,10 @@
     requests = events(messages, EventFields(key_field=".status", time_field=".time"))
     count_windows(requests, 60_000, watermark_ms=300_000).writeStream...
 
-A stream needs a watermark: how far behind the newest time an event may come and still be counted.
-Without one Spark would keep every window for ever. A stream gives each window once, when the
-watermark has passed its end; later events of that window are not counted. Streams are joined
-within a bound, too: how far apart in time two events may be that belong together.
+A stream needs a watermark: how far an event may be behind the newest one and still be counted.
+Without it Spark would keep the state of every window. A stream emits each window once, when the
+watermark has passed its end; later events of that window are not counted. A join of streams also
+needs the maximum difference in time of two matching events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 COLUMNS = ("start", "end", "key", "messages")
-"""What the functions here give."""
+"""Columns of the counts."""
 
 
 def count_windows(
@@ -33,17 +33,17 @@ def count_windows(
     slide_ms: int | None = None,
     watermark_ms: int | None = None,
 ) -> DataFrame:
-    """Return how many events there are of each key in windows of one length, aligned to 1970.
+    """Count the events of each key in windows of one length, aligned to 1970.
 
     Args:
         events: has the columns `key` and `time`; those without a time are left out.
-        length_ms: of a window, at least 1.
-        slide_ms: how far each window starts behind the one before, at most `length_ms`, which it
-            is by default; with less, an event counts in several windows.
+        length_ms: length of a window, at least 1.
+        slide_ms: distance between the starts of windows, 1 to `length_ms`, which is the default;
+            with less, an event counts in several windows.
         watermark_ms: how late an event of a stream may be.
 
     Raises:
-        QueryError: a length is not possible, or a stream has no watermark.
+        QueryError: a length is out of range, or a stream has no watermark.
     """
     slide_ms = length_ms if slide_ms is None else slide_ms
     if not 0 < slide_ms <= length_ms:
@@ -56,15 +56,15 @@ def count_windows(
 
 
 def count_sessions(events: DataFrame, gap_ms: int, *, watermark_ms: int | None = None) -> DataFrame:
-    """Return how many events there are of each key in sessions.
+    """Count the events of each key in sessions.
 
     Args:
         events: has the columns `key` and `time`; those without a time are left out.
-        gap_ms: a session ends when its key has no event for so long, at least 1.
+        gap_ms: a session ends when its key has no event for this time, at least 1.
         watermark_ms: how late an event of a stream may be.
 
     Raises:
-        QueryError: the gap is not possible, or a stream has no watermark.
+        QueryError: the gap is out of range, or a stream has no watermark.
     """
     if gap_ms < 1:
         raise QueryError(f"sessions cannot have a gap of {gap_ms} ms: it is at least 1 ms")
@@ -72,7 +72,7 @@ def count_sessions(events: DataFrame, gap_ms: int, *, watermark_ms: int | None =
 
 
 def _with_watermark(events: DataFrame, watermark_ms: int | None, column: str = "time") -> DataFrame:
-    """Return a stream with a watermark on a column of times; a batch as it is.
+    """Set the watermark of a stream; a batch is returned unchanged.
 
     Raises:
         QueryError: a stream has no watermark.
@@ -80,7 +80,7 @@ def _with_watermark(events: DataFrame, watermark_ms: int | None, column: str = "
     if not events.isStreaming:
         return events
     if watermark_ms is None or watermark_ms < 0:
-        raise QueryError("a stream needs a watermark: how late its events may come")
+        raise QueryError("a stream needs a watermark: how late its events may be")
     return events.withWatermark(column, _interval(watermark_ms))
 
 
@@ -95,7 +95,7 @@ def _interval(length_ms: int) -> str:
 
 
 How = Literal["inner", "left"]
-"""Whether events of the left side without a partner are left out, or given with nulls."""
+"""Whether events of the left side without a match are dropped, or kept with nulls."""
 _OF_EVENTS = ("key", "time", "text")
 
 
@@ -111,16 +111,16 @@ def join_topics(
 
     Args:
         left: has the columns `key`, `time` and `text`.
-        right: has them, too; a stream if `left` is one.
-        within_ms: how far apart in time the two may be, from 0; a batch may do without.
+        right: the same columns; both are streams, or neither is.
+        within_ms: maximum difference in time of a pair; required for streams.
         watermark_ms: how late events of a stream may be.
-        how: `inner` leaves out events of `left` without a partner; `left` keeps them.
+        how: `inner` drops events of `left` without a match; `left` keeps them.
 
     Returns:
         The columns `key`, `left_time`, `left`, `right_time`, `right`.
 
     Raises:
-        QueryError: streams without a bound, a bound below 0, or a stream and a batch.
+        QueryError: a stream is joined with a batch or without `within_ms`, or that is negative.
     """
     if left.isStreaming != right.isStreaming:
         raise QueryError("a stream of a topic is joined with a stream, or with a table")
@@ -153,20 +153,20 @@ def _side(events: DataFrame, name: str, watermark_ms: int | None) -> DataFrame:
 def join_table(
     events: DataFrame, table: DataFrame, column: str, *, how: How = "inner"
 ) -> DataFrame:
-    """Return events with the rows of a table that belong to their keys.
+    """Return events with the rows of a table for their keys.
 
     Args:
         events: of a batch or a stream; has the columns `key`, `time` and `text`.
         table: a batch.
-        column: of the table, compared with the key as text.
-        how: `inner` leaves out events without a row; `left` keeps them.
+        column: column of the table that is compared, as text, with the key.
+        how: `inner` drops events without a row; `left` keeps them.
 
     Returns:
-        `key`, `time`, `text`, and the other columns of the table; those of the same name as one
-        of these three with `table_` before it.
+        `key`, `time`, `text`, and the other columns of the table, prefixed with `table_` if they
+        have one of these three names.
 
     Raises:
-        QueryError: the table has no such column, or is a stream.
+        QueryError: the table lacks the column, or is a stream.
     """
     if table.isStreaming:
         raise QueryError("a table to join with is a batch")

@@ -1,7 +1,7 @@
 """Text, key and time of events, extracted from payloads.
 
-Everything becomes a column of Spark's own functions, so no payload goes through Python again.
-Formats of times are those of `strptime`, translated to the patterns of Spark's parser.
+All columns are expressions of Spark functions: payloads are not processed in Python. Time formats
+are those of `strptime`, translated to the patterns of Spark's parser.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 AUTO = "auto"
-"""Times of any kind: ISO 8601, or seconds or milliseconds since 1970."""
+"""Detect the format: ISO 8601, or seconds or milliseconds since 1970."""
 
 _DIRECTIVES = {
     "Y": "yyyy", "y": "yy", "m": "MM", "d": "dd", "e": "dd", "j": "DDD", "b": "MMM", "h": "MMM",
@@ -36,13 +36,13 @@ _SPACES = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class TimeFormat:
-    """How times are written in messages.
+    """Format of times in messages.
 
     Attributes:
         pattern: for Spark's parser; None for `AUTO`.
-        has_zone: whether times name their zone.
-        has_year: whether times name their year.
-        zone: of times that name none.
+        has_zone: whether times include their zone.
+        has_year: whether times include their year.
+        zone: zone of times that include none.
     """
 
     pattern: str | None = None
@@ -52,14 +52,13 @@ class TimeFormat:
 
 
 def parse_time_format(text: str = AUTO, zone: str = "UTC") -> TimeFormat:
-    """Parse a format of times.
+    """Parse a time format.
 
-    Numbers may have fewer digits than they could, and runs of spaces count as one, as in the
-    `Dec  4` of system logs.
+    Numbers may lack leading zeros, and several spaces count as one, as in `Dec  4` of system logs.
 
     Args:
         text: `auto`, or directives of `strptime`, such as `%d/%b/%Y:%H:%M:%S %z`.
-        zone: of times that name none, such as `Europe/Paris`.
+        zone: zone of times that include none, such as `Europe/Paris`.
 
     Raises:
         QueryError: a directive or the zone is unknown.
@@ -67,14 +66,14 @@ def parse_time_format(text: str = AUTO, zone: str = "UTC") -> TimeFormat:
     try:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise QueryError(f"no time zone '{zone}'; valid: UTC, Europe/Paris") from error
+        raise QueryError(f"unknown time zone '{zone}'; valid: UTC, Europe/Paris") from error
     if text == AUTO:
         return TimeFormat(zone=zone)
     expanded = re.sub("%([TFRD])", lambda found: _SHORTHANDS[found[1]], text)
     tokens = list(_TOKEN.finditer(expanded))
     letters = {found[1] for found in tokens if found[1]}
     if not letters & set(_DIRECTIVES):
-        raise QueryError(f"no time format: '{text}'; valid: auto, %Y-%m-%d %H:%M:%S")
+        raise QueryError(f"'{text}' is not a time format; valid: auto, %Y-%m-%d %H:%M:%S")
     pattern = "".join(_translated(tokens, number, text) for number in range(len(tokens)))
     return TimeFormat(pattern, "z" in letters, not letters.isdisjoint("Yy"), zone)
 
@@ -113,7 +112,7 @@ def _quote(text: str) -> str:
 _MILLISECONDS_FROM = 1e11
 """Numbers below are seconds since 1970, as `broker.tools.audit.json_time` has it."""
 _POSSIBLE_MS = (-62_135_596_800_000, 253_402_300_799_000)
-"""Years 1 to 9999; what is beyond is no time, as neither are infinity and NaN."""
+"""Years 1 to 9999; other numbers, infinity and NaN are not times."""
 _ZONE_AT_END = r"(?i)(z|utc|gmt|[+-][0-9]{2}:?[0-9]{2})$"
 _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
@@ -125,10 +124,10 @@ class EventFields:
     Attributes:
         key_field: field of a JSON object, nested ones separated by dots, such as `.user.id`.
         time_field: the same for the time.
-        pattern: instead: a regular expression with groups named `key` and `time`, looked for
-            anywhere in the text.
-        time_format: how the time is written.
-        year: of times that name none; the present one if None.
+        pattern: alternative to both fields: a regular expression with groups named `key` and
+            `time`, searched for in the text.
+        time_format: format of the time.
+        year: year of times that include none; the current one if None.
     """
 
     key_field: str | None = None
@@ -146,11 +145,7 @@ def text_of(value: Column) -> Column:
 def events(messages: DataFrame, fields: EventFields) -> DataFrame:
     """Return messages as events: the columns `key`, `time` and `text`.
 
-    A key or time that a message does not have is null, as is one that nothing was said about.
-
-    Args:
-        messages: has a column `value`.
-        fields: where key and time are.
+    A key or time is null if a message has none, or if `fields` does not name it.
 
     Raises:
         QueryError: a field or the pattern is malformed, or the pattern has no group that is used.
@@ -158,7 +153,7 @@ def events(messages: DataFrame, fields: EventFields) -> DataFrame:
     text = text_of(fn.col("value"))
     if fields.pattern is not None:
         if fields.key_field is not None or fields.time_field is not None:
-            raise QueryError("fields of JSON and a pattern cannot be used together")
+            raise QueryError("JSON fields and a pattern cannot be used together")
         key, time = _groups(text, fields.pattern)
     else:
         key = None if fields.key_field is None else json_field(text, fields.key_field)
@@ -172,14 +167,14 @@ def events(messages: DataFrame, fields: EventFields) -> DataFrame:
 
 
 def json_field(text: Column, path: str) -> Column:
-    """Return a field of JSON objects as text; null where there is none.
+    """Return a field of JSON objects as text, null if a message lacks it.
 
     Raises:
         QueryError: the path is malformed.
     """
     names = path.removeprefix(".").split(".")
     if not all(names) or any("'" in name for name in names):
-        raise QueryError(f"no path of a JSON field: '{path}'; valid: .user.id")
+        raise QueryError(f"'{path}' is not the path of a JSON field; valid: .user.id")
     return fn.get_json_object(text, "$" + "".join(f"['{name}']" for name in names))
 
 
@@ -217,12 +212,7 @@ def _time(text: Column, fields: EventFields) -> Column:
 
 
 def any_time(text: Column, zone: str = "UTC") -> Column:
-    """Return times out of text: ISO 8601, or seconds or milliseconds since 1970; else null.
-
-    Args:
-        text: a column of text.
-        zone: of times that name none.
-    """
+    """Parse times: ISO 8601 (in `zone` if it has none), or seconds or milliseconds since 1970."""
     number = text.try_cast("double")
     millis = fn.when(number < _MILLISECONDS_FROM, number * 1000).otherwise(number)
     whole = fn.when(text.rlike(_DATE), fn.concat(text, fn.lit("T00:00:00"))).otherwise(text)

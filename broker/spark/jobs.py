@@ -1,9 +1,9 @@
-"""Jobs on Spark: tasks with progress, calls that a signal can end, failures as errors of ours.
+"""Jobs on Spark: tasks with progress, interruptible JVM calls, and the causes of failures.
 
 Py4J waits for responses on the calling thread. A signal handler that raises there leaves the
-connection in the middle of a response, and the calls that would clean up read the rest of it. So
-calls of the main thread are made by a thread beside it, `spark-calls`: the main thread waits for
-that one, which a signal ends at once, and its next calls take another thread and connection.
+connection in the middle of a response, and the next calls, which clean up, would read the rest of
+it. So the main thread makes its calls through the thread `spark-calls`. A signal only interrupts
+the wait for that thread; the next calls use another thread and connection.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 OnProgress = Callable[[float], None]
-"""Called now and then, on another thread, with the part of the work that is done: 0 to 1."""
+"""Called periodically, on another thread, with the completed fraction, 0 to 1."""
 
 _POLL_S = 0.1
 
@@ -40,20 +40,17 @@ def run_tasks(
     tasks: Sequence[Task],
     on_progress: OnProgress | None = None,
 ) -> list[Result]:
-    """Run a function for each of some tasks, on the machines of Spark.
+    """Run a function on Spark for each task, and return the results in the order of tasks.
 
     Args:
         spark: any session.
-        work: a function of a module, or a `functools.partial` of one; may run more than once for
-            a task, on several machines at once.
-        tasks: arguments; small, as they are sent.
-        on_progress: gets the part that is done.
-
-    Returns:
-        The result for each task, in their order, of one attempt that succeeded.
+        work: a function of a module, or a `functools.partial` of one. It may run more than once
+            for a task, also concurrently; one successful result is returned.
+        tasks: arguments of `work`; they are pickled and sent to executors.
+        on_progress: called with the completed fraction.
 
     Raises:
-        Py4JJavaError: a task failed as often as Spark tries; `cause_of` finds the cause.
+        Py4JJavaError: all attempts of a task failed; `cause_of` finds the cause.
     """
     if not tasks:
         return []
@@ -67,7 +64,7 @@ def run_tasks(
 
 @contextmanager
 def _job_group(context: SparkContext, description: str) -> Iterator[str]:
-    """Run jobs in a group of their own; none of them outlives the block."""
+    """Run the block's jobs in a new group, and cancel them if the block fails."""
     from py4j.protocol import Py4JError
 
     group = uuid.uuid4().hex
@@ -208,15 +205,10 @@ _POSITION = re.compile(r"\bline (\d+),? (pos|position) (\d+)")
 
 
 def cause_of(failure: BaseException) -> BrokerError:
-    """Return a failure in Spark as an error of this library.
+    """Return the `BrokerError` that caused a failure of a plan, a task or a streaming query.
 
-    Args:
-        failure: raised by planning, by a task, or by a streaming query.
-
-    Returns:
-        The error that a task or the planning raised, with its class and message; a `QueryError`
-        if the query is wrong; else a `SparkFailedError` with Spark's first line. An error of this
-        library is returned as it is.
+    A failure without one becomes a `QueryError` if the query is invalid, else a `SparkFailedError`
+    with Spark's first line.
     """
     from pyspark.errors import PySparkException  # late: without PySpark commands say so
 

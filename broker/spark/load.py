@@ -5,8 +5,8 @@
     manifest = run_load(spark, request)
     spark.read.parquet("/data/lake/loads")
 
-Each run adds what came since the last one. The offsets are in the output itself, and become visible
-together with the data: see `load_output`.
+Each run loads the messages since the last one. The offsets are stored in the output and become
+visible together with the data: see `load_output`.
 """
 
 from __future__ import annotations
@@ -48,22 +48,20 @@ def _today() -> DateRule:
 
 @dataclass(frozen=True, slots=True)
 class LoadRequest:
-    """The topics to load, and how.
+    """The parameters of a load.
 
     Attributes:
-        output: directory of the loads, on a file system that all of Spark sees.
-        options: of the read; a start counts for partitions that no load has yet.
-        group: whose loads these are; a directory is one group's.
-        file_format: `parquet` and `json` have offsets beside each value, `text` has a line for
-            each value.
-        dates: finds the day of a message; by default it is that of the load.
-        schemas: directory with `<id>.avsc` for Avro payloads, which become JSON; None for payloads
-            that stay as they are.
-        avro_reader: id of the schema that all Avro records are resolved to: values are then columns
-            of its type, in `parquet` only; None to have them as JSON.
-        skips_corrupt: leave out messages that are damaged or cannot be decoded, and count them.
-        rewinds: take back loads that have anything behind the start in the options, and load it
-            again.
+        output: directory of the loads, on a file system shared by the driver and executors.
+        options: options of the read; their start applies to partitions that were never loaded.
+        group: name of the consumer of these loads; a directory belongs to one group.
+        file_format: `parquet` and `json` store the offsets of each value, `text` only values.
+        dates: determines the day of a message; default: the day of the load.
+        schemas: directory with `<id>.avsc` for Avro payloads, which become JSON; None to copy
+            payloads unchanged.
+        avro_reader: id of the schema that all Avro records are resolved to; values then have its
+            type instead of JSON (`parquet` only).
+        skips_corrupt: omit messages that are damaged or cannot be decoded, and record that.
+        rewinds: retire the loads that have data past the start in the options, and load it again.
     """
 
     output: Path
@@ -99,12 +97,12 @@ def run_load(
     """Load messages that were not loaded yet.
 
     Returns:
-        The manifest of the load, None if there was nothing to load.
+        The manifest of the load; None if there was nothing to load.
 
     Raises:
-        ConfigError: the request makes no sense.
-        OutputConflictError: the output is in use, or of another kind.
-        DataLossError: messages to be loaded are gone.
+        ConfigError: the request is invalid.
+        OutputConflictError: the output is in use, or has another layout.
+        DataLossError: messages to load are gone.
         BrokerError: a broker fails, or a message is corrupt.
     """
     with prepare_load(request) as prepared:
@@ -123,9 +121,9 @@ def look_at_load(request: LoadRequest) -> LoadPlan:
 
 @contextmanager
 def prepare_load(request: LoadRequest, *, clock: Clock | None = None) -> Iterator[PreparedLoad]:
-    """Plan a load, with its output locked for as long as the block lasts.
+    """Plan a load, with its output locked until the block ends.
 
-    Needs no Spark: an impossible request fails before Spark is started.
+    Needs no Spark, so that an invalid request fails before Spark is started.
 
     Raises:
         BrokerError: as for `run_load`.
@@ -143,7 +141,7 @@ def _checked_output(request: LoadRequest) -> LoadOutput:
     if request.avro_reader is not None and (
         request.schemas is None or request.file_format != "parquet"
     ):
-        raise ConfigError("a reader's schema needs a directory of schemas, and the format parquet")
+        raise ConfigError("avro_reader needs schemas, and the format parquet")
     if request.schemas is not None:
         SchemaRegistry(request.schemas, request.avro_reader)
     output = LoadOutput(request.output)
@@ -152,7 +150,7 @@ def _checked_output(request: LoadRequest) -> LoadOutput:
 
 
 class PreparedLoad:
-    """A planned load that may run once, while its output is locked."""
+    """A planned load, which may run once while its output is locked."""
 
     def __init__(
         self, request: LoadRequest, output: LoadOutput, plan: LoadPlan, clock: Clock
@@ -166,8 +164,8 @@ class PreparedLoad:
         """Load the planned ranges, and commit the load.
 
         Raises:
-            LogCorruptError: tasks have not loaded all of the plan; nothing is committed.
-            Py4JJavaError: a task failed; `jobs.cause_of` finds why. Nothing is committed.
+            LogCorruptError: the tasks did not load the whole plan; nothing is committed.
+            Py4JJavaError: a task failed (see `jobs.cause_of`); nothing is committed.
         """
         started_ms = self._clock.time_ms()
         staged = self._output.stage()
@@ -202,10 +200,10 @@ class PreparedLoad:
 
 
 def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, ...]:
-    """Join the results of tasks by partition, and validate that they are all of the plan.
+    """Join the results of tasks by partition, and validate that they cover the plan exactly.
 
     Raises:
-        LogCorruptError: a range is missing, or there twice.
+        LogCorruptError: a range is missing or was loaded twice.
     """
     ranges = {one.partition: one for one in plan.read.ranges}
     notes: dict[ByteRange, list[LeftOut]] = {}
@@ -213,7 +211,7 @@ def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, 
     for omission in plan.read.omissions:
         planned = ranges[omission.partition]
         if omission.cause is not Cause.LOST:
-            continue  # the beginning of a message: it is loaded once all of it is there
+            continue  # an incomplete message: a later load has it
         if omission.start < omission.end <= planned.end:
             bridges.append(_bridge(omission))
         else:

@@ -1,16 +1,16 @@
-"""The directory of loads: data and offsets become visible together, or not at all.
+"""The directory of loads: the data and offsets of a load become visible together.
 
-    OUT/loads/load=0000000007/   data, and _offsets.json     visible: committed
-    OUT/_staging/                of the running load; of a dead one dropped by the next
-    OUT/_retired/                loads taken back, to be loaded again; no reader uses them
+    OUT/loads/load=0000000007/   data and _offsets.json of a committed load
+    OUT/_staging/                data of the running load; the next load removes leftovers
+    OUT/_retired/                loads that were loaded again; not read
     OUT/_lock                    locked while a load runs
 
-A load is written into staging, synced, and then renamed: that is the commit. Names that begin with
-`_` are skipped by Spark's readers, so `spark.read.parquet("OUT/loads")` is what is committed.
-Renaming must be atomic: a local or network file system, no object store.
+A load is written into staging, synced, and committed by a rename. Spark's readers skip names that
+begin with `_`, so `spark.read.parquet("OUT/loads")` reads the committed loads. Renaming must be
+atomic, as on local and network file systems, but not in object stores.
 
-`_offsets.json` is the manifest of a load. The newest one has all the state there is: the offsets
-of each partition, those included of which its load has nothing.
+`_offsets.json` is the manifest of a load. The newest manifest is the whole state of the output: it
+has the offsets of all partitions, also of those without data in its load.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _VERSION = 1
 
 
 class ManifestError(OutputConflictError):
-    """A load has no manifest, or none that this program has written."""
+    """The manifest of a load is missing or invalid."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Bytes of a partition that a load does not have, and why: lost, corrupt or undecodable."""
+    """Bytes of a partition that a load omits, and the cause: lost, corrupt or undecodable."""
 
     cause: str
     start: int
@@ -51,22 +51,22 @@ class LeftOut:
 
     @property
     def size_bytes(self) -> int:
-        """Return how many bytes of the log it is."""
+        """Return the size of the omitted range."""
         return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionLoad:
-    """The part of a load that is of one partition.
+    """The part of a load from one partition.
 
     Attributes:
-        partition: its partition.
-        start: where it starts, a message boundary.
-        end: where it ends, and the next load starts.
-        message_count: rows.
-        payload_bytes: of their payloads, as the log has them.
-        crc_sum: sum of the CRC-32 of all payloads, to compare with a count of another kind.
-        left_out: bytes between start and end, or before start, that are not in the load.
+        partition: the partition.
+        start: start offset, a message boundary.
+        end: end offset, where the next load starts.
+        message_count: number of rows.
+        payload_bytes: size of the payloads as stored in the log.
+        crc_sum: sum of the CRC-32 of all payloads, for comparison with independent counts.
+        left_out: omitted bytes, between start and end or before start.
     """
 
     partition: TopicPartition
@@ -78,7 +78,7 @@ class PartitionLoad:
     left_out: tuple[LeftOut, ...] = ()
 
     def plus(self, other: PartitionLoad) -> PartitionLoad:
-        """Return this and the load of the range behind it as one."""
+        """Return the sum of this and `other`, the load of the next range."""
         return PartitionLoad(
             self.partition,
             self.start,
@@ -102,15 +102,15 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The manifest of a load.
+    """The manifest of a load; times are in milliseconds since 1970.
 
     Attributes:
-        number: loads of an output are numbered from 1.
-        layout: group, format and other properties that all loads of an output have in common.
-        started_ms: milliseconds since 1970.
-        finished_ms: milliseconds since 1970.
-        partitions: its partitions.
-        offsets: where the next load starts, for every partition ever loaded.
+        number: number of the load, from 1.
+        layout: group, format and other properties common to all loads of an output.
+        started_ms: start of the load.
+        finished_ms: end of the load.
+        partitions: loaded ranges.
+        offsets: start offsets of the next load, for every partition ever loaded.
         files: all data files.
     """
 
@@ -124,7 +124,7 @@ class Manifest:
 
     @property
     def message_count(self) -> int:
-        """Return the rows of all partitions."""
+        """Return the number of rows of all partitions."""
         return sum(one.message_count for one in self.partitions)
 
     @property
@@ -163,7 +163,7 @@ def read_manifest(path: Path) -> Manifest:
     """Read a load's manifest.
 
     Raises:
-        ManifestError: it is missing, or none that this program has written.
+        ManifestError: it is missing or invalid.
     """
     try:
         document = json.loads(path.read_text())
@@ -171,9 +171,9 @@ def read_manifest(path: Path) -> Manifest:
             raise ManifestError(f"{path} has version {document['version']}; known: {_VERSION}")
         return _manifest_of(document)
     except FileNotFoundError as error:
-        raise ManifestError(f"{path.parent} has no {path.name}: it is no load") from error
+        raise ManifestError(f"{path.parent} has no {path.name}: it is not a load") from error
     except (ValueError, KeyError, TypeError, AttributeError, ConfigError) as error:
-        raise ManifestError(f"{path} is no manifest of a load: {error!r}") from error
+        raise ManifestError(f"{path} is not the manifest of a load: {error!r}") from error
 
 
 def _manifest_of(document: Mapping[str, Any]) -> Manifest:
@@ -196,7 +196,7 @@ def _partition_load(document: Mapping[str, Any]) -> PartitionLoad:
 
 
 def joined(parts: Iterable[PartitionLoad]) -> tuple[PartitionLoad, ...]:
-    """Join the loads of ranges that follow each other to one for each partition.
+    """Join the loads of adjacent ranges into one for each partition.
 
     Raises:
         LogCorruptError: there is a gap or overlap; the load must not be committed.
@@ -222,21 +222,18 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
 
 
 class LoadOutput:
-    """An output directory.
-
-    Args:
-        path: the directory; made by the first load.
+    """An output directory, created by the first load.
 
     Raises:
-        ConfigError: it is an address of another kind, such as `s3://..`.
-        OutputConflictError: it has files other than loads.
+        ConfigError: the path is a URL, such as `s3://..`.
+        OutputConflictError: the directory has files other than loads.
     """
 
     def __init__(self, path: Path | str) -> None:
         if _SCHEME.match(str(path)):
             raise ConfigError(
-                f"'{path}' is no directory: loads are committed by renaming a directory, "
-                "which takes a file system"
+                f"'{path}' is not a directory: loads are committed by renaming a directory, "
+                "which needs a file system"
             )
         self.path = Path(path).absolute()
         self._check_content()
@@ -250,18 +247,18 @@ class LoadOutput:
         others = sorted(one.name for one in self.path.iterdir() if one.name not in known)
         if others:
             raise OutputConflictError(
-                f"{self.path} has '{others[0]}', which no load has put there; "
+                f"{self.path} has '{others[0]}', which is not of a load; "
                 "name an empty directory, or one of earlier loads"
             )
 
     @property
     def loads_path(self) -> Path:
-        """Return the directory to hand to readers."""
+        """Return the directory that readers use."""
         return self.path / _LOADS
 
     @property
     def staging_path(self) -> Path:
-        """Return the directory whose subdirectories are loads that are not committed."""
+        """Return the parent directory of loads that are not committed."""
         return self.path / _STAGING
 
     def load_path(self, number: int) -> Path:
@@ -279,7 +276,7 @@ class LoadOutput:
         """Return the manifest of a committed load.
 
         Raises:
-            ManifestError: it is missing, or none of ours.
+            ManifestError: it is missing or invalid.
         """
         return read_manifest(self.load_path(number) / MANIFEST_NAME)
 
@@ -292,7 +289,7 @@ class LoadOutput:
         """Validate that the loads here have the layout of the load to be added.
 
         Raises:
-            OutputConflictError: they have not; the text says what differs.
+            OutputConflictError: they have another one; the text names the difference.
         """
         last = self.last()
         if last is None:
@@ -307,11 +304,11 @@ class LoadOutput:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Lock the output for as long as the block lasts; remove staging before and after.
+        """Lock the output until the block ends; remove staging before and after it.
 
         Raises:
-            OutputConflictError: another load runs.
-            OSError: the directory cannot be made or written.
+            OutputConflictError: another load is running.
+            OSError: the directory cannot be created or written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / _LOCK).open("ab") as file:
@@ -329,25 +326,22 @@ class LoadOutput:
                 shutil.rmtree(self.staging_path, ignore_errors=True)  # the next load tries again
 
     def stage(self) -> Path:
-        """Make an empty directory for a load to write into; the lock must be held."""
+        """Create an empty staging directory for a load; the lock must be held."""
         path = self.staging_path / uuid.uuid4().hex
         path.mkdir(parents=True)
         return path
 
     def commit(self, staged: Path, manifest: Manifest, retiring: Sequence[int] = ()) -> Path:
-        """Make a load visible, data and offsets at once; the lock must be held.
+        """Make a load visible by a rename, and return its directory; the lock must be held.
 
         Args:
-            staged: where it was written; its files are synced already.
-            manifest: of the load; files it does not name are removed.
-            retiring: loads to take back first.
-
-        Returns:
-            Where the load is now.
+            staged: directory of the load; its files are synced already.
+            manifest: manifest of the load; files it does not name are removed.
+            retiring: numbers of the loads to retire first.
 
         Raises:
-            OutputConflictError: there is a load of this number.
-            OSError: the file system fails; then nothing is visible.
+            OutputConflictError: a load with this number exists.
+            OSError: the file system failed, and the load is not visible.
         """
         _remove_unnamed(staged, {one.path for one in manifest.files})
         write_atomically(staged / MANIFEST_NAME, manifest.to_json().encode())
@@ -367,7 +361,7 @@ class LoadOutput:
         return target
 
     def _retire(self, numbers: Sequence[int]) -> None:
-        """Take loads back, the newest first: a process that dies meanwhile leaves a prefix."""
+        # newest first: if this process dies, the oldest loads remain, without a gap
         retired = self.path / _RETIRED
         for number in sorted(numbers, reverse=True):
             retired.mkdir(exist_ok=True)
@@ -377,7 +371,7 @@ class LoadOutput:
 
 
 def _remove_unnamed(staged: Path, named: set[str]) -> None:
-    """Remove the files of attempts of tasks that did not succeed."""
+    """Remove the files of failed task attempts."""
     for directory, _, names in os.walk(staged, topdown=False):
         for name in names:
             path = Path(directory, name)

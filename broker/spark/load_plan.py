@@ -1,6 +1,6 @@
-"""The plan of a load: its ranges, the loads it takes back, and what is missing.
+"""The plan of a load: its ranges, the earlier loads it retires, and missing partitions.
 
-Made on the driver, before Spark is started, with brokers or files opened once.
+Made on the driver before Spark is started, with brokers or files opened once.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class LoadPlan:
     """The plan of a load.
 
     Attributes:
-        number: of the load.
+        number: number of the load.
         read: ranges and tasks.
-        known: where earlier loads end, without those that are taken back.
-        retiring: numbers of the loads that are taken back.
-        absent: partitions that were loaded before, are selected, and do not exist now.
+        known: end offsets of the earlier loads that are not retired.
+        retiring: numbers of the loads that are retired.
+        absent: selected partitions that were loaded before and no longer exist.
     """
 
     number: int
@@ -40,7 +40,7 @@ class LoadPlan:
 
     @property
     def size_bytes(self) -> int:
-        """Return how many bytes of logs there are to load."""
+        """Return the bytes of logs to load."""
         return sum(task.range.size_bytes for task in self.read.tasks)
 
     @property
@@ -51,7 +51,7 @@ class LoadPlan:
         )
 
     def offsets(self) -> Offsets:
-        """Return where the load after this one starts."""
+        """Return the start offsets of the next load."""
         return self.known | {one.partition: one.end for one in self.read.ranges}
 
     def tasks_of(self, partition: TopicPartition) -> list[ReadTask]:
@@ -59,26 +59,26 @@ class LoadPlan:
         return [task for task in self.read.tasks if task.range.partition == partition]
 
     def omissions_of(self, partition: TopicPartition) -> list[Omission]:
-        """Return what the plan already knows to be missing of one partition."""
+        """Return the planned omissions of one partition."""
         return [one for one in self.read.omissions if one.partition == partition]
 
 
 def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False) -> LoadPlan:
     """Plan a load.
 
-    A partition starts where the last load ended. One that is in no load yet starts where the
-    options say, by default at its log start offset.
+    A partition starts at the end of the last load, or if it was never loaded at the start in the
+    options, by default its log start offset.
 
     Args:
-        options: of the read.
-        output: where loads go.
-        rewinds: take back the loads that have anything behind the start in the options, and load
-            that again, from where the loads that stay end; a partition that those have nothing of,
-            from where the first one taken back starts.
+        options: options of the read.
+        output: directory of the loads.
+        rewinds: retire the loads that have data past the start in the options, and load it again
+            from the end of the remaining loads, or for a partition that those do not have, from
+            the start of the first retired load.
 
     Raises:
-        ConfigError: a bound makes no sense, or more would be taken back than is loaded again.
-        DataLossError: messages to be loaded are gone, and `failOnDataLoss` is set.
+        ConfigError: a bound is invalid, or a partition of a retired load would not be loaded again.
+        DataLossError: messages to load are gone, and `failOnDataLoss` is set.
         BrokerError: a topic does not exist, or cannot be reached.
     """
     with open_planner(options) as planner:
@@ -87,11 +87,11 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
         numbers = output.numbers()
         retiring: list[Manifest] = []
         if rewinds:
-            retiring = _behind([output.manifest(number) for number in numbers], wanted)
+            retiring = _with_data_past([output.manifest(number) for number in numbers], wanted)
             _check_loaded_again(retiring, wanted)
         kept = numbers[: len(numbers) - len(retiring)]
         known = output.manifest(kept[-1]).offsets if kept else {}
-        starts = _taken_back(retiring, wanted) | known
+        starts = _restarts(retiring, wanted) | known
         read = _plan_from(planner, options, wanted, starts)
     names = {one.partition for one in wanted}
     return LoadPlan(
@@ -103,8 +103,8 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
     )
 
 
-def _behind(manifests: Sequence[Manifest], wanted: Iterable[ByteRange]) -> list[Manifest]:
-    """Return the first load that has something behind the wanted starts, and all after it."""
+def _with_data_past(manifests: Sequence[Manifest], wanted: Iterable[ByteRange]) -> list[Manifest]:
+    """Return the first load with data past the start of a range, and all later loads."""
     starts = {one.partition: one.start for one in wanted}
     for number, manifest in enumerate(manifests):
         if any(one.end > starts.get(one.partition, one.end) for one in manifest.partitions):
@@ -123,8 +123,8 @@ def _check_loaded_again(retiring: Iterable[Manifest], wanted: Iterable[ByteRange
                 )
 
 
-def _taken_back(retiring: Iterable[Manifest], wanted: Iterable[ByteRange]) -> Offsets:
-    """Return the starts that load again all of the loads that are taken back."""
+def _restarts(retiring: Iterable[Manifest], wanted: Iterable[ByteRange]) -> Offsets:
+    """Return the start offsets from which the data of all retired loads is loaded again."""
     starts = {one.partition: one.start for one in wanted}
     for manifest in retiring:
         for one in manifest.partitions:
@@ -151,7 +151,7 @@ def _plan_from(
     recreated = [one.partition for one in plan.ranges if one.start < starts[one.partition]]
     if not recreated:
         return plan
-    # the log ends before the last load did: only without failOnDataLoss is the plan made at all
+    # the log ends before the last load did; with failOnDataLoss the plan has failed above
     begins |= dict.fromkeys(recreated, EARLIEST)
     ends |= dict.fromkeys(recreated, LATEST)
     again = planner.plan(options.between(begins, ends))

@@ -1,6 +1,6 @@
-"""A task of a load: a range of bytes in, files out, and an account of every byte.
+"""A task of a load: writes a byte range to files, and accounts for every byte.
 
-Runs on executors. A task that is tried again reads the same bytes and writes files of other names;
+Runs on executors. A task that is run again reads the same bytes and writes files with other names;
 the commit keeps the files of the attempt that succeeded.
 """
 
@@ -33,7 +33,7 @@ from broker.spark.task_reader import TaskSettings, decode, read_chunks, read_tas
 
 FileFormat = Literal["parquet", "json", "text"]
 NO_DATE = "__HIVE_DEFAULT_PARTITION__"
-"""The day of messages without one: Spark's and Hive's directory for null."""
+"""The day of messages without a date: the directory name for null in Spark and Hive."""
 
 _SPECIAL = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
 _MAX_PENDING_BYTES = 32 << 20
@@ -55,16 +55,15 @@ _ROWS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class LoadSettings:
-    """Settings that all tasks of a load have in common.
+    """Settings common to all tasks of a load.
 
     Attributes:
-        directory: where the load is written; all executors must see it.
-        file_format: kind of files.
-        dates: finds the day of a message.
-        schemas: directory of the schemas of Avro payloads; None for payloads that stay as they are.
-        avro_reader: schema that gives Avro values their type; None to have them as JSON.
-        read: of reading the range; `crc` is `skip` to leave out messages that cannot be decoded,
-            too, or `fail`.
+        directory: staging directory, shared by all executors.
+        file_format: format of the files.
+        dates: determines the day of a message.
+        schemas: directory of Avro schemas; None to copy payloads unchanged.
+        avro_reader: id of the schema that Avro records are resolved to; None to write JSON.
+        read: settings of the read; with `crc` `skip`, undecodable messages are omitted, too.
     """
 
     directory: Path
@@ -97,7 +96,7 @@ def load_settings(
 
 
 class TaskResult(NamedTuple):
-    """What a task has loaded, and the files it has written."""
+    """The range a task has loaded, and the files it has written."""
 
     part: PartitionLoad
     files: tuple[LoadedFile, ...]
@@ -106,13 +105,9 @@ class TaskResult(NamedTuple):
 def load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
     """Write the messages of a range into files.
 
-    Args:
-        task: the range and its location.
-        settings: of the load.
-
     Raises:
-        InvalidMessageError: a message is corrupt or cannot be decoded, and is not to be left out.
-        LogCorruptError: a byte of the range is neither loaded nor known to be left out.
+        InvalidMessageError: a message is corrupt or undecodable, and `crc` is `fail`.
+        LogCorruptError: a byte of the range was neither loaded nor reported as omitted.
         DataLossError: a part of the range is gone.
         BrokerError: the broker fails.
         OSError: a file cannot be read or written.
@@ -149,7 +144,7 @@ def left_out_of(omission: Omission) -> LeftOut:
 
 
 def _has_no_message(gap: ByteRange, task: ReadTask, settings: LoadSettings) -> bool:
-    """Return whether bytes are valid and hold nothing: compressed sets can be empty."""
+    """Return whether bytes are valid without having a message: wrappers can be empty."""
     chunks = read_chunks(task.location, gap, settings.read.fetch_bytes)
     data = b"".join(chunk.data for chunk in chunks)
     found = decode(data, gap.start, checks_crc=True)
@@ -157,7 +152,7 @@ def _has_no_message(gap: ByteRange, task: ReadTask, settings: LoadSettings) -> b
 
 
 class _Rows:
-    """Turns messages into rows of files, and counts them."""
+    """Converts messages to rows, and counts them."""
 
     def __init__(self, source: ByteRange, settings: LoadSettings) -> None:
         self._source = source
@@ -174,7 +169,7 @@ class _Rows:
         self.undecodable: list[LeftOut] = []
 
     def write(self, batch: pa.RecordBatch, files: _RangeFiles) -> None:
-        """Write a batch to the files of its days, and count it."""
+        """Count a batch, and write its rows to the files of their days."""
         records = None
         if self._decode is not None:
             batch, records = self._decodable(batch, self._decode)
@@ -205,7 +200,7 @@ class _Rows:
         return batch, records
 
     def _refuse(self, row: Mapping[str, Any], error: BrokerError) -> None:
-        """Count a message that cannot be decoded as left out; fail if none may be."""
+        """Record an undecodable message as omitted; fail unless corrupt ones are skipped."""
         if not self._skips_corrupt:
             where = f"{self._source.partition}: the message at {row['offset']}"
             raise type(error)(f"{where}: {error}") from error
@@ -243,10 +238,7 @@ def _by_day(batch: pa.RecordBatch, days: Sequence[str]) -> Iterator[tuple[str, p
 
 
 class Chain:
-    """Proves that every byte of a range belongs to a message, or is known to be left out.
-
-    Follows offsets from row to row.
-    """
+    """Validates by the offsets of rows that every byte of a range was read or omitted."""
 
     def __init__(self, source: ByteRange) -> None:
         self._source = source
@@ -265,7 +257,7 @@ class Chain:
         inner = batch.column("inner_index")
         here, before = slice(1, None), slice(0, batch.num_rows - 1)
         is_next = pc.equal(offset[here], following[before])
-        # messages compressed together share the offset of their set
+        # messages of a wrapper share its offset
         is_inner = pc.and_(
             pc.equal(offset[here], offset[before]),
             pc.equal(inner[here], pc.add(inner[before], pa.scalar(1, pa.int32()))),
@@ -278,11 +270,11 @@ class Chain:
     def finish(
         self, omitted: Iterable[LeftOut], has_no_message: Callable[[ByteRange], bool]
     ) -> None:
-        """Validate that the range was read to its end, and that all gaps have a reason.
+        """Validate that the range was read to its end, and that all gaps are accounted for.
 
         Args:
-            omitted: bytes that were reported as left out.
-            has_no_message: returns whether a gap is valid and has no message.
+            omitted: bytes that were reported as omitted.
+            has_no_message: returns whether the bytes of a gap are valid without a message.
 
         Raises:
             LogCorruptError: the range is incomplete.
@@ -294,7 +286,7 @@ class Chain:
             if (start, end) not in missing and not has_no_message(gap):
                 raise LogCorruptError(
                     f"{self._source}: there are no messages from {start} to {end}, "
-                    "and nothing says why"
+                    "and no omission was reported"
                 )
 
     def _jump(self, reached: int, offset: int) -> None:
@@ -307,7 +299,7 @@ class Chain:
 
 
 def _without_neighbours(spans: Iterable[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return spans with those that touch joined."""
+    """Join adjacent spans."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(spans):
         if joined and joined[-1][1] == start:
@@ -318,7 +310,7 @@ def _without_neighbours(spans: Iterable[tuple[int, int]]) -> set[tuple[int, int]
 
 
 def escape_name(name: str) -> str:
-    """Return a partition value as Spark writes it in the name of a directory.
+    """Escape a partition value for the name of a directory, as Spark does.
 
     Source: Spark 4 `ExternalCatalogUtils.escapePathName`.
     """
@@ -326,10 +318,7 @@ def escape_name(name: str) -> str:
 
 
 class _RangeFiles:
-    """The files that one attempt of one task writes: a directory for each topic and day.
-
-    Each file has a name that no other attempt of any task uses.
-    """
+    """The files of one task attempt, by topic and day; their names are unique to the attempt."""
 
     def __init__(self, directory: Path, source: ByteRange, file_format: FileFormat) -> None:
         self._directory = directory
@@ -341,7 +330,7 @@ class _RangeFiles:
         self._done: list[LoadedFile] = []
 
     def add(self, day: str, batch: pa.RecordBatch) -> None:
-        """Add rows of one day; they are written when there are enough."""
+        """Buffer rows of one day; write all buffers when they exceed a limit."""
         self._pending.setdefault(day, []).append(batch)
         self._pending_bytes += batch.nbytes
         if self._pending_bytes >= _MAX_PENDING_BYTES:
@@ -355,7 +344,7 @@ class _RangeFiles:
         return tuple(self._done)
 
     def close(self) -> None:
-        """Close files that were not finished."""
+        """Close the files of a failed attempt."""
         while self._open:
             self._open.popitem()[1].close()
 
@@ -487,18 +476,15 @@ _KINDS: dict[str, type[_DataFile]] = {
 
 @dataclass(frozen=True, slots=True)
 class DateRule:
-    """How the day of a message is found; all days are in UTC.
-
-    At most one of `field` and `pattern` is given; without them every message has the `load_day`.
+    """How the day (in UTC) of a message is determined: from a field, from a pattern, or fixed.
 
     Attributes:
-        load_day: the day of the load, such as `2026-11-22`.
-        field: where a JSON payload has its time, such as `meta.ts`; also of decoded Avro.
-        pattern: a regular expression, searched for in the payload; its first group, or else all of
-            the match, is the time.
-        time_format: how the time is written, as for `datetime.strptime`, the year of the load
-            being that of times that name none; None for ISO 8601, or a number of seconds,
-            milliseconds or microseconds since 1970.
+        load_day: day of the load, such as `2026-11-22`; of all messages without field and pattern.
+        field: field of JSON or Avro payloads with the time, such as `meta.ts`.
+        pattern: regular expression searched for in the payload; its first group, or the whole
+            match if it has none, is the time.
+        time_format: directives of `datetime.strptime`; the default year is that of the load. None
+            for ISO 8601, or seconds, milliseconds or microseconds since 1970.
     """
 
     load_day: str
@@ -519,7 +505,7 @@ class DateRule:
             try:
                 self._parsed(datetime.now(UTC).strftime(self.time_format), self.time_format)
             except ValueError as error:
-                raise ConfigError(f"'{self.time_format}' is no time format: {error}") from error
+                raise ConfigError(f"'{self.time_format}' is not a time format: {error}") from error
 
     @property
     def is_fixed(self) -> bool:
@@ -528,7 +514,7 @@ class DateRule:
 
     @property
     def text(self) -> str:
-        """Return the rule in a few words; the day of the load is no part of it."""
+        """Return the rule as text, without the day of the load."""
         source = "load time"
         if self.field is not None:
             source = f"field {self.field}"
@@ -537,12 +523,7 @@ class DateRule:
         return source if self.time_format is None else f"{source} as {self.time_format}"
 
     def day_of(self, payload: bytes, record: object = None) -> str:
-        """Return the day of a message, or `NO_DATE`.
-
-        Args:
-            payload: of the message.
-            record: the decoded payload, if it was decoded already.
-        """
+        """Return the day of a message, or `NO_DATE`; `record` is the payload decoded from Avro."""
         if self.field is not None:
             found = _field_of(_json(payload) if record is None else record, self.field)
         elif self.pattern is not None:
@@ -591,7 +572,7 @@ def _field_of(record: object, path: str) -> Any:
 
 
 def _in_utc(moment: datetime) -> datetime:
-    """Return a moment in UTC; one without a zone is taken to be in UTC."""
+    """Convert a time to UTC, which is also the default zone."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

@@ -24,23 +24,15 @@ _CORRUPT = "_corrupt_record"
 
 
 def with_text(messages: DataFrame) -> DataFrame:
-    """Return messages with a column `text`: the payload as UTF-8.
-
-    Args:
-        messages: has a column `value`.
-    """
+    """Return messages with an additional column `text`: their `value` as UTF-8."""
     return messages.withColumn("text", text_of(fn.col("value")))
 
 
 def infer_schema(messages: DataFrame, *, sample_count: int = SAMPLE_COUNT) -> StructType:
-    """Return what fields the JSON objects in some messages have.
-
-    Args:
-        messages: of a batch, with a column `value`.
-        sample_count: how many to look at.
+    """Infer the fields of JSON payloads from the first `sample_count` messages of a batch.
 
     Raises:
-        QueryError: none of them is a JSON object.
+        QueryError: none of these messages is a JSON object.
     """
     texts = messages.select(text_of(fn.col("value")).alias("value")).limit(sample_count)
     found = messages.sparkSession.read.json(texts).schema
@@ -51,39 +43,32 @@ def infer_schema(messages: DataFrame, *, sample_count: int = SAMPLE_COUNT) -> St
 
 
 def parse_schema(text: str) -> StructType:
-    """Return a schema as SQL writes it.
-
-    Args:
-        text: such as `id BIGINT, user STRUCT<name: STRING>`.
+    """Parse a schema in SQL's notation, such as `id BIGINT, user STRUCT<name: STRING>`.
 
     Raises:
-        QueryError: it is none.
+        QueryError: the text is not a schema.
     """
     try:
         schema = StructType.fromDDL(text)
     except PySparkException as error:
-        raise QueryError(f"no schema: '{text}': {cause_of(error)}") from error
+        raise QueryError(f"'{text}' is not a schema: {cause_of(error)}") from error
     if not isinstance(schema, StructType):
-        raise QueryError(f"no schema: '{text}'; valid: id BIGINT, user STRING")
+        raise QueryError(f"'{text}' is not a schema; valid: id BIGINT, user STRING")
     return schema
 
 
 def with_json(messages: DataFrame, schema: StructType) -> DataFrame:
     """Return messages with `text`, and a column for each field of their JSON objects.
 
-    A field of the same name as a column of messages gets `json_` before it. Payloads that are not
-    JSON objects, and fields that do not fit, are null.
-
-    Args:
-        messages: has a column `value`.
-        schema: of the objects.
+    A field with the name of an existing column is prefixed with `json_`. Fields are null if the
+    payload is not a JSON object or their value has another type.
     """
     table = with_text(messages)
-    taken = {name.lower() for name in table.columns}
+    existing = {name.lower() for name in table.columns}
     objects = fn.from_json(fn.col("text"), schema)
     fields = [
         objects.getField(field.name).alias(
-            f"json_{field.name}" if field.name.lower() in taken else field.name
+            f"json_{field.name}" if field.name.lower() in existing else field.name
         )
         for field in schema
     ]
@@ -91,25 +76,22 @@ def with_json(messages: DataFrame, schema: StructType) -> DataFrame:
 
 
 def make_view(table: DataFrame, topic: str) -> None:
-    """Have SQL know a table by the name of a topic; replaces what had that name."""
+    """Create or replace the view of a table, named after a topic."""
     table.createOrReplaceTempView(quoted(topic))
 
 
 def quoted(topic: str) -> str:
-    """Return a topic's name as SQL takes any name."""
+    """Return a topic's name as a quoted SQL identifier."""
     doubled = topic.replace("`", "``")
     return f"`{doubled}`"
 
 
 def query(spark: SparkSession, text: str) -> DataFrame:
-    """Return the result of a query; it is computed when it is used.
-
-    Args:
-        spark: the session with the views.
-        text: a statement of Spark's SQL.
+    """Return the result of a Spark SQL statement, evaluated lazily.
 
     Raises:
-        QueryError: it is none, or names what there is not; says where.
+        QueryError: the statement is invalid, or names an unknown table or column; the text has the
+            position.
     """
     try:
         return spark.sql(text)

@@ -1,8 +1,9 @@
-"""The report of messages that a read left out, for people and for programs.
+"""The report of bytes that a read left out.
 
-Each event is logged as a warning and, if the option `reportPath` names a directory, written there
-as JSON, so that `spark.read.json(path)` is a table of all of them. A file is named after the range
-it is about and replaced as a whole: a task that is tried again reports nothing twice.
+Each omission is logged as a warning and, if the option `reportPath` is set, written to that
+directory as JSON; `spark.read.json(path)` returns all of them. The name of a file is derived from
+its first omission and files are replaced atomically, so a task that is run again reports nothing
+twice.
 """
 
 from __future__ import annotations
@@ -26,16 +27,16 @@ class Cause(Enum):
     """Why bytes of a range were left out."""
 
     LOST = "lost"
-    """Retention deleted them, or the log was made anew."""
+    """Retention deleted them, or the log was recreated."""
     CORRUPT = "corrupt"
-    """They are no valid message."""
+    """They are not a valid message."""
     INCOMPLETE = "incomplete"
     """They are the beginning of a message at the end of the newest segment file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """Bytes of a partition that were asked for and are not in the result."""
+    """Requested bytes of a partition that are not in the result."""
 
     cause: Cause
     partition: TopicPartition
@@ -45,11 +46,11 @@ class Omission:
 
     @property
     def message(self) -> str:
-        """Return what happened, naming topic, partition and offsets."""
+        """Return the text with topic and partition."""
         return f"{self.partition}: {self.text}"
 
     def to_json(self) -> str:
-        """Return the event as one line of JSON."""
+        """Return the omission as one line of JSON."""
         fields = asdict(self) | {
             "cause": self.cause.value,
             "topic": self.partition.topic,
@@ -60,7 +61,7 @@ class Omission:
 
     @classmethod
     def from_json(cls, line: str) -> Omission:
-        """Return the event that `to_json` wrote."""
+        """Parse a line that `to_json` returned."""
         fields = json.loads(line)
         partition = partition_of(fields["topic"], fields["partition"])
         return cls(
@@ -69,7 +70,7 @@ class Omission:
 
 
 def read_omissions(directory: Path) -> list[Omission]:
-    """Read the reports of tasks in a directory, in the order of partitions and offsets."""
+    """Read all reports in a directory, sorted by partition and offset."""
     found: dict[tuple[TopicPartition, int], Omission] = {}
     for path in directory.glob("*.json"):
         for line in path.read_text().splitlines():
@@ -79,14 +80,7 @@ def read_omissions(directory: Path) -> list[Omission]:
 
 
 class Report:
-    """Omissions of one task, or of one planning.
-
-    Args:
-        directory: where they are written; only logged if None.
-
-    Attributes:
-        omissions: those added, in that order.
-    """
+    """Omissions of one task or plan; if `directory` is None they are logged only."""
 
     def __init__(self, directory: Path | None) -> None:
         self.omissions: list[Omission] = []

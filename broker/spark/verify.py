@@ -1,8 +1,8 @@
-"""Segment files validated on a cluster: the report of `log verify`, from many machines.
+"""Validation of segment files on a cluster, with the report of `log verify`.
 
-Large files are cut anywhere. The task of each part searches for its first message, and has found
-it if the part before ends there: a file whose parts are all good and meet is good. Any other file
-is validated again as a whole, so that its report is the one that a single process gives.
+Large files are split at fixed sizes. The task of each part searches for its first message, which is
+right if the previous part ends there: a file is good if all of its parts are good and adjacent. Any
+other file is validated again as a whole, so its report is the same as that of a single process.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PART_BYTES = 64 << 20
-"""The size that files are cut to, and that small files are grouped to, for a task."""
+"""Size of the work of a task: large files are split, and small files grouped."""
 
 
 class FilePart(NamedTuple):
@@ -56,12 +56,12 @@ def verify_on_spark(
 
     Args:
         spark: any session.
-        paths: files and directories, which all machines see under the same names.
+        paths: files and directories, at the same paths on all machines.
         deep: also decompress wrappers.
-        max_problems: stop in a file after so many.
-        engine: what computes the CRCs (`verify.verify_segment`).
-        part_bytes: how much a task validates at least, where there is that much.
-        on_progress: gets the part of the work that is done.
+        max_problems: problems of a file after which its validation stops.
+        engine: implementation of CRC-32 (`verify.verify_segment`).
+        part_bytes: size of the work of a task.
+        on_progress: called with the completed fraction.
 
     Raises:
         Py4JJavaError: a task failed; `jobs.cause_of` finds why.
@@ -92,7 +92,7 @@ def _named(outcome: Outcome, path: Path) -> Outcome:
 
 
 def cut_files(files: Iterable[Path], part_bytes: int) -> Iterator[FilePart]:
-    """Cut files into parts of at most a size; a file that cannot be read has none."""
+    """Split files into parts of at most `part_bytes`; skip files that cannot be read."""
     for path in files:
         try:
             size = path.stat().st_size
@@ -104,7 +104,7 @@ def cut_files(files: Iterable[Path], part_bytes: int) -> Iterator[FilePart]:
 
 
 def grouped(parts: Iterable[FilePart], group_bytes: int) -> Iterator[list[FilePart]]:
-    """Group small parts, in their order, up to a size."""
+    """Group consecutive parts up to a total of `group_bytes`."""
     group: list[FilePart] = []
     size = 0
     for part in parts:
@@ -148,12 +148,7 @@ def _by_file(
 
 
 def report_of(path: Path, parts: Sequence[RangeReport | None]) -> VerifyReport | None:
-    """Return the report on a file whose parts are good and meet; None if one is not.
-
-    Args:
-        path: the file.
-        parts: reports on its parts, in their order.
-    """
+    """Return the report of a file whose parts are good and adjacent, else None."""
     reached = entries = messages = 0
     for part in parts:
         if part is None or not part.is_good:

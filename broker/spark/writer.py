@@ -1,13 +1,13 @@
 """The writer: rows to topics, batch and stream.
 
-Delivery is at least once. A row is delivered when the broker has acknowledged it as flushed, and a
-task is done when all of its rows are; so rows of a task that is tried again, and of a micro-batch
-that is run again, can be in their topic twice. With a staging directory tasks write their message
-sets to files, and the driver sends those of the attempts that succeeded: then rows are sent twice
-only if the driver itself ends while it sends, at the price that one process sends all.
+Delivery is at least once. A row is delivered when the broker has acknowledged it as flushed; a task
+succeeds when all of its rows are delivered. So rows of a task or micro-batch that is run again
+can be duplicated. With a staging directory, tasks write their message sets to files, and the
+driver sends the files of the attempts that succeeded. Rows are then duplicated only if the driver
+ends while it sends, but a single process sends all of them.
 
-Rows with a partition go there, rows with a key where the key's hash says, others to one partition
-a batch of rows, chosen anew each time. Rows of one partition keep their order.
+A row with a partition goes to that, a row with a key to the partition of the key's hash; the other
+rows of a batch go to one partition, chosen per batch. Rows of one partition keep their order.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Sent(NamedTuple):
 
 @dataclass(frozen=True)
 class _Written(WriterCommitMessage):
-    """What one task sent, or staged in a file."""
+    """Commit message of a task: the messages it sent, or staged in the file `path`."""
 
     sent: Sent
     path: Path | None
@@ -66,7 +66,7 @@ class _TopicWriter:
     """The common part of the writers of batches and streams.
 
     Raises:
-        ConfigError: the rows have no value or topic, or a column that means nothing here.
+        ConfigError: the rows have no value or topic, or a column that cannot be written.
     """
 
     def __init__(self, options: WriteOptions, schema: StructType) -> None:
@@ -93,7 +93,7 @@ class _TopicWriter:
     def _abort(self) -> None:
         self._remove_staged()
         if self._staging is None:
-            logger.warning("the write failed; its topics may have some of its messages already")
+            logger.warning("the write failed; some of its messages may have been delivered")
 
     def _remove_staged(self) -> None:
         if self._staging is not None:
@@ -125,7 +125,7 @@ class StreamWriter(_TopicWriter, DataSourceStreamArrowWriter):
 
 
 def check_columns(options: WriteOptions, schema: StructType) -> None:
-    """Validate the columns of rows to send; those that only reading gives are ignored.
+    """Validate the columns of rows to send; columns that only a read has are ignored.
 
     Raises:
         ConfigError: a column is missing, unknown or of a type that cannot be sent.
@@ -147,18 +147,18 @@ def send_rows(batches: Iterable[pa.RecordBatch], options: WriteOptions) -> Sent:
     """Send rows and wait until consumers can read all of them.
 
     Args:
-        batches: of columns value, and maybe topic, partition and key.
-        options: of the write.
+        batches: have the column value, and optionally topic, partition and key.
+        options: options of the write.
 
     Raises:
         ConfigError: a row has no value, no topic, or a partition that does not exist.
         MessageSizeTooLargeError: a value is too large.
-        BrokerError: a broker is gone, also after retries, or refuses.
+        BrokerError: a broker is unreachable after all retries, or rejects a message set.
     """
     with _open_producer(options) as producer:
-        delivering = _Delivering(producer)
-        sent = _build_sets(batches, options, producer, delivering.send)
-        delivering.finish()
+        sender = _Sender(producer)
+        sent = _build_sets(batches, options, producer, sender.send)
+        sender.finish()
         return sent
 
 
@@ -176,11 +176,11 @@ def _stage_rows(
 def _send_staged(paths: Iterable[Path], options: WriteOptions) -> None:
     """Send the message sets in files, and wait until consumers can read all of them."""
     with _open_producer(options) as producer:
-        delivering = _Delivering(producer)
+        sender = _Sender(producer)
         for path in paths:
             for partition, message_set in staged_sets(path):
-                delivering.send(partition, message_set)
-        delivering.finish()
+                sender.send(partition, message_set)
+        sender.finish()
 
 
 @contextmanager
@@ -197,7 +197,7 @@ def _open_producer(options: WriteOptions) -> Iterator[Producer]:
         yield producer
 
 
-class _Delivering:
+class _Sender:
     """Sends message sets, and raises the errors of their deliveries."""
 
     def __init__(self, producer: Producer) -> None:
@@ -217,7 +217,7 @@ class _Delivering:
 
 
 _SetSink = Callable[[TopicPartition, Buffer], None]
-"""Takes a message set of a partition."""
+"""Sends or stages a message set of a partition."""
 
 
 def _build_sets(
@@ -231,7 +231,7 @@ def _build_sets(
 
 
 class _SetBuilder:
-    """Collects payloads by partition and builds message sets of a size."""
+    """Collects payloads by partition, and builds message sets of the configured size."""
 
     def __init__(self, producer: Producer, options: WriteOptions, sink: _SetSink) -> None:
         self._producer = producer
@@ -274,7 +274,7 @@ class _SetBuilder:
             if name is not None:
                 partition = partition_of(topic, name)
                 if partition not in self._producer.partitions(topic):
-                    raise ConfigError(f"a row is for {partition}, and there is no such partition")
+                    raise ConfigError(f"a row names {partition}, which does not exist")
             elif key is not None:
                 partition = self._producer.choose_partition(topic, key)
             else:
@@ -309,14 +309,13 @@ def _without_nulls(name: str, column: pa.Array) -> list[Any]:
 class StagingFile:
     """The message sets of one attempt of a task.
 
-    Each is preceded by a line of JSON that says where it goes: `["topic",0,3,SIZE]`.
+    Each is preceded by a line of JSON with its partition and size: `["topic",0,3,SIZE]`.
 
     Args:
-        directory: where the file goes; made if it does not exist. Executors and the driver must
-            all see it.
+        directory: directory of the file, created if needed; shared by the driver and executors.
 
     Raises:
-        StorageError: it cannot be made.
+        StorageError: the file cannot be created.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -328,7 +327,7 @@ class StagingFile:
             raise self._unusable(error) from error
 
     def add(self, partition: TopicPartition, message_set: Buffer) -> None:
-        """Add a message set.
+        """Append a message set.
 
         Raises:
             StorageError: it cannot be written.
@@ -341,7 +340,7 @@ class StagingFile:
             raise self._unusable(error) from error
 
     def close(self) -> None:
-        """Write what is buffered, and close the file.
+        """Flush and close the file.
 
         Raises:
             StorageError: it cannot be written.
@@ -359,8 +358,8 @@ def staged_sets(path: Path) -> Iterator[tuple[TopicPartition, bytes]]:
     """Read the message sets in a staging file that is closed, in their order.
 
     Raises:
-        StorageError: it cannot be read: the directory is not one that all machines share.
-        LogCorruptError: it is shorter than it was.
+        StorageError: it cannot be read; the directory may not be shared by all machines.
+        LogCorruptError: it was truncated.
     """
     try:
         with path.open("rb") as file:
@@ -368,7 +367,7 @@ def staged_sets(path: Path) -> Iterator[tuple[TopicPartition, bytes]]:
                 topic, home, index, size = json.loads(line)
                 message_set = file.read(size)
                 if len(message_set) != size:
-                    raise LogCorruptError(f"{path} is shorter than it was")
+                    raise LogCorruptError(f"{path} was truncated")
                 yield TopicPartition(topic, home, index), message_set
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error

@@ -86,7 +86,7 @@ def run_audit(
 
 
 def _load_output(path: Path) -> LoadOutput:
-    """Return the directory of loads, whose files must name the messages they have."""
+    """Open the directory of loads; its format must include the offsets of messages."""
     output = LoadOutput(path)
     last = output.last()
     if last is None:

@@ -1,4 +1,4 @@
-"""What pipeline commands print: columns, and records of plans, loads and audits."""
+"""Output documents of pipeline commands: columns and records of plans, loads and audits."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ AUDIT = Document(
 
 
 def load_plan_records(plan: LoadPlan) -> list[dict[str, Any]]:
-    """Return the records of what a load would do, one for each partition."""
+    """Return the records of a planned load, one for each partition."""
     records = []
     for one in plan.read.ranges:
         tasks = plan.tasks_of(one.partition)
@@ -102,12 +102,7 @@ def _load_record(number: int, one: PartitionLoad) -> dict[str, Any]:
 
 
 def load_line(manifest: Manifest, elapsed_s: float) -> str:
-    """Return a load as one line.
-
-    Args:
-        manifest: of the load.
-        elapsed_s: how long it took, in seconds.
-    """
+    """Summarize a load in one line."""
     size = sum(one.payload_bytes for one in manifest.partitions)
     count = manifest.message_count
     return (

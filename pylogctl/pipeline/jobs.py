@@ -65,7 +65,7 @@ class Job(NamedTuple):
 
 
 def show_plan(env: Environment, request: LoadRequest) -> None:
-    """Render what a load would do.
+    """Render the plan of a load.
 
     Raises:
         BrokerError: as for `broker.spark.load.run_load`.
@@ -76,10 +76,10 @@ def show_plan(env: Environment, request: LoadRequest) -> None:
 
 
 def run_load(env: Environment, request: LoadRequest, spark: SparkChoice) -> None:
-    """Load, and render what was loaded.
+    """Run a load, and render its manifest.
 
     Raises:
-        CliError: a message is damaged, and is not to be left out.
+        CliError: a message is damaged, and `--corrupt` is `fail`.
         BrokerError: as for `broker.spark.load.run_load`.
     """
     with prepare_load(request, clock=env.clock) as prepared:
@@ -120,14 +120,14 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
     """Query topics as views.
 
     Args:
-        job: what to read; each topic is a view of its name.
+        job: each of its topics becomes a view.
         text: the statement.
         json: infer the fields of JSON payloads.
-        schema: fields of JSON payloads, as SQL writes them.
+        schema: fields of JSON payloads, in SQL's notation.
 
     Raises:
-        QueryError: the query or schema is wrong, or payloads are no JSON.
-        BrokerError: a topic cannot be read, or the result not be sent.
+        QueryError: the query or schema is invalid, or payloads are not JSON.
+        BrokerError: a topic cannot be read, or the result cannot be sent.
     """
     env = job.env
     planned = plan_reading(env, job.topics, job.read)

@@ -1,4 +1,4 @@
-"""What a pipeline command reads: options to typed values, planned before Spark is started.
+"""The input of a pipeline command: options to typed values, planned before Spark is started.
 
 The cluster is opened once, for the plan; offsets such as `-100`, which only it can resolve, are
 resolved then.
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 
 
 class Reading(NamedTuple):
-    """Options of a read, and the plan that was made of them."""
+    """Options of a read, and its plan."""
 
     options: ReadOptions
     plan: ReadPlan
 
     @property
     def topics(self) -> list[str]:
-        """Return the topics there are, by name."""
+        """Return the names of the planned topics, sorted."""
         return sorted({one.partition.topic for one in self.plan.ranges})
 
     @property
@@ -65,7 +65,7 @@ class Reading(NamedTuple):
         )
 
     def of_stream(self) -> ReadOptions:
-        """Return options of a stream that starts where the batch does."""
+        """Return options of a stream with the planned starts."""
         if self.options.starting.offset_of is None:
             return self.options
         starts = {one.partition: one.start for one in self.plan.ranges}
@@ -86,12 +86,12 @@ def read_options(
 
     Args:
         env: has the addresses of brokers or ZooKeeper, and the time.
-        topics: to be read; they must exist.
-        include: regular expressions for names instead.
-        choice: where to read; from segment files without topics all that they have.
+        topics: names of existing topics.
+        include: alternative: regular expressions for names.
+        choice: further options; all topics of its segment files are read if none is named.
 
     Raises:
-        UsageError: topics are named in no way or in two, or a bound is malformed or impossible.
+        UsageError: topics are named in no way or in two, or a bound is malformed or unsupported.
         ConfigError: an address or an expression is malformed.
     """
     paths = tuple(choice.paths or ())
@@ -147,8 +147,8 @@ def plan_reading(env: Environment, topics: Sequence[str], choice: ReadChoice = N
     """Plan a read, and warn of messages that are gone.
 
     Raises:
-        UsageError: an option is malformed, or not possible here.
-        BrokerError: a topic does not exist, messages are gone, or a broker does not answer.
+        UsageError: an option is malformed or unsupported.
+        BrokerError: a topic does not exist, messages are gone, or a broker does not respond.
     """
     options = read_options(env, topics, (), choice)
     plan = plan_read(options)
@@ -161,15 +161,12 @@ def plan_reading(env: Environment, topics: Sequence[str], choice: ReadChoice = N
 def reporting(
     env: Environment, readings: Sequence[Reading], spark: SparkChoice
 ) -> Iterator[list[Reading]]:
-    """Yield readings whose tasks report what they leave out; warn of that after the block.
+    """Yield readings whose tasks report omissions, and print these as warnings after the block.
 
-    Args:
-        env: prints the warnings.
-        readings: planned ones.
-        spark: where tasks run; reports of a cluster's tasks stay in their logs.
+    The omissions of tasks on a cluster are only in the logs of its executors.
 
     Raises:
-        CliError: a message is damaged, and is not to be left out.
+        CliError: a message is damaged, and `--corrupt` is `fail`.
     """
     with tempfile.TemporaryDirectory(prefix="pylogctl-omitted-") as directory:
         path = Path(directory)

@@ -1,7 +1,7 @@
-"""Where results of pipeline jobs go: standard output, a file, or a topic; of a batch or a stream.
+"""Output of pipeline jobs to standard output, a file or a topic, for batches and streams.
 
-A file of a batch is written by all tasks in parallel, joined, and put in place as a whole. Rows on
-standard output become records of a document, which any output format takes.
+Tasks write the parts of a file in parallel; the parts are joined and renamed into place. Rows on
+ standard output are rendered as records in any output format.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _for_output(kind: DataType, is_json: bool) -> Callable[[Any], Any]:
 
 
 def _converter(kind: DataType) -> Callable[[Any], Any]:
-    """Return a function that converts a value of a type to one that JSON has."""
+    """Return a function that converts values of a Spark type to JSON values."""
     match kind:
         case StringType() | IntegralType() | BooleanType():
             return lambda value: value
@@ -129,7 +129,7 @@ def _optional(kind: DataType) -> Callable[[Any], Any]:
 
 
 def _utc_text(moment: datetime) -> str:
-    """Return a time in UTC; Spark gives it in local time without saying so."""
+    """Format a time in UTC; Spark returns naive local times."""
     utc = moment.astimezone(UTC).replace(tzinfo=None)
     spec = "milliseconds" if utc.microsecond % 1000 == 0 else "microseconds"
     return f"{utc.isoformat(timespec=spec if utc.microsecond else 'seconds')}Z"
@@ -146,10 +146,10 @@ def write_result(
 
     Args:
         env: has the output format, and the address of the cluster.
-        table: a batch.
-        target: validated already.
-        name: of the document on standard output.
-        at_once: collect all rows before any is written, in one job.
+        table: the rows of a batch.
+        target: validated options.
+        name: name of the document on standard output.
+        at_once: collect all rows in one job before writing any.
 
     Raises:
         UsageError: two columns have the same name.
@@ -169,7 +169,7 @@ def write_result(
 
 
 def _to_send(table: DataFrame) -> DataFrame:
-    """Return rows as messages: the column `value` (and `key`) as it is, else each row as JSON."""
+    """Return messages to send: the columns `value` and `key` if present, else each row as JSON."""
     from pyspark.sql import functions as fn
 
     if "value" in table.columns:
@@ -178,7 +178,7 @@ def _to_send(table: DataFrame) -> DataFrame:
 
 
 def _for_files(table: DataFrame, form: str) -> DataFrame:
-    """Return a table in the types of a file format: in CSV binary values are base64."""
+    """Convert columns for a file format: binary values are base64 in CSV."""
     from pyspark.sql import functions as fn
 
     if form != "csv":
@@ -250,7 +250,7 @@ class _Printer:
             render(self._env, self._document, records)
             self._env.flush()
         except Exception as error:
-            self.failure = error  # Spark would only hand on its text
+            self.failure = error  # Spark's exception has only the text of it
             raise
         settings = replace(self._env.settings, header=False)
         self._env = replace(self._env, settings=settings)
@@ -259,17 +259,10 @@ class _Printer:
 def run_stream(
     env: Environment, table: DataFrame, target: TargetChoice, choice: StreamChoice, name: str
 ) -> None:
-    """Run a streaming query until it is at the end, or a signal asks to stop.
+    """Run a streaming query until it ends or the process is asked to stop by a signal.
 
-    A micro-batch that is interrupted is run again when the query is started again: what goes to
-    standard output or a topic can be there twice, files have it once.
-
-    Args:
-        env: has the output format, and the address of the cluster.
-        table: a stream.
-        target: validated already.
-        choice: has the checkpoint, and whether to stop at the end.
-        name: of the document on standard output.
+    An interrupted micro-batch is run again when the query is restarted: its rows can be duplicated
+    on standard output and in topics, but not in files.
 
     Raises:
         BrokerError: the query failed.

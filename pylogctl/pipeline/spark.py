@@ -1,6 +1,6 @@
-"""Spark for commands: a session made of the options, and its failures in one line.
+"""Spark sessions for commands: settings from options, failures as one-line errors.
 
-Imports PySpark when a session is asked for, not before.
+PySpark is imported when a session is opened.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def check_spark(env: Environment) -> None:
     """Validate that Spark can be started, before anything else is done.
 
     Raises:
-        ConfigError: PySpark, PyArrow or Java is missing; the text says how to install it.
+        ConfigError: PySpark, PyArrow or Java is missing; the text explains how to install it.
     """
     from broker.spark.session import check_requirements
 
@@ -37,17 +37,17 @@ def check_spark(env: Environment) -> None:
 def open_spark(
     env: Environment, choice: SparkChoice, conf: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """Open a Spark session; a failure in it is one line, the rest is in a log file.
+    """Open a Spark session; errors name the log file, which is kept if Spark fails.
 
     Args:
-        env: announces a start that takes long.
-        choice: of the user.
-        conf: settings of a command's own; those of the user take precedence.
+        env: prints a note if the start takes long.
+        choice: options of the user.
+        conf: settings of the command; those of the user take precedence.
 
     Raises:
         UsageError: a setting is malformed.
         ConfigError: Spark does not start.
-        BrokerError: what failed in the block, as an error of ours where one is the cause.
+        BrokerError: the block failed (see `jobs.cause_of`).
     """
     from broker.errors import ConfigError, SparkFailedError
     from broker.spark.session import DEFAULT_MASTER, SessionSettings, open_session
@@ -90,12 +90,12 @@ def _in_one_line(log_path: Path) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         cause = cause_of(error)
         if isinstance(cause, SparkFailedError):
-            cause = SparkFailedError(f"{cause}; Spark's own words are in {log_path}")
+            cause = SparkFailedError(f"{cause}; Spark's log is {log_path}")
         raise cause from error
 
 
 def in_parts(meter: Progress, total: int) -> Callable[[float], None]:
-    """Return a function that shows a part of a total, from 0 to 1, on a meter of that total."""
+    """Return a function that takes a fraction, 0 to 1, and advances a meter of `total` to it."""
     shown = 0
 
     def advance(part: float) -> None:

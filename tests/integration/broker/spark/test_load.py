@@ -223,7 +223,7 @@ def test_load_when_the_output_has_something_else_then_is_refused(
     output.mkdir()
     (output / "thesis.txt").touch()
 
-    with pytest.raises(OutputConflictError, match=r"has 'thesis.txt', which no load has put"):
+    with pytest.raises(OutputConflictError, match=r"has 'thesis.txt', which is not of a load"):
         look_at_load(request)
 
 
@@ -241,7 +241,7 @@ def test_load_when_the_manifest_is_none_of_ours_then_is_refused(
 
 
 def test_output_when_on_an_object_store_then_is_refused() -> None:
-    with pytest.raises(ConfigError, match="'s3a://bucket/x' is no directory"):
+    with pytest.raises(ConfigError, match="'s3a://bucket/x' is not a directory"):
         LoadOutput("s3a://bucket/x")
 
 

@@ -78,7 +78,7 @@ def test_json_when_there_is_none_then_says_so(
 
 
 def test_schema_when_malformed_then_says_where(spark: SparkSession) -> None:
-    with pytest.raises(QueryError, match="no schema: 'id bigit bigint': line 1, column "):
+    with pytest.raises(QueryError, match="'id bigit bigint' is not a schema: line 1, column "):
         parse_schema("id bigit bigint")
 
 

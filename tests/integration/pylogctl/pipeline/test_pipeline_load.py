@@ -84,7 +84,7 @@ def test_load_when_there_is_nothing_then_spark_is_not_started(
         (("events", "--from", "0:14"), ExitStatus.USAGE, "names no single position"),
         (("events", "--from", "stored"), ExitStatus.USAGE, "needs a consumer group"),
         (("events", "--date-regex", "("), ExitStatus.CONFIG, "is no regular expression"),
-        (("events", "--avro-schemas", "none"), ExitStatus.CONFIG, "is no directory of schemas"),
+        (("events", "--avro-schemas", "none"), ExitStatus.CONFIG, "is not a directory of schemas"),
     ],
 )
 def test_load_when_something_is_wrong_then_says_so_in_a_line(
@@ -107,7 +107,7 @@ def test_load_when_the_directory_has_something_else_then_is_a_conflict(
     status, _, stderr = load("events")
 
     assert status == ExitStatus.CONFLICT
-    assert "load=0000000001 has no _offsets.json: it is no load" in stderr
+    assert "load=0000000001 has no _offsets.json: it is not a load" in stderr
 
 
 @pytest.mark.parametrize(("package", "name"), [("pyspark", "PySpark"), ("pyarrow", "PyArrow")])

@@ -154,7 +154,7 @@ def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_he
             "SELECT 1",
             ("--schema", "id nope"),
             2,
-            "error: no schema: 'id nope': line 1, column 4: Uns",
+            "error: 'id nope' is not a schema: line 1, column 4: Uns",
         ),
         ("SELECT 1", ("--columns", "x"), 2, "error: no column 'x'"),
         ("SELECT 1", ("-t", "nope"), 3, "error: topic 'nope' is not in these files"),

@@ -152,11 +152,11 @@ def test_output_when_the_reader_is_another_one_then_is_refused(
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (["int", "string"], "a union of 2 types is no column"),
-        (["null", "Event"], "type 'Event' is within itself"),
+        (["int", "string"], "a union of 2 types cannot be a column"),
+        (["null", "Event"], "type 'Event' is recursive"),
         (
             {"type": "bytes", "logicalType": "decimal", "precision": 39},
-            "a decimal of 39 digits is no column",
+            "a decimal of 39 digits cannot be a column",
         ),
     ],
 )

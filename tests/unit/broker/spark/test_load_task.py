@@ -223,9 +223,9 @@ def test_avro_when_loaded_as_json_then_records_stand_in_the_lines(
 @pytest.mark.parametrize(
     ("payload", "kind", "words"),
     [
-        (b"plain", InvalidMessageError, "does not start with a zero and an id"),
-        (avro(7, EVENT)[:-1], InvalidMessageError, "no Avro record of schema 7"),
-        (avro(7, EVENT) + b"x", InvalidMessageError, "1 bytes behind the Avro record"),
+        (b"plain", InvalidMessageError, "does not start with a zero byte"),
+        (avro(7, EVENT)[:-1], InvalidMessageError, "not an Avro record of schema 7"),
+        (avro(7, EVENT) + b"x", InvalidMessageError, "1 bytes after the Avro record"),
         (avro(8, EVENT), ConfigError, r"there is no schema 8: .*8\.avsc is missing"),
     ],
 )
@@ -251,9 +251,9 @@ def test_avro_when_undecodable_then_load_fails_or_leaves_it_out(
 
 def test_schema_when_it_is_none_then_names_the_file(schemas: Path) -> None:
     (schemas / "9.avsc").write_text('{"type": "nothing"}')
-    with pytest.raises(ConfigError, match=r"9\.avsc is no Avro schema"):
+    with pytest.raises(ConfigError, match=r"9\.avsc is not an Avro schema"):
         SchemaRegistry(schemas).schema(9)
-    with pytest.raises(ConfigError, match="is no directory of schemas"):
+    with pytest.raises(ConfigError, match="is not a directory of schemas"):
         SchemaRegistry(schemas / "none")
 
 

@@ -64,7 +64,7 @@ def test_failure_when_it_is_spark_s_own_then_names_the_log(
     error = fail("[NO_LUCK] today\n\tat y", SparkChoice())
 
     (log,) = logs()
-    assert str(error) == f"[NO_LUCK] today; Spark's own words are in {log}"
+    assert str(error) == f"[NO_LUCK] today; Spark's log is {log}"
 
 
 def test_log_when_asked_for_then_stays(logs: Callable[[], list[Path]], tmp_path: Path) -> None:
