@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,9 @@ pytest.register_assert_rewrite("tests.support")  # its fixtures assert as tests 
 
 settings.register_profile("repository", deadline=None)  # a busy machine must not fail a test
 settings.load_profile("repository")
+
+# A shell that runs the tests in the background has them, and every process they start, ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

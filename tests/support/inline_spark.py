@@ -20,7 +20,15 @@ class _Tasks:
         return list(self._items)
 
 
+class _Tracker:
+    def getJobIdsForGroup(self, _: str) -> list[int]:  # noqa: N802 - Spark's name
+        return []
+
+
 class _Context:
+    def statusTracker(self) -> _Tracker:  # noqa: N802 - Spark's name
+        return _Tracker()
+
     def setJobGroup(self, *_: object, **__: object) -> None:  # noqa: N802 - Spark's name
         pass
 
