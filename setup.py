@@ -47,5 +47,10 @@ setup(
         )
     ],
     cmdclass={"build_ext": BuildWhatCan, "bdist_wheel": TagWhatIsIn},
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+    options={
+        "bdist_wheel": {"py_limited_api": "cp311"},
+        # By a path, not by hooks of the import system: Spark lists the modules on the path to find
+        # `pyspark_pylog`.
+        "editable_wheel": {"mode": "compat"},
+    },
 )

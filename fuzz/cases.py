@@ -14,7 +14,7 @@ from random import Random
 
 from broker.protocol.codec import CrcCheck
 from fuzz import inputs
-from tests.support.twins import Twin, assert_alike, load_twin
+from tests.support.codec_engines import Engine, assert_alike, load_engine
 
 _REPORT_CASES = 1000
 _RACE_CASES = 50
@@ -22,70 +22,70 @@ _LEAK_CASES = 200
 _LEAK_ROUNDS = 6
 """The first fills caches, and any other may catch the interpreter at filling one."""
 
-Twins = tuple[Twin, Twin]
+Engines = tuple[Engine, Engine]
 
 
 def run(seconds: float, first_seed: int) -> int:
     """Run cases until the time is up or one fails; return 0 if none failed."""
-    twins = load_twin("python"), load_twin("compiled")
+    engines = load_engine("python"), load_engine("compiled")
     deadline_s = time.monotonic() + seconds
     seed = first_seed
     while time.monotonic() < deadline_s:
         if (seed - first_seed) % _REPORT_CASES == 0:
             print(f"from seed {seed}", flush=True)  # a sanitizer ends the process without the seed
         try:
-            _run_case(twins, Random(seed))
+            _run_case(engines, Random(seed))
         except AssertionError:
             traceback.print_exc()
             print(f"the engines differ; reproduce with --seed {seed}")
             return 1
         seed += 1
-    _run_race(twins[1], Random(first_seed))
-    leaked_bytes = _leaked_bytes(twins, first_seed)
+    _run_race(engines[1], Random(first_seed))
+    leaked_bytes = _leaked_bytes(engines, first_seed)
     print(f"{seed - first_seed} cases, no difference, {leaked_bytes} bytes leaked")
     return int(leaked_bytes > 0)
 
 
-def _run_case(twins: Twins, random: Random) -> None:
+def _run_case(engines: Engines, random: Random) -> None:
     for case in (_compare_reading, _compare_columns, _compare_text, _compare_sets):
-        case(twins, random)
+        case(engines, random)
 
 
-def _compare_reading(twins: Twins, random: Random) -> None:
+def _compare_reading(engines: Engines, random: Random) -> None:
     data = inputs.exact(inputs.message_set(random))
     base_offset = random.choice((0, 2**62, -(2**63), 2**63 - 1 - len(data), 2**63 - len(data)))
     delimiter = random.choice(inputs.DELIMITERS)
     limit = random.choice((-1, 0, 1, 2, 5, 100))
-    calls: tuple[Callable[[Twin], object], ...] = (
-        lambda twin: twin.scan(data),
-        lambda twin: twin.boundaries(data),
-        lambda twin: twin.decode(data, base_offset),
-        lambda twin: twin.decode_delimited(data, delimiter, limit),
-        lambda twin: twin.count_delimiters(bytes(data), delimiter or b"x"),
+    calls: tuple[Callable[[Engine], object], ...] = (
+        lambda engine: engine.scan(data),
+        lambda engine: engine.boundaries(data),
+        lambda engine: engine.decode(data, base_offset),
+        lambda engine: engine.decode_delimited(data, delimiter, limit),
+        lambda engine: engine.count_delimiters(bytes(data), delimiter or b"x"),
     )
     for call in calls:
-        assert_alike(twins, call)
+        assert_alike(engines, call)
 
 
-def _compare_columns(twins: Twins, random: Random) -> None:
+def _compare_columns(engines: Engines, random: Random) -> None:
     data = inputs.exact(inputs.message_set(random))
     check = random.choice(tuple(CrcCheck))
     most = random.choice((0, 1, 200, 5000, 2**31 - 1))
     assert_alike(
-        twins,
-        lambda twin: twin.decode_columns(data, 7, crc_check=check, max_value_bytes=most),
+        engines,
+        lambda engine: engine.decode_columns(data, 7, crc_check=check, max_value_bytes=most),
     )
 
 
-def _compare_text(twins: Twins, random: Random) -> None:
+def _compare_text(engines: Engines, random: Random) -> None:
     delimiter = random.choice(inputs.DELIMITERS)
     data = inputs.exact(inputs.text(random, delimiter))
     max_payload_bytes = random.choice((0, 64, 999, 10**6, 2**40))
     batch_count = random.choice((1, 2, 10, 10**6))
     batch_bytes = random.choice((None, 0, 11, 500, 10**6))
     assert_alike(
-        twins,
-        lambda twin: twin.encode_delimited(
+        engines,
+        lambda engine: engine.encode_delimited(
             data,
             delimiter,
             max_payload_bytes=max_payload_bytes,
@@ -95,15 +95,15 @@ def _compare_text(twins: Twins, random: Random) -> None:
     )
 
 
-def _compare_sets(twins: Twins, random: Random) -> None:
+def _compare_sets(engines: Engines, random: Random) -> None:
     payloads = inputs.payloads(random)
-    assert_alike(twins, lambda twin: twin.encode(payloads))
+    assert_alike(engines, lambda engine: engine.encode(payloads))
     codec, container = inputs.container(random)
-    assert_alike(twins, lambda twin: twin.unfold(codec, container))
-    assert_alike(twins, lambda twin: twin.count_unfolded(codec, container))
+    assert_alike(engines, lambda engine: engine.unfold(codec, container))
+    assert_alike(engines, lambda engine: engine.count_unfolded(codec, container))
 
 
-def _run_race(compiled: Twin, random: Random) -> None:
+def _run_race(compiled: Engine, random: Random) -> None:
     """Have another thread write into a buffer while it is read without the lock."""
     good = bytearray(compiled.encode([random.randbytes(90) for _ in range(20_000)]))
     is_over = threading.Event()
@@ -130,7 +130,7 @@ def _run_race(compiled: Twin, random: Random) -> None:
         thread.join()
 
 
-def _leaked_bytes(twins: Twins, first_seed: int) -> int:
+def _leaked_bytes(engines: Engines, first_seed: int) -> int:
     """Return how much memory the same cases take for good each time they are run once more.
 
     Only the address sanitizer counts allocations; without it the result is 0.
@@ -142,7 +142,7 @@ def _leaked_bytes(twins: Twins, first_seed: int) -> int:
     sizes = array("Q", bytes(8 * _LEAK_ROUNDS))  # a list would itself grow with what it notes
     for place in range(_LEAK_ROUNDS):
         for seed in range(first_seed, first_seed + _LEAK_CASES):
-            _run_case(twins, Random(seed))
+            _run_case(engines, Random(seed))
         gc.collect()
         sizes[place] = allocated()
     return min(after - before for before, after in itertools.pairwise(sizes[1:]))

@@ -13,10 +13,36 @@ from typing import NamedTuple, TypeVar
 
 from hypothesis import strategies as st
 
+from broker.cluster_state import (
+    EpochEnd,
+    EpochStart,
+    IsrChange,
+    IsrDecision,
+    IsrMember,
+    LiveBroker,
+    PartitionState,
+    Reassignment,
+    ReplicatedPartition,
+    ShutdownProgress,
+    StoppedReplica,
+    Unmoved,
+)
 from broker.protocol import responses
+from broker.protocol.cluster_requests import (
+    AddPartitionsRequest,
+    DeleteReplicatedTopicRequest,
+    ElectionKind,
+    ElectLeadersRequest,
+    ListReassignmentsRequest,
+    PartitionOutcome,
+    PartitionReassignment,
+    ReassignRequest,
+    ReplicaTarget,
+)
 from broker.protocol.compression import Codec, compress
 from broker.protocol.extension_requests import (
     Acks,
+    ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
     ExtensionRequest,
@@ -24,6 +50,7 @@ from broker.protocol.extension_requests import (
     HelloRequest,
     ListOffsetsRequest,
     MetadataRequest,
+    MoveLogRequest,
     OffsetKind,
     OffsetQuery,
     PartitionPosition,
@@ -34,6 +61,16 @@ from broker.protocol.extension_requests import (
     StatusRequest,
 )
 from broker.protocol.payload_filter import PayloadFilter
+from broker.protocol.replica_requests import (
+    ChangeIsrRequest,
+    ControlledShutdownRequest,
+    CreateReplicatedTopicRequest,
+    PushStatesRequest,
+    ReplicaFetchRequest,
+    ReplicaPart,
+    ReplicaPosition,
+    Setting,
+)
 from broker.protocol.requests import (
     BaseRequest,
     FetchRequest,
@@ -247,6 +284,13 @@ READS = st.builds(
     _tuples(st.builds(PartitionPosition, PARTITION, INT64, INT32)),
 )
 
+REPLICATED_PARTITION = st.builds(
+    ReplicatedPartition,
+    *(PARTITION, SHORT_STRING, _tuples(INT32), INT32),
+    st.builds(PartitionState, INT32, INT32, _tuples(INT32), INT32),
+    INT32,
+)
+
 EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequest]] = {
     HelloRequest: st.just(HelloRequest()),
     PublishRequest: st.builds(
@@ -258,6 +302,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ReadRequest: READS,
     FilteredReadRequest: st.builds(FilteredReadRequest, READS, PAYLOAD_FILTERS),
     MetadataRequest: st.builds(MetadataRequest, st.none() | _tuples(SHORT_STRING)),
+    ClusterMetadataRequest: st.builds(ClusterMetadataRequest, st.none() | _tuples(SHORT_STRING)),
     ListOffsetsRequest: st.builds(
         ListOffsetsRequest,
         _tuples(st.builds(OffsetQuery, PARTITION, st.sampled_from(OffsetKind), INT64)),
@@ -266,6 +311,45 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ShutdownRequest: st.builds(ShutdownRequest, st.booleans()),
     CreateTopicRequest: st.builds(CreateTopicRequest, SHORT_STRING, INT32),
     DeleteTopicRequest: st.builds(DeleteTopicRequest, SHORT_STRING),
+    MoveLogRequest: st.builds(MoveLogRequest, PARTITION, SHORT_STRING),
+    ReplicaFetchRequest: st.builds(
+        ReplicaFetchRequest,
+        *(INT32, INT64, INT32, INT32, INT32),
+        _tuples(st.builds(ReplicaPosition, PARTITION, INT32, INT64, INT32, INT64, INT32)),
+    ),
+    PushStatesRequest: st.builds(
+        PushStatesRequest,
+        *(INT32, INT32, INT64, st.booleans()),
+        _tuples(
+            st.builds(LiveBroker, INT32, SHORT_STRING, INT32, INT64, st.booleans(), SHORT_STRING)
+        ),
+        _tuples(REPLICATED_PARTITION),
+        _tuples(st.builds(StoppedReplica, PARTITION, SHORT_STRING, INT32, st.booleans())),
+    ),
+    ChangeIsrRequest: st.builds(
+        ChangeIsrRequest,
+        *(INT32, INT64),
+        _tuples(
+            st.builds(
+                IsrChange, PARTITION, INT32, INT32, _tuples(st.builds(IsrMember, INT32, INT64))
+            )
+        ),
+    ),
+    ControlledShutdownRequest: st.builds(ControlledShutdownRequest, INT32, INT64),
+    DeleteReplicatedTopicRequest: st.builds(DeleteReplicatedTopicRequest, SHORT_STRING),
+    AddPartitionsRequest: st.builds(AddPartitionsRequest, SHORT_STRING, INT32),
+    ElectLeadersRequest: st.builds(
+        ElectLeadersRequest, st.sampled_from(ElectionKind), _tuples(PARTITION)
+    ),
+    ReassignRequest: st.builds(
+        ReassignRequest, _tuples(st.builds(ReplicaTarget, PARTITION, _tuples(INT32)))
+    ),
+    ListReassignmentsRequest: st.just(ListReassignmentsRequest()),
+    CreateReplicatedTopicRequest: st.builds(
+        CreateReplicatedTopicRequest,
+        *(SHORT_STRING, INT32, INT32),
+        _tuples(st.builds(Setting, SHORT_STRING, SHORT_STRING)),
+    ),
 }
 
 REQUEST_HEADERS = st.builds(RequestHeader, INT16, INT32, SHORT_STRING)
@@ -291,10 +375,32 @@ FILTERED_PARTS = st.builds(
     SHORT_STRING,
     _tuples(st.builds(responses.Run, INT64, SET_BYTES)),
 )
+REPLICA_PARTS = st.builds(
+    ReplicaPart,
+    *(PARTITION, INT16, INT64, INT64),
+    st.builds(EpochEnd, INT32, INT64),
+    _tuples(st.builds(EpochStart, INT32, INT64)),
+    SET_BYTES,
+)
+ISR_DECISIONS = st.builds(
+    IsrDecision, PARTITION, INT16, SHORT_STRING, st.none() | REPLICATED_PARTITION
+)
+OUTCOMES = st.builds(PartitionOutcome, PARTITION, INT16, SHORT_STRING)
+REASSIGNMENTS = st.builds(
+    PartitionReassignment,
+    PARTITION,
+    st.builds(Reassignment, _tuples(INT32), _tuples(INT32)),
+)
+SHUTDOWN_PROGRESS = st.builds(
+    ShutdownProgress,
+    _tuples(REPLICATED_PARTITION),
+    _tuples(PARTITION),
+    _tuples(st.builds(Unmoved, PARTITION, SHORT_STRING)),
+)
 LISTED_OFFSET = st.builds(responses.ListedOffset, PARTITION, INT16, INT64, INT64, INT64)
 
 
-_PartitionFields = tuple[int, int, int, int, tuple[int, ...], tuple[int, ...]]
+_PartitionFields = tuple[int, int, int, int, tuple[int, ...], tuple[int, ...], int, int]
 
 
 def _topic_metadata(
@@ -303,23 +409,50 @@ def _topic_metadata(
     """Give the partitions the name of their topic: it is on the wire only once."""
     found = (
         responses.PartitionMetadata(
-            TopicPartition(topic, home, index), error, leader, replicas, isr
+            TopicPartition(topic, home, index), error, leader, replicas, isr, epoch, min_isr
         )
-        for home, index, error, leader, replicas, isr in partitions
+        for home, index, error, leader, replicas, isr, epoch, min_isr in partitions
     )
     return responses.TopicMetadata(topic, topic_error, tuple(found))
 
 
-_TOPIC_METADATA = st.builds(
-    _topic_metadata,
-    SHORT_STRING,
-    INT16,
-    st.lists(st.tuples(INT32, INT32, INT16, INT32, _tuples(INT32), _tuples(INT32)), max_size=2),
-)
+def _topics_metadata(
+    epochs: st.SearchStrategy[int], min_isrs: st.SearchStrategy[int]
+) -> st.SearchStrategy[tuple[responses.TopicMetadata, ...]]:
+    ids = _tuples(INT32)
+    partition = st.tuples(INT32, INT32, INT16, INT32, ids, ids, epochs, min_isrs)
+    partitions = st.lists(partition, max_size=2)
+    return _tuples(st.builds(_topic_metadata, SHORT_STRING, INT16, partitions))
+
+
+_BROKER_ADDRESS = st.builds(responses.BrokerAddress, INT32, SHORT_STRING, INT32)
 
 METADATA_RESPONSES = st.builds(
     responses.MetadataResponse,
     SHORT_STRING,
-    _tuples(st.builds(responses.BrokerAddress, INT32, SHORT_STRING, INT32)),
-    _tuples(_TOPIC_METADATA),
+    st.tuples(_BROKER_ADDRESS),
+    _topics_metadata(st.just(0), st.just(1)),
+)
+
+
+def _cluster_metadata(
+    cluster_id: str,
+    broker_id: int,
+    controller_id: int,
+    brokers: list[tuple[responses.BrokerAddress, str]],
+    topics: tuple[responses.TopicMetadata, ...],
+) -> responses.ClusterMetadataResponse:
+    racks = {one.id: rack for one, rack in brokers if rack}
+    addresses = tuple(one for one, _ in brokers)
+    return responses.ClusterMetadataResponse(
+        cluster_id, broker_id, controller_id, addresses, racks, topics
+    )
+
+
+CLUSTER_METADATA_RESPONSES = st.builds(
+    _cluster_metadata,
+    SHORT_STRING,
+    *(INT32, INT32),
+    st.lists(st.tuples(_BROKER_ADDRESS, SHORT_STRING), max_size=3, unique_by=lambda one: one[0].id),
+    _topics_metadata(INT32, INT32),
 )

@@ -327,7 +327,8 @@ def decode(buffer: Buffer, base_offset: int) -> Decoded:
 
     Returns:
         Messages up to the first fault. Inside a wrapper all messages have the wrapper's start as
-        their offset, and all but the last have it as their next offset too (kafka07.md 2.5).
+        their offset, and all but the last have it as their next offset too, as in Kafka 0.7's
+        `ByteBufferMessageSet`.
 
     Raises:
         OverflowError: the offset after the buffer exceeds 64 bits.

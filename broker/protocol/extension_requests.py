@@ -11,9 +11,16 @@ import struct
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 from broker.errors import NO_ERROR, ProtocolError
+from broker.protocol.cluster_requests import (
+    AddPartitionsRequest,
+    DeleteReplicatedTopicRequest,
+    ElectLeadersRequest,
+    ListReassignmentsRequest,
+    ReassignRequest,
+)
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import (
     INT8,
@@ -23,6 +30,13 @@ from broker.protocol.primitives import (
     Buffer,
     Reader,
     encode_short_string,
+)
+from broker.protocol.replica_requests import (
+    ChangeIsrRequest,
+    ControlledShutdownRequest,
+    CreateReplicatedTopicRequest,
+    PushStatesRequest,
+    ReplicaFetchRequest,
 )
 from broker.protocol.requests import (
     RequestHeader,
@@ -54,7 +68,7 @@ class HelloRequest:
 
 @dataclass(frozen=True, slots=True)
 class MetadataRequest:
-    """Ask for a broker's topics: those named, or all where `topics` is None."""
+    """Ask for the topics that a broker leads: those named, or all where `topics` is None."""
 
     TYPE: ClassVar[RequestType] = RequestType.METADATA
     VERSION: ClassVar[int] = 0
@@ -68,13 +82,20 @@ class MetadataRequest:
         return INT32.pack(len(self.topics)) + b"".join(map(encode_short_string, self.topics))
 
     @classmethod
-    def decode(cls, reader: Reader) -> MetadataRequest:
+    def decode(cls, reader: Reader) -> Self:
         """Read the body."""
         count = reader.int32()
         if count == -1:
             return cls(None)
         check_item_count(count, reader, 2)
         return cls(tuple(reader.short_string() for _ in range(count)))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadataRequest(MetadataRequest):
+    """Ask for the topics of the whole cluster, and its brokers."""
+
+    VERSION: ClassVar[int] = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +152,26 @@ class CreateTopicRequest:
     def decode(cls, reader: Reader) -> CreateTopicRequest:
         """Read the body."""
         return cls(reader.short_string(), reader.int32())
+
+
+@dataclass(frozen=True, slots=True)
+class MoveLogRequest:
+    """Have a log moved to a data directory of the broker asked; empty: ask how far the move is."""
+
+    TYPE: ClassVar[RequestType] = RequestType.MOVE_LOG
+    VERSION: ClassVar[int] = 0
+
+    partition: TopicPartition
+    directory: str
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return encode_partition(self.partition) + encode_short_string(self.directory)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> MoveLogRequest:
+        """Read the body."""
+        return cls(decode_partition(reader), reader.short_string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +297,14 @@ class ReadRequest:
         return cls(max_wait_ms, min_bytes, max_bytes, positions)
 
 
+def position_count(body: Buffer) -> int:
+    """Return how many positions the body of a read names, without decoding them; 0 if cut off."""
+    if len(body) < _WAIT_AND_BYTES.size + INT32.size:
+        return 0
+    count: int = INT32.unpack_from(body, _WAIT_AND_BYTES.size)[0]
+    return count
+
+
 @dataclass(frozen=True, slots=True)
 class FilteredReadRequest:
     """A read of the entries that hold a wanted message, and no others."""
@@ -335,11 +384,23 @@ ExtensionRequest = (
     | ReadRequest
     | FilteredReadRequest
     | MetadataRequest
+    | ClusterMetadataRequest
     | ListOffsetsRequest
     | StatusRequest
     | ShutdownRequest
     | CreateTopicRequest
     | DeleteTopicRequest
+    | MoveLogRequest
+    | ReplicaFetchRequest
+    | PushStatesRequest
+    | ChangeIsrRequest
+    | ControlledShutdownRequest
+    | CreateReplicatedTopicRequest
+    | DeleteReplicatedTopicRequest
+    | AddPartitionsRequest
+    | ElectLeadersRequest
+    | ReassignRequest
+    | ListReassignmentsRequest
 )
 
 EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
@@ -347,12 +408,24 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (RequestType.PUBLISH, 0): PublishRequest,
     (RequestType.READ, 0): ReadRequest,
     (RequestType.READ, 1): FilteredReadRequest,
+    (RequestType.READ, 2): ReplicaFetchRequest,
     (RequestType.METADATA, 0): MetadataRequest,
+    (RequestType.METADATA, 1): ClusterMetadataRequest,
     (RequestType.LIST_OFFSETS, 0): ListOffsetsRequest,
     (RequestType.STATUS, 0): StatusRequest,
     (RequestType.SHUTDOWN, 0): ShutdownRequest,
     (RequestType.CREATE_TOPIC, 0): CreateTopicRequest,
+    (RequestType.CREATE_TOPIC, 1): CreateReplicatedTopicRequest,
     (RequestType.DELETE_TOPIC, 0): DeleteTopicRequest,
+    (RequestType.MOVE_LOG, 0): MoveLogRequest,
+    (RequestType.DELETE_TOPIC, 1): DeleteReplicatedTopicRequest,
+    (RequestType.PUSH_STATES, 0): PushStatesRequest,
+    (RequestType.CHANGE_ISR, 0): ChangeIsrRequest,
+    (RequestType.CONTROLLED_SHUTDOWN, 0): ControlledShutdownRequest,
+    (RequestType.ADD_PARTITIONS, 0): AddPartitionsRequest,
+    (RequestType.ELECT_LEADERS, 0): ElectLeadersRequest,
+    (RequestType.REASSIGN, 0): ReassignRequest,
+    (RequestType.LIST_REASSIGNMENTS, 0): ListReassignmentsRequest,
 }
 """By type and version."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from broker.errors import ProtocolError
 from broker.protocol.primitives import INT32, Buffer
 
@@ -14,16 +16,20 @@ def encode_frame(*parts: Buffer) -> bytes:
     return b"".join((INT32.pack(sum(map(len, parts))), *parts))
 
 
-def cut_frames(buffer: Buffer, *, max_frame_bytes: int) -> tuple[list[memoryview], int, int]:
-    """Cut every complete frame off the front of a buffer.
+def cut_frames(
+    buffer: Buffer, *, max_frame_bytes: int, max_count: int = sys.maxsize
+) -> tuple[list[memoryview], int, int]:
+    """Cut complete frames off the front of a buffer.
 
     Args:
         buffer: bytes as they came from the peer.
         max_frame_bytes: the largest size field allowed, inclusive.
+        max_count: how many to cut at most: each takes ten times the memory of a small frame.
 
     Returns:
         Views of the frames without their size fields; how many bytes they take with them; and the
-        length, size field included, of the next frame, which is incomplete; 0 if that is unknown.
+        length, size field included, of the next frame, which is incomplete; 0 if that is unknown,
+        or if there are more frames than `max_count`.
 
     Raises:
         FrameSizeError: a size is below 1 or above the limit. The frames before `error.position`
@@ -34,7 +40,7 @@ def cut_frames(buffer: Buffer, *, max_frame_bytes: int) -> tuple[list[memoryview
     frames: list[memoryview] = []
     position = 0
     end = len(view)
-    while end - position >= SIZE_BYTES:
+    while end - position >= SIZE_BYTES and len(frames) < max_count:
         (size,) = size_at(view, position)
         if not 0 < size <= max_frame_bytes:
             raise FrameSizeError(size, max_frame_bytes, position)

@@ -60,6 +60,11 @@ class Reader:
         """Return how many bytes are left."""
         return len(self._view) - self._position
 
+    @property
+    def rest(self) -> memoryview:
+        """Return a view of the bytes that are left."""
+        return self._view[self._position :]
+
     def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
         """Read several numbers at once.
 

@@ -31,6 +31,14 @@ class RequestType(IntEnum):
     SHUTDOWN = 70
     CREATE_TOPIC = 71
     DELETE_TOPIC = 72
+    PUSH_STATES = 73
+    CHANGE_ISR = 74
+    CONTROLLED_SHUTDOWN = 75
+    ADD_PARTITIONS = 76
+    ELECT_LEADERS = 77
+    REASSIGN = 78
+    LIST_REASSIGNMENTS = 79
+    MOVE_LOG = 80
 
 
 _VERSION_AND_ID = struct.Struct(">hi")

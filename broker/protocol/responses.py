@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.errors import NO_ERROR, ProtocolError, error_for_code
+from broker.cluster_state import NO_LEADER
+from broker.errors import (
+    NO_ERROR,
+    BrokerStoppedError,
+    LeaderNotAvailableError,
+    ProtocolError,
+    ShuttingDownError,
+    error_for_code,
+)
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import (
     INT16,
@@ -21,6 +30,8 @@ from broker.protocol.requests import decode_partition, encode_partition
 from broker.topic import TopicPartition
 
 ERROR_BYTES = 2
+LAST_RESPONSE_ID = -1
+"""The correlation id of the response that ends a connection; no request has it."""
 _HEADER = struct.Struct(">ihi")
 _ERROR_AND_ID = struct.Struct(">hi")
 _PART = struct.Struct(">hqqi")
@@ -98,6 +109,14 @@ def encode_extension_error(correlation_id: int, error: int, text: str) -> bytes:
     return encode_extension_header(correlation_id, len(body), error) + body
 
 
+def encode_last_response(text: str) -> bytes:
+    """Return the frame by which a broker that stops ends a connection, after all responses.
+
+    All that the broker acknowledged is flushed; what it has not answered it has not stored.
+    """
+    return encode_extension_error(LAST_RESPONSE_ID, ShuttingDownError.code, text)
+
+
 def clip(text: str) -> str:
     """Return the text, cut to what a short string can hold.
 
@@ -115,11 +134,15 @@ def decode_extension_response(frame: Buffer) -> tuple[int, Reader]:
 
     Raises:
         ServerError: the request was refused as a whole.
+        BrokerStoppedError: it is the last response of a broker that stops.
     """
     reader = Reader(frame)
     code, correlation_id = reader.fields(_ERROR_AND_ID)
     if code != NO_ERROR:
-        raise error_for_code(code, reader.short_string())
+        text = reader.short_string()
+        if correlation_id == LAST_RESPONSE_ID:
+            raise BrokerStoppedError(text)
+        raise error_for_code(code, text)
     return correlation_id, reader
 
 
@@ -290,13 +313,25 @@ class BrokerAddress(NamedTuple):
 
 
 class PartitionMetadata(NamedTuple):
-    """A partition's leader, replicas and in-sync replicas, as broker ids."""
+    """A partition's leader, replicas and in-sync replicas, as broker ids.
+
+    Attributes:
+        partition: which one.
+        error: 0, or that there is no leader.
+        leader: -1 if there is none at present.
+        replicas: the preferred leader first.
+        isr: those of the replicas that have all that is committed.
+        leader_epoch: higher with each change of the leader; 0 without replication.
+        min_isr: the fewest in-sync replicas with which messages are committed.
+    """
 
     partition: TopicPartition
     error: int
     leader: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    leader_epoch: int = 0
+    min_isr: int = 1
 
 
 class TopicMetadata(NamedTuple):
@@ -315,25 +350,6 @@ class MetadataResponse:
     brokers: tuple[BrokerAddress, ...]
     topics: tuple[TopicMetadata, ...]
 
-    def encode(self) -> bytes:
-        """Return the body."""
-        parts = [encode_short_string(self.cluster_id), INT32.pack(len(self.brokers))]
-        for broker in self.brokers:
-            parts += (
-                INT32.pack(broker.id),
-                encode_short_string(broker.host),
-                INT32.pack(broker.port),
-            )
-        parts.append(INT32.pack(len(self.topics)))
-        for topic in self.topics:
-            parts += (
-                encode_short_string(topic.topic),
-                INT16.pack(topic.error),
-                INT32.pack(len(topic.partitions)),
-            )
-            parts += map(_encode_partition_metadata, topic.partitions)
-        return b"".join(parts)
-
     @classmethod
     def decode(cls, reader: Reader) -> MetadataResponse:
         """Read the body."""
@@ -346,13 +362,36 @@ class MetadataResponse:
         return cls(cluster_id, brokers, topics)
 
 
-def _encode_partition_metadata(partition: PartitionMetadata) -> bytes:
-    name, error, leader, replicas, isr = partition
-    parts = [INT32.pack(name.home), INT32.pack(name.index), INT16.pack(error), INT32.pack(leader)]
-    for ids in (replicas, isr):
-        parts.append(INT32.pack(len(ids)))
-        parts += map(INT32.pack, ids)
-    return b"".join(parts)
+_LED_PARTITION = struct.Struct(">iihiiiii")
+"""Home, index, error and leader of a partition; a list of one replica; a list of one in sync."""
+LED_PARTITION_BYTES = _LED_PARTITION.size
+
+
+def encode_metadata_header(cluster_id: str, broker: BrokerAddress, topic_count: int) -> bytes:
+    """Return what precedes the topics in the response to a metadata request."""
+    return b"".join(
+        (
+            encode_short_string(cluster_id),
+            INT32.pack(1),
+            INT32.pack(broker.id),
+            encode_short_string(broker.host),
+            INT32.pack(broker.port),
+            INT32.pack(topic_count),
+        )
+    )
+
+
+def encode_topic_metadata_header(topic: str, error: int, partition_count: int) -> bytes:
+    """Return what precedes the partitions of a topic in the response to a metadata request."""
+    return encode_short_string(topic) + INT16.pack(error) + INT32.pack(partition_count)
+
+
+def encode_led_partitions(broker_id: int, indexes: range) -> bytes:
+    """Return partitions, of any topic, whose home, leader and only replica is one broker."""
+    return b"".join(
+        _LED_PARTITION.pack(broker_id, index, NO_ERROR, broker_id, 1, broker_id, 1, broker_id)
+        for index in indexes
+    )
 
 
 def _decode_topic_metadata(reader: Reader) -> TopicMetadata:
@@ -365,9 +404,119 @@ def _decode_topic_metadata(reader: Reader) -> TopicMetadata:
 def _decode_partition_metadata(reader: Reader, topic: str) -> PartitionMetadata:
     partition = TopicPartition(topic, reader.int32(), reader.int32())
     error, leader = reader.int16(), reader.int32()
-    replicas = tuple(reader.int32() for _ in range(reader.count(INT32, 4)))
-    isr = tuple(reader.int32() for _ in range(reader.count(INT32, 4)))
-    return PartitionMetadata(partition, error, leader, replicas, isr)
+    return PartitionMetadata(partition, error, leader, _decode_ids(reader), _decode_ids(reader))
+
+
+def _decode_ids(reader: Reader) -> tuple[int, ...]:
+    return tuple(reader.int32() for _ in range(reader.count(INT32, 4)))
+
+
+_CLUSTER_PARTITION = struct.Struct(">iihiii")
+"""Home, index, error, leader, leader epoch and fewest in-sync replicas of a partition."""
+_HOME_PARTITION = struct.Struct(">iihiiiiiii")
+"""The same, a list of one replica and a list of one in sync."""
+HOME_PARTITION_BYTES = _HOME_PARTITION.size
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMetadataResponse:
+    """The brokers and topics of the whole cluster, as far as the broker that responds knows.
+
+    Attributes:
+        cluster_id: see `HelloResponse`; without one the broker knows of itself alone.
+        broker_id: of the broker that responds.
+        controller_id: of the controller, -1 if the broker knows none.
+        brokers: those that are live.
+        racks: of the brokers that have one, by id.
+        topics: those asked for.
+    """
+
+    cluster_id: str
+    broker_id: int
+    controller_id: int
+    brokers: tuple[BrokerAddress, ...]
+    racks: dict[int, str]
+    topics: tuple[TopicMetadata, ...]
+
+    @classmethod
+    def decode(cls, reader: Reader) -> ClusterMetadataResponse:
+        """Read the body."""
+        cluster_id = reader.short_string()
+        broker_id, controller_id = reader.int32(), reader.int32()
+        brokers, racks = [], {}
+        for _ in range(reader.count(INT32, 12)):
+            broker = BrokerAddress(reader.int32(), reader.short_string(), reader.int32())
+            brokers.append(broker)
+            if rack := reader.short_string():
+                racks[broker.id] = rack
+        topics = tuple(_decode_cluster_topic(reader) for _ in range(reader.count(INT32, 8)))
+        return cls(cluster_id, broker_id, controller_id, tuple(brokers), racks, topics)
+
+
+def encode_cluster_metadata_header(
+    cluster_id: str,
+    broker_id: int,
+    controller_id: int,
+    brokers: Sequence[BrokerAddress],
+    racks: Mapping[int, str],
+    topic_count: int,
+) -> bytes:
+    """Return what precedes the topics in the response to a cluster metadata request."""
+    parts = [
+        encode_short_string(cluster_id),
+        INT32.pack(broker_id),
+        INT32.pack(controller_id),
+        INT32.pack(len(brokers)),
+    ]
+    for one in brokers:
+        parts += (
+            INT32.pack(one.id),
+            encode_short_string(one.host),
+            INT32.pack(one.port),
+            encode_short_string(racks.get(one.id, "")),
+        )
+    parts.append(INT32.pack(topic_count))
+    return b"".join(parts)
+
+
+def encode_home_partitions(home: int, indexes: range, *, is_led: bool) -> bytes:
+    """Return partitions, of any topic, whose only replica is their home broker.
+
+    Args:
+        home: its id.
+        indexes: of the partitions.
+        is_led: whether the broker is live.
+    """
+    error, leader = (NO_ERROR, home) if is_led else (LeaderNotAvailableError.code, NO_LEADER)
+    return b"".join(
+        _HOME_PARTITION.pack(home, index, error, leader, 0, 1, 1, home, 1, home)
+        for index in indexes
+    )
+
+
+def encode_cluster_partition(one: PartitionMetadata) -> bytes:
+    """Return a partition in the response to a cluster metadata request."""
+    partition = one.partition
+    fields = (
+        *(partition.home, partition.index, one.error),
+        *(one.leader, one.leader_epoch, one.min_isr),
+    )
+    lists = (len(one.replicas), *one.replicas, len(one.isr), *one.isr)
+    return _CLUSTER_PARTITION.pack(*fields) + struct.pack(f">{len(lists)}i", *lists)
+
+
+def _decode_cluster_topic(reader: Reader) -> TopicMetadata:
+    topic, error = reader.short_string(), reader.int16()
+    count = reader.count(INT32, _CLUSTER_PARTITION.size + 2 * INT32.size)
+    partitions = tuple(_decode_cluster_partition(reader, topic) for _ in range(count))
+    return TopicMetadata(topic, error, partitions)
+
+
+def _decode_cluster_partition(reader: Reader, topic: str) -> PartitionMetadata:
+    home, index, error, leader, epoch, min_isr = reader.fields(_CLUSTER_PARTITION)
+    partition = TopicPartition(topic, home, index)
+    replicas, isr = _decode_ids(reader), _decode_ids(reader)
+    return PartitionMetadata(partition, error, leader, replicas, isr, epoch, min_isr)
 
 
 class ListedOffset(NamedTuple):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from broker.protocol.checksum import crc32, crc32_crcmod
 from broker.protocol.primitives import Buffer
-from tests.support.twins import load_twin
+from tests.support.codec_engines import load_engine
 
 ENGINES: list[Callable[[Buffer], int]] = [crc32, crc32_crcmod]
 
@@ -50,7 +50,7 @@ def test_engine_when_given_any_buffer_then_reads_it(
 def test_compiled_engine_when_data_has_any_length_and_place_then_agrees_with_zlib(
     name: str,
 ) -> None:
-    load_twin("compiled")
+    load_engine("compiled")
     engine = getattr(importlib.import_module("broker.protocol._codec"), name)
     data = random.Random(0).randbytes(1 << 17)
     view = memoryview(data)

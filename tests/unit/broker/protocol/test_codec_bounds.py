@@ -1,4 +1,4 @@
-"""The compiled twin reads nothing beyond a buffer: the page behind each one cannot be read.
+"""The compiled engine reads nothing beyond a buffer: the page behind each one cannot be read.
 
 A read too far ends the process, so these tests fail by taking pytest with them.
 """
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from broker.protocol.codec import CrcCheck
 from tests.strategies import ANY_SETS, PAYLOADS
-from tests.support.twins import Twin, load_twin
+from tests.support.codec_engines import Engine, load_engine
 
 PAGES = 16
 ROOM_BYTES = PAGES * mmap.PAGESIZE
@@ -49,13 +49,13 @@ def fence() -> Fence:
 
 
 @pytest.fixture(scope="module")
-def compiled() -> Twin:
-    return load_twin("compiled")
+def compiled() -> Engine:
+    return load_engine("compiled")
 
 
 @given(ANY_SETS, st.binary(max_size=3))
 def test_set_when_at_the_end_of_memory_then_is_read_no_further(
-    fence: Fence, compiled: Twin, data: bytes, delimiter: bytes
+    fence: Fence, compiled: Engine, data: bytes, delimiter: bytes
 ) -> None:
     buffer = fence.put(data)
 
@@ -73,7 +73,7 @@ def test_set_when_at_the_end_of_memory_then_is_read_no_further(
 
 @given(PAYLOADS, st.sampled_from((b"\n", b"aab")))
 def test_text_when_at_the_end_of_memory_then_is_read_no_further(
-    fence: Fence, compiled: Twin, payload: bytes, delimiter: bytes
+    fence: Fence, compiled: Engine, payload: bytes, delimiter: bytes
 ) -> None:
     text = payload + delimiter + payload + delimiter[:-1]
     limits = {"max_payload_bytes": 1000, "batch_count": 10}
@@ -85,7 +85,7 @@ def test_text_when_at_the_end_of_memory_then_is_read_no_further(
 
 @pytest.mark.parametrize("size", [*range(300), 4096, ROOM_BYTES])
 def test_payload_when_at_the_end_of_memory_then_is_read_no_further(
-    fence: Fence, compiled: Twin, size: int
+    fence: Fence, compiled: Engine, size: int
 ) -> None:
     payload = os.urandom(size)
 

@@ -23,7 +23,7 @@ from tests.strategies import (
     magic1_bytes,
     wrapper_bytes,
 )
-from tests.support.twins import Twin
+from tests.support.codec_engines import Engine
 
 GOOD = magic1_bytes(b"good")
 BAD_CRC = GOOD[:-1] + b"D"
@@ -75,9 +75,9 @@ def marks_of(columns: Columns) -> list[bool]:
 
 @given(MESSAGE_SETS, st.integers(0, 2**62))
 def test_set_when_made_columns_then_rows_are_its_messages(
-    twin: Twin, built: BuiltSet, base_offset: int
+    engine: Engine, built: BuiltSet, base_offset: int
 ) -> None:
-    columns = twin.decode_columns(built.data, base_offset)
+    columns = engine.decode_columns(built.data, base_offset)
 
     rows = rows_of(columns)
     assert [(row.offset, row.next_offset, row.value) for row in rows] == built.messages(base_offset)
@@ -87,18 +87,18 @@ def test_set_when_made_columns_then_rows_are_its_messages(
 
 @given(ANY_SETS)
 def test_buffer_when_it_is_anything_then_columns_are_what_decode_gives(
-    twin: Twin, buffer: bytes
+    engine: Engine, buffer: bytes
 ) -> None:
-    columns = twin.decode_columns(buffer, 0)
+    columns = engine.decode_columns(buffer, 0)
 
     messages = [(row.offset, row.next_offset, row.value) for row in rows_of(columns)]
-    assert (messages, columns.valid_bytes, columns.fault) == twin.decode(buffer, 0)
+    assert (messages, columns.valid_bytes, columns.fault) == engine.decode(buffer, 0)
 
 
-def test_rows_when_in_a_wrapper_then_are_numbered_and_have_its_attributes(twin: Twin) -> None:
+def test_rows_when_in_a_wrapper_then_are_numbered_and_have_its_attributes(engine: Engine) -> None:
     data = GOOD + build_set([b"a", b"bc"], Codec.SNAPPY) + magic0_bytes(b"old")
 
-    rows = rows_of(twin.decode_columns(data, 0))
+    rows = rows_of(engine.decode_columns(data, 0))
 
     assert [(row.inner, row.attributes, row.value) for row in rows] == [
         (0, 0, b"good"),
@@ -110,9 +110,9 @@ def test_rows_when_in_a_wrapper_then_are_numbered_and_have_its_attributes(twin: 
 
 @pytest.mark.parametrize("bad", [BAD_CRC, BAD_CODEC, BAD_WRAPPER])
 def test_entry_when_bad_and_marked_then_is_a_row_with_what_is_stored(
-    twin: Twin, bad: bytes
+    engine: Engine, bad: bytes
 ) -> None:
-    columns = twin.decode_columns(GOOD + bad + GOOD, 100, crc_check=CrcCheck.MARK)
+    columns = engine.decode_columns(GOOD + bad + GOOD, 100, crc_check=CrcCheck.MARK)
 
     rows = rows_of(columns)
     assert marks_of(columns) == [True, False, True]
@@ -123,11 +123,11 @@ def test_entry_when_bad_and_marked_then_is_a_row_with_what_is_stored(
     assert (columns.valid_bytes, columns.fault) == (len(GOOD + bad + GOOD), Fault.NONE)
 
 
-def test_wrapper_when_its_crc_is_bad_and_marked_then_it_is_not_opened(twin: Twin) -> None:
+def test_wrapper_when_its_crc_is_bad_and_marked_then_it_is_not_opened(engine: Engine) -> None:
     wrapper = bytearray(wrapper_bytes(Codec.GZIP, GOOD + GOOD))
     wrapper[9] ^= 1
 
-    columns = twin.decode_columns(wrapper, 0, crc_check=CrcCheck.MARK)
+    columns = engine.decode_columns(wrapper, 0, crc_check=CrcCheck.MARK)
 
     assert [row.value for row in rows_of(columns)] == [bytes(wrapper[10:])]
     assert marks_of(columns) == [False]
@@ -136,15 +136,15 @@ def test_wrapper_when_its_crc_is_bad_and_marked_then_it_is_not_opened(twin: Twin
 @pytest.mark.parametrize(("bad", "fault"), [(BAD_MAGIC, Fault.MAGIC), (GOOD[:-1], Fault.PARTIAL)])
 @pytest.mark.parametrize("crc_check", CrcCheck)
 def test_entry_when_its_end_cannot_be_told_then_ends_the_walk_in_any_case(
-    twin: Twin, bad: bytes, fault: Fault, crc_check: CrcCheck
+    engine: Engine, bad: bytes, fault: Fault, crc_check: CrcCheck
 ) -> None:
-    columns = twin.decode_columns(GOOD + bad, 0, crc_check=crc_check)
+    columns = engine.decode_columns(GOOD + bad, 0, crc_check=crc_check)
 
     assert (columns.message_count, columns.valid_bytes, columns.fault) == (1, len(GOOD), fault)
 
 
-def test_crc_when_not_checked_then_bad_payloads_are_rows(twin: Twin) -> None:
-    columns = twin.decode_columns(BAD_CRC + GOOD, 0, crc_check=CrcCheck.OFF)
+def test_crc_when_not_checked_then_bad_payloads_are_rows(engine: Engine) -> None:
+    columns = engine.decode_columns(BAD_CRC + GOOD, 0, crc_check=CrcCheck.OFF)
 
     assert [row.value for row in rows_of(columns)] == [b"gooD", b"good"]
     assert columns.crc_ok == b""
@@ -152,12 +152,12 @@ def test_crc_when_not_checked_then_bad_payloads_are_rows(twin: Twin) -> None:
 
 @given(PLAIN_SETS, st.integers(0, 200))
 def test_values_when_limited_then_reading_on_gives_the_same_rows(
-    twin: Twin, built: BuiltSet, max_value_bytes: int
+    engine: Engine, built: BuiltSet, max_value_bytes: int
 ) -> None:
     rows: list[Row] = []
     position = 0
     while position < len(built.data):
-        columns = twin.decode_columns(
+        columns = engine.decode_columns(
             built.data[position:], position, max_value_bytes=max_value_bytes
         )
         assert columns.message_count == 1 or len(columns.values) <= max_value_bytes
@@ -165,19 +165,19 @@ def test_values_when_limited_then_reading_on_gives_the_same_rows(
         rows += rows_of(columns)
         position += columns.valid_bytes
 
-    assert rows == rows_of(twin.decode_columns(built.data, 0))
+    assert rows == rows_of(engine.decode_columns(built.data, 0))
 
 
-def test_limit_on_values_when_negative_then_is_refused(twin: Twin) -> None:
+def test_limit_on_values_when_negative_then_is_refused(engine: Engine) -> None:
     with pytest.raises(ValueError, match="at least 0"):
-        twin.decode_columns(GOOD, 0, max_value_bytes=-1)
+        engine.decode_columns(GOOD, 0, max_value_bytes=-1)
 
 
-def test_offsets_when_beyond_64_bits_then_are_refused(twin: Twin) -> None:
+def test_offsets_when_beyond_64_bits_then_are_refused(engine: Engine) -> None:
     last = 2**63 - 1 - len(GOOD)
 
-    assert rows_of(twin.decode_columns(GOOD, last))[0].next_offset == 2**63 - 1
-    assert twin.decode(GOOD, last).messages[0][1] == 2**63 - 1
-    for decode in (twin.decode, twin.decode_columns):
+    assert rows_of(engine.decode_columns(GOOD, last))[0].next_offset == 2**63 - 1
+    assert engine.decode(GOOD, last).messages[0][1] == 2**63 - 1
+    for decode in (engine.decode, engine.decode_columns):
         with pytest.raises(OverflowError, match="exceeds 64 bits"):
             decode(GOOD, last + 1)

@@ -1,4 +1,4 @@
-"""The compiled twin lets other threads run while it goes over a large buffer."""
+"""The compiled engine lets other threads run while it goes over a large buffer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.twins import Twin, load_twin
+from tests.support.codec_engines import Engine, load_engine
 
 DEADLINE_S = 30.0
 NEVER_S = 10 * DEADLINE_S
@@ -19,8 +19,8 @@ TEXT = b"\n".join([b"x" * 200] * 5000) + b"\n"
 
 
 @pytest.fixture(scope="module")
-def compiled() -> Twin:
-    return load_twin("compiled")
+def compiled() -> Engine:
+    return load_engine("compiled")
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def no_switching() -> Iterator[None]:
     sys.setswitchinterval(interval_s)
 
 
-CALLS: dict[str, Callable[[Twin, bytes], object]] = {
-    "scan": lambda twin, data: twin.scan(data),
-    "boundaries": lambda twin, data: twin.boundaries(data),
-    "decode": lambda twin, data: twin.decode(data, 0),
-    "decode_delimited": lambda twin, data: twin.decode_delimited(data, b"\n"),
-    "decode_columns": lambda twin, data: twin.decode_columns(data, 0),
-    "encode": lambda twin, data: twin.encode(PAYLOADS),
-    "encode_delimited": lambda twin, data: twin.encode_delimited(
+CALLS: dict[str, Callable[[Engine, bytes], object]] = {
+    "scan": lambda engine, data: engine.scan(data),
+    "boundaries": lambda engine, data: engine.boundaries(data),
+    "decode": lambda engine, data: engine.decode(data, 0),
+    "decode_delimited": lambda engine, data: engine.decode_delimited(data, b"\n"),
+    "decode_columns": lambda engine, data: engine.decode_columns(data, 0),
+    "encode": lambda engine, data: engine.encode(PAYLOADS),
+    "encode_delimited": lambda engine, data: engine.encode_delimited(
         TEXT, b"\n", max_payload_bytes=1000, batch_count=100
     ),
 }
@@ -47,7 +47,9 @@ CALLS: dict[str, Callable[[Twin, bytes], object]] = {
 
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.usefixtures("no_switching")
-def test_lock_when_a_buffer_is_large_then_another_thread_gets_it(compiled: Twin, name: str) -> None:
+def test_lock_when_a_buffer_is_large_then_another_thread_gets_it(
+    compiled: Engine, name: str
+) -> None:
     data = compiled.encode(PAYLOADS)
     gate = threading.Lock()
     gate.acquire()

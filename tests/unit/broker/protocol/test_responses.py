@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from broker.errors import (
     BrokerError,
+    LeaderNotAvailableError,
     OffsetOutOfRangeError,
     ProtocolError,
     StorageError,
@@ -20,6 +21,7 @@ from broker.protocol import responses
 from broker.protocol.primitives import MAX_SHORT_STRING_BYTES, Reader
 from broker.topic import TopicPartition
 from tests.strategies import (
+    CLUSTER_METADATA_RESPONSES,
     FILTERED_PARTS,
     HELLO_RESPONSES,
     INT16,
@@ -41,6 +43,38 @@ def encode_filtered_parts(parts: list[responses.FilteredPart]) -> bytes:
         + b"".join(map(responses.encode_run, part.runs))
         for part in parts
     )
+
+
+def encode_metadata(response: responses.MetadataResponse) -> bytes:
+    """A response with replicas, which no broker sends yet."""
+    (broker,) = response.brokers
+    parts = [
+        responses.encode_metadata_header(response.cluster_id, broker, len(response.topics)),
+    ]
+    for topic, error, partitions in response.topics:
+        parts.append(responses.encode_topic_metadata_header(topic, error, len(partitions)))
+        for partition, problem, leader, replicas, isr, *_ in partitions:
+            parts.append(struct.pack(">iihi", partition.home, partition.index, problem, leader))
+            for ids in (replicas, isr):
+                parts.append(struct.pack(f">i{len(ids)}i", len(ids), *ids))
+    return b"".join(parts)
+
+
+def encode_cluster_metadata(response: responses.ClusterMetadataResponse) -> bytes:
+    parts = [
+        responses.encode_cluster_metadata_header(
+            response.cluster_id,
+            response.broker_id,
+            response.controller_id,
+            response.brokers,
+            response.racks,
+            len(response.topics),
+        )
+    ]
+    for topic, error, partitions in response.topics:
+        parts.append(responses.encode_topic_metadata_header(topic, error, len(partitions)))
+        parts += map(responses.encode_cluster_partition, partitions)
+    return b"".join(parts)
 
 
 def encode_read_parts(parts: list[responses.ReadPart]) -> bytes:
@@ -72,8 +106,13 @@ BODIES: dict[str, Coding] = {
     ),
     "metadata": (
         METADATA_RESPONSES,
-        responses.MetadataResponse.encode,
+        encode_metadata,
         responses.MetadataResponse.decode,
+    ),
+    "cluster metadata": (
+        CLUSTER_METADATA_RESPONSES,
+        encode_cluster_metadata,
+        responses.ClusterMetadataResponse.decode,
     ),
     "list offsets": (
         st.lists(LISTED_OFFSET, max_size=3),
@@ -143,6 +182,8 @@ def test_frame_when_random_then_only_broker_errors_are_raised(name: str, frame: 
         (responses.decode_filtered_read_response, b"\x00\x00\x00\x01" + bytes(38)),
         (responses.MetadataResponse.decode, bytes(2)),
         (responses.MetadataResponse.decode, bytes(6)),
+        (responses.ClusterMetadataResponse.decode, bytes(10)),
+        (responses.ClusterMetadataResponse.decode, bytes(14)),
         (responses.decode_list_offsets_response, b""),
         (responses.decode_document, b""),
     ],
@@ -302,3 +343,41 @@ def test_filtered_part_when_encoded_then_runs_follow_its_header() -> None:
         + struct.pack(">iqi", 1, 300, 7)
         + b"entries"
     )
+
+
+def test_led_partitions_when_decoded_then_one_broker_has_them_alone() -> None:
+    broker = responses.BrokerAddress(4, "host", 9092)
+    body = responses.encode_metadata_header("zk", broker, 1)
+    body += responses.encode_topic_metadata_header("events", 0, 3)
+    partitions = responses.encode_led_partitions(4, range(3))
+    assert len(partitions) == 3 * responses.LED_PARTITION_BYTES
+
+    decoded = responses.MetadataResponse.decode(Reader(body + partitions))
+
+    assert (decoded.cluster_id, decoded.brokers) == ("zk", (broker,))
+    assert decoded.topics == (
+        responses.TopicMetadata(
+            "events",
+            0,
+            tuple(
+                responses.PartitionMetadata(TopicPartition("events", 4, index), 0, 4, (4,), (4,))
+                for index in range(3)
+            ),
+        ),
+    )
+
+
+@pytest.mark.parametrize("is_led", [True, False])
+def test_home_partitions_when_decoded_then_the_home_alone_has_them(is_led: bool) -> None:
+    body = responses.encode_cluster_metadata_header("zk", 9, 4, (), {}, 1)
+    body += responses.encode_topic_metadata_header("events", 0, 2)
+    partitions = responses.encode_home_partitions(4, range(2), is_led=is_led)
+    assert len(partitions) == 2 * responses.HOME_PARTITION_BYTES
+
+    decoded = responses.ClusterMetadataResponse.decode(Reader(body + partitions))
+
+    assert [one.partition for one in decoded.topics[0].partitions] == [
+        TopicPartition("events", 4, index) for index in range(2)
+    ]
+    leader, error = (4, 0) if is_led else (-1, LeaderNotAvailableError.code)
+    assert {one[1:] for one in decoded.topics[0].partitions} == {(error, leader, (4,), (4,), 0, 1)}

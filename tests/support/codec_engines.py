@@ -1,4 +1,4 @@
-"""The two twins of the codec as one type, whichever of them the product runs with."""
+"""The two engines of the codec as one type, whichever of them the product runs with."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from broker.protocol.codec import Columns, CrcCheck, Decoded, DecodedText, Encod
 from broker.protocol.compression import Codec
 from broker.protocol.primitives import Buffer
 
-TWIN_NAMES = ("python", "compiled")
+ENGINE_NAMES = ("python", "compiled")
 
 
-class Twin(Protocol):
+class Engine(Protocol):
     """The functions of the seam."""
 
     def encode(self, payloads: Iterable[Buffer]) -> bytes: ...
@@ -65,7 +65,7 @@ class Twin(Protocol):
 
 
 def is_built() -> bool:
-    """Return whether there is a compiled twin."""
+    """Return whether there is a compiled engine."""
     return importlib.util.find_spec("broker.protocol._codec") is not None
 
 
@@ -75,18 +75,18 @@ def could_be_built() -> bool:
     return shutil.which("cc") is not None and header.is_file()
 
 
-def load_twin(name: str) -> Twin:
-    """Return a twin; skips the test where the compiled one cannot be built."""
+def load_engine(name: str) -> Engine:
+    """Return a engine; skips the test where the compiled one cannot be built."""
     if name == "compiled" and not is_built():
         if could_be_built():
             pytest.fail("the compiled codec is not built; run `make setup`")
         pytest.skip("the compiled codec is not built, and there is no compiler")
-    return cast("Twin", importlib.import_module(f"broker.protocol._codec_{name}"))
+    return cast("Engine", importlib.import_module(f"broker.protocol._codec_{name}"))
 
 
-def assert_alike(twins: tuple[Twin, Twin], call: Callable[[Twin], Any]) -> None:
-    """Check that a call gives the same with both twins, plain one first."""
-    plain, compiled = (_outcome(partial(call, twin)) for twin in twins)
+def assert_alike(engines: tuple[Engine, Engine], call: Callable[[Engine], Any]) -> None:
+    """Check that a call gives the same with both engines, plain one first."""
+    plain, compiled = (_outcome(partial(call, engine)) for engine in engines)
     assert compiled == plain
     assert type(compiled) is type(plain)
 

@@ -1,4 +1,4 @@
-"""The two twins of the codec held against each other, function by function."""
+"""The two engines of the codec held against each other, function by function."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from broker.protocol.codec import CrcCheck
 from broker.protocol.compression import Codec, codec_of, compress
 from broker.protocol.primitives import Buffer
 from tests.strategies import ANY_SETS, PAYLOADS, WRAPPER_CODECS, magic1_bytes
-from tests.support.twins import Twin, assert_alike, load_twin
+from tests.support.codec_engines import Engine, assert_alike, load_engine
 
 OFFSETS = st.integers(-(2**63), 2**63 - 1)
 KINDS = st.sampled_from((bytes, bytearray, memoryview))
@@ -26,51 +26,51 @@ LIMITS = st.integers(-1, 200)
 EVEN_LARGE_SETS = ANY_SETS | st.builds(
     lambda data, count, tail: data * count + tail, ANY_SETS, st.integers(1, 3000), ANY_SETS
 )
-"""Also sets so large that a twin lets go of the interpreter's lock."""
+"""Also sets so large that a engine lets go of the interpreter's lock."""
 
 
 @pytest.fixture(scope="module")
-def twins() -> tuple[Twin, Twin]:
-    return load_twin("python"), load_twin("compiled")
+def engines() -> tuple[Engine, Engine]:
+    return load_engine("python"), load_engine("compiled")
 
 
 @given(EVEN_LARGE_SETS, KINDS, OFFSETS)
-def test_twins_when_given_any_bytes_then_find_the_same_in_them(
-    twins: tuple[Twin, Twin], data: bytes, kind: Callable[[bytes], Buffer], base_offset: int
+def test_engines_when_given_any_bytes_then_find_the_same_in_them(
+    engines: tuple[Engine, Engine], data: bytes, kind: Callable[[bytes], Buffer], base_offset: int
 ) -> None:
     buffer = kind(data)
 
-    assert_alike(twins, lambda twin: twin.scan(buffer))
-    assert_alike(twins, lambda twin: twin.boundaries(buffer))
-    assert_alike(twins, lambda twin: twin.decode(buffer, base_offset))
+    assert_alike(engines, lambda engine: engine.scan(buffer))
+    assert_alike(engines, lambda engine: engine.boundaries(buffer))
+    assert_alike(engines, lambda engine: engine.decode(buffer, base_offset))
 
 
 @given(EVEN_LARGE_SETS, DELIMITERS, LIMITS)
-def test_twins_when_given_any_bytes_then_write_the_same_text(
-    twins: tuple[Twin, Twin], data: bytes, delimiter: bytes, limit: int
+def test_engines_when_given_any_bytes_then_write_the_same_text(
+    engines: tuple[Engine, Engine], data: bytes, delimiter: bytes, limit: int
 ) -> None:
-    assert_alike(twins, lambda twin: twin.decode_delimited(data, delimiter, limit))
+    assert_alike(engines, lambda engine: engine.decode_delimited(data, delimiter, limit))
 
 
 @given(EVEN_LARGE_SETS, OFFSETS, st.sampled_from(CrcCheck), st.just(2**31 - 1) | LIMITS)
-def test_twins_when_given_any_bytes_then_make_the_same_columns(
-    twins: tuple[Twin, Twin],
+def test_engines_when_given_any_bytes_then_make_the_same_columns(
+    engines: tuple[Engine, Engine],
     data: bytes,
     base_offset: int,
     crc_check: CrcCheck,
     max_value_bytes: int,
 ) -> None:
     assert_alike(
-        twins,
-        lambda twin: twin.decode_columns(
+        engines,
+        lambda engine: engine.decode_columns(
             data, base_offset, crc_check=crc_check, max_value_bytes=max_value_bytes
         ),
     )
 
 
 @given(TEXTS, KINDS, DELIMITERS, LIMITS, LIMITS, st.none() | LIMITS, st.sampled_from((1, 5000)))
-def test_twins_when_given_any_text_then_make_the_same_set_and_batches(
-    twins: tuple[Twin, Twin],
+def test_engines_when_given_any_text_then_make_the_same_set_and_batches(
+    engines: tuple[Engine, Engine],
     text: bytes,
     kind: Callable[[bytes], Buffer],
     delimiter: bytes,
@@ -82,8 +82,8 @@ def test_twins_when_given_any_text_then_make_the_same_set_and_batches(
     buffer = kind(text * repeat)
 
     assert_alike(
-        twins,
-        lambda twin: twin.encode_delimited(
+        engines,
+        lambda engine: engine.encode_delimited(
             buffer,
             delimiter,
             max_payload_bytes=max_payload_bytes,
@@ -94,43 +94,47 @@ def test_twins_when_given_any_text_then_make_the_same_set_and_batches(
 
 
 @given(st.lists(st.tuples(PAYLOADS, KINDS), max_size=6), st.sampled_from((1, 2000)))
-def test_twins_when_given_payloads_then_make_the_same_set(
-    twins: tuple[Twin, Twin],
+def test_engines_when_given_payloads_then_make_the_same_set(
+    engines: tuple[Engine, Engine],
     found: list[tuple[bytes, Callable[[bytes], Buffer]]],
     repeat: int,
 ) -> None:
     payloads = [kind(payload) for payload, kind in found] * repeat
 
-    assert_alike(twins, lambda twin: twin.encode(payloads))
-    assert_alike(twins, lambda twin: twin.encode(iter(payloads)))
+    assert_alike(engines, lambda engine: engine.encode(payloads))
+    assert_alike(engines, lambda engine: engine.encode(iter(payloads)))
 
 
 @given(st.sampled_from(WRAPPER_CODECS), ANY_SETS)
-def test_twins_when_given_what_a_wrapper_holds_then_unfold_it_alike(
-    twins: tuple[Twin, Twin], codec: Codec, inner: bytes
+def test_engines_when_given_what_a_wrapper_holds_then_unfold_it_alike(
+    engines: tuple[Engine, Engine], codec: Codec, inner: bytes
 ) -> None:
     payload = compress(codec, inner)
 
-    assert_alike(twins, lambda twin: twin.unfold(codec, payload))
-    assert_alike(twins, lambda twin: twin.count_unfolded(codec, payload))
-    assert_alike(twins, lambda twin: twin.count_unfolded(codec, payload, max_bytes=len(inner) // 2))
+    assert_alike(engines, lambda engine: engine.unfold(codec, payload))
+    assert_alike(engines, lambda engine: engine.count_unfolded(codec, payload))
+    assert_alike(
+        engines, lambda engine: engine.count_unfolded(codec, payload, max_bytes=len(inner) // 2)
+    )
 
 
 @pytest.mark.parametrize("attributes", range(256))
-def test_twins_when_given_any_attributes_then_see_the_same_codec(
-    twins: tuple[Twin, Twin], attributes: int
+def test_engines_when_given_any_attributes_then_see_the_same_codec(
+    engines: tuple[Engine, Engine], attributes: int
 ) -> None:
     entry = magic1_bytes(b"payload", attributes)
 
-    assert_alike(twins, lambda twin: twin.scan(entry))
-    assert [bool(twin.scan(entry).wrappers) for twin in twins] == [bool(codec_of(attributes))] * 2
+    assert_alike(engines, lambda engine: engine.scan(entry))
+    assert [bool(engine.scan(entry).wrappers) for engine in engines] == [
+        bool(codec_of(attributes))
+    ] * 2
 
 
 @pytest.mark.parametrize("bad", ["text", 5, None, [1]])
-def test_compiled_twin_when_given_no_buffer_then_raises_type_error(
-    twins: tuple[Twin, Twin], bad: Any
+def test_compiled_engine_when_given_no_buffer_then_raises_type_error(
+    engines: tuple[Engine, Engine], bad: Any
 ) -> None:
-    compiled = twins[1]
+    compiled = engines[1]
     calls: list[Callable[[Any], object]] = [
         compiled.scan,
         compiled.boundaries,
