@@ -1,26 +1,39 @@
-"""The data directory of one broker: its lock, owner, clean-shutdown marker and recovery points.
+"""One data directory of a broker: its lock, owner, clean-shutdown marker and recovery points.
 
-Owns the lock file, the broker id, the creator token, the clean-shutdown marker, the explicit
-partition counts, the names of log directories and the recovery-point checkpoint. A lost or damaged
-checkpoint costs time at the next start, never data. Its format:
+Owns the lock file, the ids of broker and cluster (in `meta.properties`, as later Kafka has them),
+the creator token, the clean-shutdown marker, the explicit partition counts, the names of log
+directories and the recovery-point checkpoint. What several directories of one broker have to do
+with each other is the subject of `directories`. A lost or damaged checkpoint costs time at the next
+start, never data. Its format:
 
     pylogctl-recovery-points 1
-    TOPIC INDEX RECOVERY_POINT ACTIVE_SINCE_MS      (one line a log; -1 for an empty active segment)
+    TOPIC INDEX RECOVERY_POINT ACTIVE_SINCE_MS      (one line a log)
+
+The last two are -1 for a recovery point that is unknown, and for an empty active segment.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from broker.config import load_file
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError, StorageError
-from broker.log.atomic_file import TEMPORARY_SUFFIX, sync_directory, write_all, write_atomically
-from broker.topic import validate_topic_name
+from broker.files import (
+    DIRECTORY_MODE,
+    TEMPORARY_SUFFIX,
+    open_file,
+    sync_directory,
+    write_all,
+    write_atomically,
+)
+from broker.topic import TopicPartition, validate_topic_name
 
 CHECKPOINT_NAME = "recovery-point-checkpoint"
 _FIRST_LINE = "pylogctl-recovery-points 1"
@@ -29,11 +42,11 @@ _FIRST_LINE = "pylogctl-recovery-points 1"
 class RecoveryPoint(NamedTuple):
     """The offset up to which a log is flushed, and the age of its active segment.
 
-    `active_since_ms` is when the segment that held `offset` got its first message, None for an
-    empty one.
+    `offset` is None where that is unknown. `active_since_ms` is when the segment that held it got
+    its first message, None for an empty one.
     """
 
-    offset: int
+    offset: int | None
     active_since_ms: int | None
 
 
@@ -49,8 +62,8 @@ def write_checkpoint(data_dir: Path, points: Mapping[LogKey, RecoveryPoint]) -> 
     """
     lines = [_FIRST_LINE]
     for (topic, index), point in sorted(points.items()):
-        since_ms = -1 if point.active_since_ms is None else point.active_since_ms
-        lines.append(f"{topic} {index} {point.offset} {since_ms}")
+        offset, since_ms = (-1 if number is None else number for number in point)
+        lines.append(f"{topic} {index} {offset} {since_ms}")
     write_atomically(data_dir / CHECKPOINT_NAME, ("\n".join(lines) + "\n").encode())
 
 
@@ -70,33 +83,52 @@ def read_checkpoint(data_dir: Path) -> dict[LogKey, RecoveryPoint] | None:
 
 
 def _parse_line(line: str) -> tuple[LogKey, RecoveryPoint]:
-    topic, index, offset, since_ms = line.rsplit(" ", 3)
-    since = int(since_ms)
-    return (topic, int(index)), RecoveryPoint(int(offset), None if since < 0 else since)
+    topic, index, *numbers = line.rsplit(" ", 3)
+    offset, since_ms = (None if int(one) < 0 else int(one) for one in numbers)
+    return (topic, int(index)), RecoveryPoint(offset, since_ms)
 
 
 LOCK_NAME = ".lock"
-_BROKER_ID_NAME = "broker-id"
+_META_NAME = "meta.properties"
+_BROKER_ID = "broker.id"
+_CLUSTER_ID = "cluster.id"
 _CLEAN_SHUTDOWN_NAME = ".pylog_clean_shutdown"
 _PARTITION_COUNTS_NAME = "topic-partition-counts"
 _CREATOR_NAME = "creator"
+CREATION_IDS_NAME = "topic-creation-ids"
 ZOOKEEPER_NAME = "zookeeper"
 """The data directory of an embedded ZooKeeper, if the broker was started with one."""
 DELETING_NAME = "topic-being-deleted"
+REPLICAS_NAME = "replicas"
+"""Holds the logs of partitions of other homes, of which this broker has a replica."""
+HIGH_WATERMARKS_NAME = "replication-offset-checkpoint"
 DELETED_NAME = ".deleted"
 """Holds the logs of deleted topics until they are removed."""
+SETTINGS_NAME = "settings"
+"""The last good settings that came from ZooKeeper, used where its nodes are damaged at a start."""
+MOVING_NAME = ".moving"
+"""Holds logs that are being copied here from another data directory."""
+MOVED_FROM_NAME = "moved-from"
+"""In a log's directory: the path of its former one, until that is removed."""
+PLACES_NAME = "partition-directories"
 
 _OWN_NAMES = frozenset(
     (
         LOCK_NAME,
-        _BROKER_ID_NAME,
+        _META_NAME,
         _CLEAN_SHUTDOWN_NAME,
         _PARTITION_COUNTS_NAME,
         _CREATOR_NAME,
+        CREATION_IDS_NAME,
         ZOOKEEPER_NAME,
         DELETING_NAME,
         DELETED_NAME,
+        REPLICAS_NAME,
+        HIGH_WATERMARKS_NAME,
+        MOVING_NAME,
+        PLACES_NAME,
         CHECKPOINT_NAME,
+        SETTINGS_NAME,
     )
 )
 _COUNTS_FIRST_LINE = "pylogctl-partition-counts 1"
@@ -133,8 +165,12 @@ def parse_log_directory_name(name: str) -> LogKey | None:
     return found[1], int(found[2])
 
 
+class UnusableDirectoryError(ConfigError):
+    """A data directory cannot be created, read or written."""
+
+
 class DataDirectory:
-    """The data directory of this process's broker.
+    """A data directory of this process's broker.
 
     Args:
         path: the directory; created if it does not exist.
@@ -143,28 +179,50 @@ class DataDirectory:
 
     def __init__(self, path: Path, broker_id: int) -> None:
         self.path = path
+        self.failure: StorageError | None = None
+        """Why the directory is not in use, None while it is."""
         self._broker_id = broker_id
+        self._meta: dict[str, str] = {}
         self._lock_fd: int | None = None
+        self._identity = (0, 0)  # device and inode: another file system may be mounted there
+        self._checkpointed: Mapping[LogKey, RecoveryPoint] = {}
+        self._is_suspect = False  # its last checkpoint could not be written
+
+    def has_owner(self) -> bool:
+        """Return whether a broker has used the directory before.
+
+        Raises:
+            UnusableDirectoryError: it cannot be read.
+        """
+        try:
+            (self.path / _META_NAME).stat()
+        except FileNotFoundError:
+            return False
+        except OSError as error:
+            raise self._unusable(error) from error
+        return True
 
     def lock(self) -> None:
         """Lock the directory for this process, and assign it to this broker if it is new.
 
         Raises:
             LogLockedError: another process has locked it, or it belongs to another broker.
-            ConfigError: it cannot be created or written to.
+            UnusableDirectoryError: it cannot be created or written to.
+            ConfigError: its ids are damaged.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            fd = os.open(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
+            self.path.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+            fd = open_file(self.path / LOCK_NAME, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise self._unusable(error) from error
         try:
             self._take_lock(fd)
             self._validate_broker_id()
+            self._identity = _identity_of(self.path)
         except OSError as error:
             os.close(fd)
             raise self._unusable(error) from error
-        except LogLockedError:
+        except (LogLockedError, ConfigError):
             os.close(fd)
             raise
         self._lock_fd = fd
@@ -175,6 +233,38 @@ class DataDirectory:
             os.close(self._lock_fd)
             self._lock_fd = None
 
+    @property
+    def cluster_id(self) -> str | None:
+        """Return the cluster that the locked directory belongs to, None if it never had one."""
+        return self._meta.get(_CLUSTER_ID)
+
+    def join_cluster(self, cluster_id: str) -> None:
+        """Note the cluster that the directory belongs to, for good.
+
+        Raises:
+            LogLockedError: it belongs to another.
+            StorageError: it cannot be noted.
+        """
+        known = self.cluster_id
+        if known == cluster_id:
+            return
+        path = self.path / _META_NAME
+        if known is not None:
+            raise LogLockedError(
+                f"data directory {self.path} belongs to cluster {known}, not to cluster "
+                f"{cluster_id}: use that cluster's ZooKeeper, or another directory; to move the "
+                f"data to this cluster for good, remove {_CLUSTER_ID} from {path}"
+            )
+        try:
+            self._write_meta({**self._meta, _CLUSTER_ID: cluster_id})
+        except OSError as error:
+            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+
+    def _write_meta(self, meta: dict[str, str]) -> None:
+        lines = [f"{name}={value}\n" for name, value in meta.items()]
+        write_atomically(self.path / _META_NAME, "".join(lines).encode())
+        self._meta = meta
+
     def is_clean(self) -> bool:
         """Return whether the last broker here flushed and closed every log."""
         return (self.path / _CLEAN_SHUTDOWN_NAME).exists()
@@ -183,21 +273,73 @@ class DataDirectory:
         """Write the clean-shutdown marker: every log was flushed and closed."""
         write_atomically(self.path / _CLEAN_SHUTDOWN_NAME, b"")
 
+    def write_checkpoint(
+        self, points: Mapping[LogKey, RecoveryPoint], *, if_changed: bool = True
+    ) -> None:
+        """Write the recovery points of the logs here.
+
+        Args:
+            points: by log.
+            if_changed: do nothing where they are those written last.
+
+        Raises:
+            OSError: the checkpoint cannot be written; the old one remains.
+        """
+        if if_changed and points == self._checkpointed:
+            return
+        self._is_suspect = True
+        write_checkpoint(self.path, points)
+        self._is_suspect = False
+        self._checkpointed = points
+
+    def find_failure(self, *, is_suspect: bool, sync: Callable[[int], None]) -> OSError | None:
+        """Return why the directory cannot be used any more, None if it can.
+
+        A full disk is no failure: retention and deletions make room.
+
+        Args:
+            is_suspect: whether the disk has refused something, so that it is written to.
+            sync: the system call that makes data durable.
+        """
+        assert self._lock_fd is not None
+        try:
+            if _identity_of(self.path) != self._identity:
+                return OSError(errno.ENOENT, "another directory, or none, has its place")
+            if os.statvfs(self.path).f_flag & os.ST_RDONLY:
+                return OSError(errno.EROFS, os.strerror(errno.EROFS))
+            if is_suspect or self._is_suspect:
+                self._write_holder(self._lock_fd)
+                sync(self._lock_fd)
+        except OSError as error:
+            return None if error.errno in (errno.ENOSPC, errno.EDQUOT) else error
+        return None
+
+    def free_bytes(self) -> int | None:
+        """Return how much more the directory's file system holds; None if it cannot be asked."""
+        try:
+            found = os.statvfs(self.path)
+        except OSError:
+            return None
+        return found.f_bavail * found.f_frsize
+
     def mark_in_use(self) -> None:
         """Remove the clean-shutdown marker, durably, before anything else is written."""
         (self.path / _CLEAN_SHUTDOWN_NAME).unlink(missing_ok=True)
         sync_directory(self.path)
 
-    def creator_token(self, host: str, time_ms: int) -> str:
+    def has_creator(self) -> bool:
+        """Return whether the directory has a token that identifies its broker."""
+        return (self.path / _CREATOR_NAME).exists()
+
+    def creator_token(self, proposed: str) -> str:
         """Return the token that identifies the broker of this directory.
 
         Args:
-            host: the broker's host, for a new token.
-            time_ms: the time, for a new token.
+            proposed: the token, if the directory has none.
 
         Returns:
-            The same `<host>-<milliseconds>` at every start, so that a restarted broker recognizes
-            its own node in the registry.
+            The same at every start, so that a restarted broker recognizes its own node in the
+            registry.
 
         Raises:
             StorageError: a new token cannot be stored.
@@ -205,7 +347,7 @@ class DataDirectory:
         path = self.path / _CREATOR_NAME
         try:
             if not path.exists():
-                write_atomically(path, f"{host}-{time_ms}\n".encode())
+                write_atomically(path, f"{proposed}\n".encode())
             return path.read_text().strip()
         except OSError as error:
             raise StorageError(f"cannot keep {path}: {error.strerror}") from error
@@ -221,6 +363,24 @@ class DataDirectory:
                 elif entry.name.removesuffix(TEMPORARY_SUFFIX) not in _OWN_NAMES:
                     logger.warning("%s is not a log: ignored", entry.path)
         return found
+
+    def replica_directories(self) -> dict[TopicPartition, Path]:
+        """Return the directories of the logs of other homes."""
+        root = self.path / REPLICAS_NAME
+        if not root.exists():
+            return {}
+        found = {}
+        for home in (one for one in root.iterdir() if one.name.isdecimal()):
+            for path in home.iterdir():
+                key = parse_log_directory_name(path.name) if path.is_dir() else None
+                if key is not None:
+                    found[TopicPartition(key[0], int(home.name), key[1])] = path
+        return found
+
+    def unfinished_copies(self) -> list[Path]:
+        """Return the copies of logs that a move did not finish."""
+        moving = self.path / MOVING_NAME
+        return list(moving.iterdir()) if moving.is_dir() else []
 
     def read_partition_counts(self) -> dict[str, int]:
         """Return the explicit partition counts by topic.
@@ -263,35 +423,44 @@ class DataDirectory:
             raise LogLockedError(
                 f"data directory {self.path} is in use by {_describe_holder(fd)}"
             ) from error
-        os.ftruncate(fd, 0)
+        os.ftruncate(fd, self._write_holder(fd))
+
+    def _write_holder(self, fd: int) -> int:
+        """Write who holds the lock over the old content: a full disk has no other room for it."""
+        content = f"{os.getpid()} {self._broker_id}\n".encode()
         os.lseek(fd, 0, os.SEEK_SET)
-        write_all(fd, f"{os.getpid()} {self._broker_id}\n".encode())
+        write_all(fd, content)
+        return len(content)
 
     def _validate_broker_id(self) -> None:
-        path = self.path / _BROKER_ID_NAME
+        path = self.path / _META_NAME
         if not path.exists():
-            write_atomically(path, f"{self._broker_id}\n".encode())
+            self._write_meta({"version": "0", _BROKER_ID: str(self._broker_id)})
             return
-        owner = path.read_text().strip()
+        self._meta = load_file(path)
+        owner = self._meta.get(_BROKER_ID)
         if owner != str(self._broker_id):
             raise LogLockedError(
                 f"data directory {self.path} belongs to broker {owner}, not to broker "
                 f"{self._broker_id}: use that id, or another directory"
             )
 
-    def _unusable(self, error: OSError) -> ConfigError:
-        return ConfigError(
+    def _unusable(self, error: OSError) -> UnusableDirectoryError:
+        return UnusableDirectoryError(
             f"cannot write to data directory {self.path}: {error.strerror}; "
             "make it writable for this user, or set log.dir to another directory"
         )
 
 
+def _identity_of(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
 def read_broker_id(data_dir: Path) -> int | None:
     """Return the id of the broker a directory belongs to, None for any other directory."""
-    try:
-        text = (data_dir / _BROKER_ID_NAME).read_text().strip()
-    except OSError:
-        return None
+    path = data_dir / _META_NAME
+    text = load_file(path).get(_BROKER_ID, "") if path.exists() else ""
     return int(text) if text.isdecimal() else None
 
 

@@ -158,27 +158,39 @@ class PeriodicTask:
     """
 
     def __init__(
-        self, name: str, work: Callable[[], None], *, first_delay_s: float, interval_s: float
+        self, name: str, work: Callable[[], object], *, first_delay_s: float, interval_s: float
     ) -> None:
         self._work = work
         self._first_delay_s = first_delay_s
         self._interval_s = interval_s
-        self._stopping = Event()
+        self._changed = Event()  # it is stopped, or has another interval
+        self._is_stopping = False
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Start the thread; once only."""
         self._thread.start()
 
+    def set_interval(self, interval_s: float) -> None:
+        """Change the seconds between calls; the next one comes so long after now at most."""
+        if interval_s != self._interval_s:
+            self._interval_s = interval_s
+            self._changed.set()
+
     def stop(self) -> None:
         """Stop after a call in progress, and join the thread."""
-        self._stopping.set()
+        self._is_stopping = True
+        self._changed.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def _run(self) -> None:
         delay_s = self._first_delay_s
-        while not self._stopping.wait(delay_s):
+        while not self._is_stopping:
+            if self._changed.wait(delay_s):
+                self._changed.clear()
+                delay_s = self._interval_s
+                continue
             try:
                 self._work()
             except Exception:  # the next call may succeed

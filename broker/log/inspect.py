@@ -14,6 +14,8 @@ from pathlib import Path
 
 from broker.clock import Clock, SystemClock
 from broker.errors import InvalidMessageError, LogCorruptError
+from broker.files import open_file
+from broker.log.archive import open_segment
 from broker.log.data_directory import validate_not_in_use
 from broker.log.recovery import cut_file
 from broker.log.scan import ScannedBlock, boundaries_around, fault_of_large, scan_blocks
@@ -74,7 +76,7 @@ class SegmentStat:
 
 def segment_stat(path: Path) -> SegmentStat:
     """Measure a segment file."""
-    file = SegmentFile(path)
+    file = open_segment(path)
     size = os.fstat(file.fd).st_size
     counts = _Counts()
     end, fault = 0, Fault.NONE
@@ -158,7 +160,7 @@ def iter_segment_entries(path: Path, start: int = 0) -> Iterator[Entry]:
         LogCorruptError: the bytes behind the last entry are not an entry.
         OSError: the file cannot be read.
     """
-    file = SegmentFile(path)
+    file = open_segment(path)
     end = os.fstat(file.fd).st_size
     position = start
     while position < end:
@@ -191,7 +193,7 @@ def first_entry_at_or_after(path: Path, position: int) -> int:
         LogCorruptError: a length before the position is impossible.
         OSError: the file cannot be read.
     """
-    file = SegmentFile(path)
+    file = open_segment(path)
     end = os.fstat(file.fd).st_size
     if position >= end:
         return end
@@ -255,14 +257,18 @@ def recover(path: Path, *, backup: bool = True, clock: Clock | None = None) -> R
 
     Raises:
         LogLockedError: a broker has the data directory open.
-        OSError: the file cannot be read or cut.
+        OSError: the file cannot be read or cut, or is a symbolic link.
     """
     validate_not_in_use(path.absolute().parent.parent)
     plan = plan_recovery(path)
     if not plan.cut_bytes:
         return plan
     if not backup:
-        os.truncate(path, plan.valid_end)
+        fd = open_file(path, os.O_RDWR)
+        try:
+            os.ftruncate(fd, plan.valid_end)
+        finally:
+            os.close(fd)
         return plan
     side_file = cut_file(path, plan.valid_end, (clock or SystemClock()).time_ms())
     return replace(plan, side_file=side_file)

@@ -1,8 +1,10 @@
-"""The log of one partition: append, read, roll and flush.
+"""The log of one partition: append, read, roll, flush and truncate.
 
 Owns the segments of one directory, the log end offset (written), the flushed offset (safe) and the
 high watermark (visible): equal to the flushed or to the log end offset, as its topic is
-configured. When retention runs and how a log is recovered is decided elsewhere.
+configured. The high watermark of a replicated log is set from outside, which also decides whether
+clients may append, and what is truncated. When retention runs and how a log is recovered is
+decided elsewhere.
 
 Locks: `_lock` guards every change to what is written; `_flush_lock` lets one flush run at a time
 and is taken first. Readers take neither: they read one tuple of segments and two numbers.
@@ -15,30 +17,57 @@ import os
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.config import LogConfig
-from broker.errors import OffsetOutOfRangeError, ShuttingDownError, StorageError, UnknownTopicError
-from broker.log.atomic_file import sync_directory
+from broker.errors import (
+    InvalidMessageError,
+    OffsetOutOfRangeError,
+    OutOfDescriptorsError,
+    ServerError,
+    ShuttingDownError,
+    StorageError,
+    UnknownTopicError,
+)
+from broker.files import sync_directory
+from broker.leader_epochs import LeaderEpochs
+from broker.log.epoch_file import EpochFile
 from broker.log.flusher import Flushable
-from broker.log.scan import boundaries_despite_damage
-from broker.log.segment import Disk, FileSlice, Segment, SegmentFile, SegmentFiles
+from broker.log.scan import BLOCK_BYTES, boundaries_despite_damage, read_header
+from broker.log.segment import (
+    Disk,
+    FileSlice,
+    Segment,
+    SegmentFile,
+    SegmentFiles,
+    Unreadable,
+    base_offset_of,
+    is_out_of_descriptors,
+    reason_of,
+)
+from broker.protocol.codec import Fault, boundaries, scan
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
+from broker.topic_settings import TopicConfig
 
 logger = logging.getLogger(__name__)
 
 _BASE_OFFSET = attrgetter("base_offset")
+_RETRY_UNREADABLE_S = 60.0
+"""How long a segment that could not be read is left alone: a failing disk can take seconds."""
+_FLUSH_RETRY_S = 1.0
+"""Before a flush that had no descriptor is tried again."""
 
 
-class _Listeners:
-    """Callbacks run when a log's high watermark advances; called without holding a lock."""
+class Listeners:
+    """Callbacks run when an offset of a log advances; called without holding a lock."""
 
     __slots__ = ("_counts", "_lock")
 
@@ -46,11 +75,13 @@ class _Listeners:
         self._lock = Lock()
         self._counts: Counter[Callable[[], None]] = Counter()
 
-    def add(self, callback: Callable[[], None]) -> None:
+    def add_listener(self, callback: Callable[[], None]) -> None:
+        """Have a callback run; see `Log.add_listener`."""
         with self._lock:
             self._counts[callback] += 1
 
-    def remove(self, callback: Callable[[], None]) -> None:
+    def remove_listener(self, callback: Callable[[], None]) -> None:
+        """Undo one `add_listener`; an unknown callback is ignored."""
         with self._lock:
             if self._counts[callback] <= 1:
                 del self._counts[callback]
@@ -58,13 +89,41 @@ class _Listeners:
                 self._counts[callback] -= 1
 
     def notify(self) -> None:
+        """Run every callback."""
         with self._lock:
             callbacks = list(self._counts)
         for callback in callbacks:
             try:
                 callback()
             except Exception:  # a failing listener must not keep the others from being called
-                logger.exception("a listener of the high watermark failed")
+                logger.exception("a listener of a log failed")
+
+
+class CopiedEntries(NamedTuple):
+    """Valid entries of another replica's log: their bytes, and how many they are."""
+
+    data: memoryview
+    entry_count: int
+
+
+def whole_entries(chunk: Buffer, partition: TopicPartition, offset: int) -> CopiedEntries:
+    """Return the entries in a chunk of another replica's log, without a last one that is cut.
+
+    Args:
+        chunk: as it was read.
+        partition: for the error.
+        offset: of the chunk.
+
+    Raises:
+        InvalidMessageError: an entry is damaged.
+    """
+    found = scan(chunk)
+    if found.fault not in (Fault.NONE, Fault.PARTIAL):
+        raise InvalidMessageError(
+            f"{partition}: what another replica has at offset {offset + found.valid_bytes} came "
+            f"damaged: {found.fault.name}"
+        )
+    return CopiedEntries(memoryview(chunk)[: found.valid_bytes], found.entry_count)
 
 
 class _Unflushed(NamedTuple):
@@ -94,13 +153,17 @@ class Log:
             None for the segment's modification time.
         unsynced_directories: directories with entries not yet durable: of a new log, its own and
             the data directory.
+        epochs: the leader epochs of a replicated log; None of any other.
+        note_truncation: called before anything is cut off that was flushed, when `flushed_offset`
+            is lowered: a recovery point stored above it would be wrong for what is written next.
+            Raises `StorageError` to prevent it.
     """
 
     def __init__(
         self,
         partition: TopicPartition,
         directory: Path,
-        config: LogConfig,
+        config: TopicConfig,
         segments: Sequence[Segment],
         *,
         clock: Clock,
@@ -110,6 +173,8 @@ class Log:
         disk: Disk | None = None,
         active_since_ms: int | None = None,
         unsynced_directories: Sequence[Path] = (),
+        epochs: EpochFile | None = None,
+        note_truncation: Callable[[], None] = lambda: None,
     ) -> None:
         self.partition = partition
         self.directory = directory
@@ -121,7 +186,9 @@ class Log:
         self._disk = disk or Disk()
         self._lock = Lock()
         self._flush_lock = Lock()
-        self._listeners = _Listeners()
+        self._listeners = Listeners()
+        self.append_listeners = Listeners()
+        """Told of every append to a replicated log, before the high watermark passes it."""
         self._segments = tuple(segments)
         active = self._segments[-1]
         self._active_since_ms = (active_since_ms or active.modified_ms) if active.size else None
@@ -135,8 +202,20 @@ class Log:
         self._rolled_files: list[SegmentFile] = []
         self._unsynced_directories = list(unsynced_directories)
         self._failure: StorageError | None = None
+        self._append_failure: StorageError | None = None
         self._is_closed = False
         self._is_deleted = False
+        self._note_truncation = note_truncation
+        self._refusal: Callable[[], ServerError] | None = None
+        self._epochs: EpochFile | None = None
+        self.is_replicated = False
+        """Whether other brokers have copies of the log, or may have."""
+        self._is_visible_at_once = not config.flush_before_read
+        self._told_of_appends = self._listeners if self._is_visible_at_once else None
+        if epochs is not None:
+            self.replicate(epochs)
+        if active.file is not None:
+            files.note_writer(self)
 
     @property
     def log_start_offset(self) -> int:
@@ -157,6 +236,25 @@ class Log:
     def flushed_offset(self) -> int:
         """Return the offset up to which the log survives a crash of the machine."""
         return self._flushed_offset
+
+    @property
+    def committed_offset(self) -> int:
+        """Return the offset up to which messages are as safe as the log's settings make them."""
+        return self._flushed_offset if self._epochs is None else self._high_watermark
+
+    @property
+    def read_limit(self) -> int:
+        """Return the greatest offset that can be read from, now or soon.
+
+        That is the high watermark; of a replicated log its end, as the high watermark of a new
+        leader may be behind the one that its readers have seen.
+        """
+        return self._log_end_offset if self.is_replicated else self._high_watermark
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        """Return the leader epochs of a replicated log."""
+        return self._leader_epochs.epochs.trimmed(self.log_start_offset)
 
     @property
     def size_bytes(self) -> int:
@@ -198,10 +296,35 @@ class Log:
         """Return the error after which the log refuses appends, None if there was none."""
         return self._failure
 
+    def failures(self) -> list[StorageError]:
+        """Return what is wrong now: why appends are refused, and what cannot be read."""
+        found = [one.unreadable.error for one in self._segments if one.unreadable is not None]
+        refusal = self._failure or self._append_failure
+        return found if refusal is None else [refusal, *found]
+
     @property
     def is_deleted(self) -> bool:
         """Return whether the topic was deleted; a new log may use the same directory."""
         return self._is_deleted
+
+    def reconfigure(self, config: TopicConfig) -> None:
+        """Use other settings from now on; what is not flushed is flushed as they say."""
+        if config == self._config:
+            return
+        due_s = None
+        with self._lock:
+            self._config = config
+            if self._epochs is None:  # else its replica says what is visible
+                self._is_visible_at_once = not config.flush_before_read
+                self._told_of_appends = self._listeners if self._is_visible_at_once else None
+            if self._is_visible_at_once:
+                self._high_watermark = self._log_end_offset
+            if self._log_end_offset != self._flushed_offset:
+                self._is_flush_scheduled = False
+                due_s = self._next_flush_s(flush_now=False)
+        if due_s is not None:
+            self._schedule_flush(self, due_s)
+        self._listeners.notify()
 
     def append(self, message_set: Buffer, message_count: int, *, flush_now: bool = False) -> int:
         """Write a message set at the log's end.
@@ -231,59 +354,315 @@ class Log:
         try:
             with self._lock:
                 self._raise_if_not_writable()
-                now_ms = self._clock.time_ms()
-                active = self._segments[-1]
-                if self._is_roll_due(active, now_ms):
-                    active = self._roll(now_ms)
-                self._write(active, message_set)
-                active.size += length
-                active.modified_ms = self._last_append_ms = now_ms
-                if self._active_since_ms is None:
-                    self._active_since_ms = now_ms
-                offset = self._log_end_offset
-                self._log_end_offset = offset + length
-                if not self._config.flush_before_read:
-                    self._high_watermark = self._log_end_offset
-                self._appended_message_count += message_count
-                self._unflushed_message_count += message_count
+                if self._refusal is not None:
+                    raise self._refusal()
+                offset = self._append_at_end(message_set, length, message_count)
                 due_s = self._next_flush_s(flush_now=flush_now)
         except StorageError as error:
-            if self._failure is not None and error.__cause__ is not self._failure:
-                self._listeners.notify()  # the log failed in this call
+            self._note_append_failure(error)
             raise
-        if due_s is not None:
-            self._schedule_flush(self, due_s)
-        if not self._config.flush_before_read:
-            self._listeners.notify()
+        self._note_appended(due_s)
         return offset
 
-    def read(self, offset: int, max_bytes: int) -> FileSlice | None:
+    def append_copied(self, entries: CopiedEntries, offset: int) -> None:
+        """Write what a follower has read from its leader; also where clients may not append.
+
+        Args:
+            entries: as they are in the leader's log; none appends nothing.
+            offset: of the first entry: the log's end.
+
+        Raises:
+            OffsetOutOfRangeError: the log does not end at the offset; nothing was written.
+            StorageError, ShuttingDownError, UnknownTopicError: as `append`.
+        """
+        length = len(entries.data)
+        if not length:
+            return
+        try:
+            with self._lock:
+                self._raise_if_not_writable()
+                if offset != self._log_end_offset:
+                    raise OffsetOutOfRangeError(
+                        f"{self.partition} ends at offset {self._log_end_offset}, not at {offset}"
+                    )
+                self._append_at_end(entries.data, length, entries.entry_count)
+                due_s = self._next_flush_s(flush_now=False)
+        except StorageError as error:
+            self._note_append_failure(error)
+            raise
+        self._note_appended(due_s)
+
+    def _append_at_end(self, message_set: Buffer, length: int, message_count: int) -> int:
+        """Write entries at the log's end, and return their offset; caller holds `_lock`."""
+        now_ms = self._clock.time_ms()
+        active = self._segments[-1]
+        if self._is_roll_due(active, now_ms):
+            active = self._roll(now_ms)
+        self._write(active, message_set)
+        active.size += length
+        active.modified_ms = self._last_append_ms = now_ms
+        if self._active_since_ms is None:
+            self._active_since_ms = now_ms
+        offset = self._log_end_offset
+        self._log_end_offset = offset + length
+        if self._is_visible_at_once:
+            self._high_watermark = offset + length
+        self._appended_message_count += message_count
+        self._unflushed_message_count += message_count
+        return offset
+
+    def _note_appended(self, due_s: float | None) -> None:
+        """Schedule the flush of an append, and tell of it; caller holds no lock."""
+        if self._append_failure is not None:
+            self._append_failure = None
+            logger.warning("%s can be appended to again", self.partition)
+        if due_s is not None:
+            self._schedule_flush(self, due_s)
+        if self._told_of_appends is not None:
+            self._told_of_appends.notify()
+
+    def replicate(self, epochs: EpochFile, high_watermark: int | None = None) -> None:
+        """Make this a replicated log, for good: its high watermark is set by its replica.
+
+        Args:
+            epochs: its leader epochs.
+            high_watermark: what is known to be committed; None for all that can be read now.
+        """
+        with self._lock:
+            if high_watermark is not None:
+                self._high_watermark = max(
+                    self.log_start_offset, min(high_watermark, self._log_end_offset)
+                )
+            self._epochs = epochs
+            self.is_replicated = True
+            self._is_visible_at_once = False
+            self._told_of_appends = self.append_listeners
+
+    def refuse_appends(self, reason: Callable[[], ServerError]) -> None:
+        """Refuse appends of clients: none is written after this returns.
+
+        Args:
+            reason: returns the error that they get.
+        """
+        with self._lock:
+            self._refusal = reason
+        self._listeners.notify()
+        self.append_listeners.notify()
+
+    def accept_appends(self) -> None:
+        """Let clients append again."""
+        with self._lock:
+            self._refusal = None
+        self._listeners.notify()
+
+    def advance_high_watermark(self, offset: int) -> None:
+        """Move the high watermark of a replicated log up, to its end at most."""
+        with self._lock:
+            offset = min(offset, self._log_end_offset)
+            if offset <= self._high_watermark:
+                return
+            self._high_watermark = offset
+        self._listeners.notify()
+
+    def begin_epoch(self, epoch: int, start_offset: int) -> None:
+        """Note, durably, that what is appended from an offset on is of a leader epoch.
+
+        Raises:
+            StorageError: it cannot be stored.
+        """
+        self._leader_epochs.replace(self.epochs.begun(epoch, start_offset))
+
+    @property
+    def _leader_epochs(self) -> EpochFile:
+        assert self._epochs is not None, f"{self.partition} is not replicated"
+        return self._epochs
+
+    def truncate(self, offset: int) -> None:
+        """Remove all messages, and leader epochs, from an offset on; clients may not append.
+
+        A new segment starts there: what readers have of the old one, or read into it, stays what
+        it was.
+
+        Args:
+            offset: a message boundary, at least the log start offset; at or behind the end only
+                epochs are removed.
+
+        Raises:
+            OffsetOutOfRangeError: the offset is before the log's start.
+            StorageError: the disk refuses; the log refuses all appends then.
+            ShuttingDownError, UnknownTopicError: as `append`.
+        """
+        epochs = self._leader_epochs
+        with self._flush_lock:
+            with self._lock:
+                self._raise_if_not_writable()
+                if offset < self.log_start_offset:
+                    raise self._out_of_range(self._segments, self._log_end_offset, offset)
+                if offset < self._log_end_offset:
+                    self._replace_end(offset)
+            epochs.replace(epochs.epochs.truncated(offset))
+        self._listeners.notify()
+
+    def restart_at(self, offset: int) -> None:
+        """Remove all messages and leader epochs; clients may not append.
+
+        Args:
+            offset: of the first message to come.
+
+        Raises:
+            StorageError: the disk refuses; the log refuses all appends then.
+            ShuttingDownError, UnknownTopicError: as `append`.
+        """
+        epochs = self._leader_epochs
+        with self._flush_lock, self._lock:
+            self._raise_if_not_writable()
+            epochs.remove()
+            self._replace_end(offset, keeps_start=False)
+        self._listeners.notify()
+
+    def _replace_end(self, offset: int, *, keeps_start: bool = True) -> None:
+        """Have the log end at an offset, with a new segment; caller holds both locks.
+
+        Args:
+            offset: the new end.
+            keeps_start: whether messages before it stay.
+        """
+        segments = self._segments
+        kept = [one for one in segments if keeps_start and one.base_offset < offset]
+        logger.warning(
+            "%s is cut from offset %d to %d (high watermark %d)",
+            *(self.partition, self._log_end_offset, offset, self._high_watermark),
+        )
+        if offset < self._flushed_offset or not keeps_start:
+            self._flushed_offset = offset
+            self._note_truncation()
+        try:
+            # the newest first: a crash between them leaves no gap
+            for segment in reversed(segments[len(kept) :]):
+                segment.is_removed = True
+                segment.path.unlink(missing_ok=True)
+                self._files.discard(segment)
+            sync_directory(self.directory)
+            if kept and kept[-1].end_offset > offset:
+                kept[-1] = self._shortened(kept[-1], offset)
+            segment = Segment(self.directory, offset, size=0, modified_ms=self._clock.time_ms())
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+            segment.file = self._files.with_room(lambda: segment.open(flags))
+        except OSError as error:
+            self._fail("truncate", error)
+            raise self._storage_error("truncate", error) from error
+        self._files.note_writer(self)
+        self._unsynced_directories.append(self.directory)
+        self._active_since_ms = None
+        # Before the segments: a reader takes these in the same order.
+        if not keeps_start or offset < self._high_watermark:
+            self._high_watermark = offset
+        self._segments = (*kept, segment)
+        self._log_end_offset = offset
+        if self._flushed_offset == offset:
+            self._unflushed_message_count = 0
+
+    def _shortened(self, segment: Segment, offset: int) -> Segment:
+        """Return what is left of a segment that ends at an offset, durably."""
+        size = offset - segment.base_offset
+        file = segment.file or self._files.with_room(lambda: segment.open(os.O_RDWR))
+        self._disk.truncate(file.fd, size)
+        self._disk.sync(file.fd)  # else the next segment could overlap it after a crash
+        self._files.discard(segment)
+        segment.is_removed = True
+        # not the same object, as readers may still use it with its old size
+        left = Segment(
+            self.directory, segment.base_offset, size=size, modified_ms=segment.modified_ms
+        )
+        if (unreadable := segment.unreadable) is not None and unreadable.start < size:
+            left.unreadable = unreadable
+        return left
+
+    def read(self, offset: int, max_bytes: int, *, to_log_end: bool = False) -> FileSlice | None:
         """Return the slice of a file with the visible bytes from an offset on, None at their end.
 
         Args:
             offset: from the log start offset to the high watermark; may lie inside a message.
             max_bytes: the most bytes wanted, 0 or more.
+            to_log_end: return what is above the high watermark too: for replicas.
 
         Raises:
             OffsetOutOfRangeError: the offset is outside that range.
-            StorageError: the segment cannot be opened.
+            StorageError: the segment cannot be opened, or not be read from the offset on.
             UnknownTopicError: the log is deleted.
 
         Source: Kafka 0.7 `Log.read`: a read never crosses a segment.
         """
         # The high watermark first: the segments up to it are then sure to be in the tuple.
-        visible_end = self._high_watermark
+        visible_end = self._log_end_offset if to_log_end else self._high_watermark
         segments = self._segments
         found = None
         if segments[0].base_offset <= offset < visible_end:
             segment = _segment_of(segments, offset)
             base = segment.base_offset
             end = min(base + segment.size, visible_end)
-            found = FileSlice(self._open(segment), offset - base, min(max_bytes, end - offset))
-        elif offset != visible_end:
+            if end <= offset:  # it was truncated in this moment
+                raise self._out_of_range(segments, end, offset)
+            found = FileSlice(
+                self._open(segment), offset - base, min(max_bytes, end - offset), self
+            )
+            if segment.unreadable is not None:
+                found = self._readable_part(segment, segment.unreadable, found)
+        elif offset != visible_end and not visible_end < offset <= self.read_limit:
             raise self._out_of_range(segments, visible_end, offset)
         self._raise_if_deleted()
         return found
+
+    def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
+        """Note that reading a slice failed, so that later reads end before that place.
+
+        Args:
+            found: a result of `read`.
+            position: where in its file reading failed.
+
+        Returns:
+            The error that reads from there on get; None if the file can be read there: then the
+            failure has another cause.
+        """
+        reason = _reason_unreadable(found.file, position)
+        if reason is None:
+            return None
+        base = base_offset_of(found.file.path)
+        assert base is not None
+        segment = _segment_of(self._segments, base)
+        error = StorageError(
+            f"cannot read {self.partition} at offset {base + position}: {found.file.path}: {reason}"
+        )
+        known = segment.unreadable
+        if segment.base_offset != base or (known and known.position <= position):
+            return error  # removed by retention since; or noted by another read
+        if position >= segment.size or found.file.path.parent != self.directory:
+            return error  # truncated, or moved, since
+        start = _start_of_entry_at(found.file, found.position, position)
+        segment.unreadable = Unreadable(start, position, self._clock.monotonic_s(), error)
+        logger.error(
+            "%s; reads from offset %d to %d get this error until the file can be read again",
+            *(error, base + start, segment.end_offset),
+        )
+        return error
+
+    def _readable_part(
+        self, segment: Segment, unreadable: Unreadable, found: FileSlice
+    ) -> FileSlice:
+        """Return what can be read of a slice; now and then, see whether all of it can be again."""
+        now_s = self._clock.monotonic_s()
+        if now_s - unreadable.noted_s >= _RETRY_UNREADABLE_S:
+            self._files.discard(segment)  # the file may have been replaced
+            file = self._open(segment)
+            if _reason_unreadable(file, unreadable.position) is None:
+                segment.unreadable = None
+                logger.warning("%s can be read again: %s", self.partition, segment.path)
+                return found._replace(file=file)
+            segment.unreadable = unreadable._replace(noted_s=now_s)
+        length = min(found.length, unreadable.start - found.position)
+        if length <= 0:
+            raise StorageError(str(unreadable.error))
+        return found._replace(length=length)
 
     def flush(self) -> None:
         """Make everything appended before this call durable, then visible.
@@ -312,11 +691,11 @@ class Log:
                 Added twice, it runs once each time, until removed twice. Read the offsets after
                 adding it: an advance just before is not reported.
         """
-        self._listeners.add(callback)
+        self._listeners.add_listener(callback)
 
     def remove_listener(self, callback: Callable[[], None]) -> None:
         """Undo one `add_listener`; an unknown callback is ignored."""
-        self._listeners.remove(callback)
+        self._listeners.remove_listener(callback)
 
     def offsets_before(self, time_ms: int, max_offsets: int) -> list[int]:
         """Return segment starts, and the high watermark, written at or before a time, newest first.
@@ -370,14 +749,12 @@ class Log:
         """
         return self._boundaries_around(offset)[1]
 
-    def prepare_removal(
-        self, choose: Callable[[Sequence[Segment], int], int]
-    ) -> tuple[Segment, ...]:
+    def prepare_removal(self, choose: Callable[[Sequence[Segment]], int]) -> tuple[Segment, ...]:
         """Return the segments retention may remove; roll first if it chooses all of them.
 
         Args:
-            choose: gets the segments and the time in ms, returns how many of the oldest to remove;
-                called under the append lock, so that no append intervenes.
+            choose: gets the segments, returns how many of the oldest to remove; called under the
+                append lock, so that no append intervenes.
 
         Returns:
             The oldest segments, never the active one. They stay readable until `remove`.
@@ -389,11 +766,14 @@ class Log:
         """
         with self._lock:
             segments = self._segments
-            now_ms = self._clock.time_ms()
-            count = choose(segments, now_ms)
+            count = choose(segments)
+            if self._epochs is not None:  # what is above may be lacking on other brokers
+                committed = sum(one.end_offset <= self._high_watermark for one in segments)
+                count = min(count, committed)
             if count < len(segments) or self._failure is not None or self._is_closed:
                 return segments[: min(count, len(segments) - 1)]
             active = segments[-1]
+            now_ms = self._clock.time_ms()
             if active.size:
                 self._roll(now_ms)
                 return segments
@@ -408,12 +788,15 @@ class Log:
         """Remove the oldest segment and delete its file; readers in flight keep it open.
 
         Args:
-            segment: the oldest one returned by `prepare_removal`; the log was flushed since.
+            segment: the oldest one returned by `prepare_removal`; the log was flushed since. One
+                that is no longer part of the log is left alone.
 
         Raises:
             StorageError: the file could not be deleted; it is no longer part of the log.
         """
         with self._lock:
+            if self._segments[0] is not segment:
+                return  # truncated since
             self._segments = self._segments[1:]
             segment.is_removed = True
         try:
@@ -453,7 +836,104 @@ class Log:
                 for segment in self._segments:
                     segment.file = None
                     self._files.discard(segment)
+                self._files.forget_writer(self)
             self._listeners.notify()
+
+    def move_to(self, directory: Path, complete: Callable[[], None]) -> None:
+        """Go on in another directory; what readers have open stays readable.
+
+        Args:
+            directory: where the log is then.
+            complete: makes the directory hold all files of the log, durably; called while nothing
+                is written. If it raises, nothing has changed.
+
+        Raises:
+            StorageError: the log has failed.
+            ShuttingDownError, UnknownTopicError: as `append`.
+        """
+        with self._flush_lock, self._lock:
+            self._raise_if_not_writable()
+            with nullcontext() if self._epochs is None else self._epochs.moving_to(directory):
+                complete()
+            moved = []
+            for segment in self._segments:
+                # not the same objects, as files of the old ones may be put into the cache later
+                moved.append(
+                    Segment(
+                        directory,
+                        segment.base_offset,
+                        size=segment.size,
+                        modified_ms=segment.modified_ms,
+                    )
+                )
+                segment.directory = directory  # for readers that are about to open it
+                segment.file = None
+                self._files.discard(segment)
+            self._files.forget_writer(self)
+            self._segments = tuple(moved)
+            self.directory = directory
+            self._rolled_files, self._unsynced_directories = [], []
+            self._unflushed_message_count = 0
+            self._flushed_offset = self._log_end_offset
+            if self._epochs is None:
+                self._high_watermark = self._log_end_offset
+        self._listeners.notify()
+
+    def take_offline(self, failure: StorageError) -> None:
+        """Refuse appends and flushes from now on, as the data directory has failed; close files.
+
+        What waits for a flush gets the failure.
+        """
+        with self._lock:
+            self._failure = self._failure or failure
+            self._is_closed = True
+            for segment in self._segments:
+                segment.file = None
+                self._files.discard(segment)
+            self._files.forget_writer(self)
+        self._listeners.notify()
+
+    def release_file(self, *, may_flush: bool) -> bool:
+        """Close the active segment's file if all in it is flushed; the next append opens it.
+
+        Until then it stays open, as errors of an fsync are reported to the writer's descriptor.
+        Waits for no lock of an append, as its caller may append to another log.
+
+        Args:
+            may_flush: flush what is not flushed, unless that is under way.
+
+        Returns:
+            Whether the file is closed.
+        """
+        if may_flush:
+            self._flush_if_idle()
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            if self._flushed_offset != self._log_end_offset:
+                return False
+            self._segments[-1].file = None
+            self._files.forget_writer(self)
+            return True
+        finally:
+            self._lock.release()
+
+    def _flush_if_idle(self) -> None:
+        if not self._flush_lock.acquire(blocking=False):
+            return
+        try:
+            if not self._lock.acquire(blocking=False):
+                return
+            try:
+                unflushed = None if self._failure else self._capture_unflushed()
+            finally:
+                self._lock.release()
+            if unflushed is not None:
+                with suppress(StorageError):  # it is flushed later
+                    self._sync(unflushed)
+        finally:
+            self._flush_lock.release()
+        self._listeners.notify()
 
     def _open(self, segment: Segment) -> SegmentFile:
         try:
@@ -466,7 +946,8 @@ class Log:
             raise self._unreadable(segment, error) from error
 
     def _unreadable(self, segment: Segment, error: OSError) -> StorageError:
-        return StorageError(f"cannot read {self.partition}: {segment.path}: {error.strerror}")
+        kind = OutOfDescriptorsError if is_out_of_descriptors(error) else StorageError
+        return kind(f"cannot read {self.partition}: {segment.path}: {reason_of(error)}")
 
     def _out_of_range(
         self, segments: tuple[Segment, ...], visible_end: int, offset: int
@@ -484,6 +965,8 @@ class Log:
             segment = _segment_of(segments, offset)
             base = segment.base_offset
             end = min(segment.end_offset, visible_end) - base
+            if end <= offset - base:  # it was truncated in this moment
+                raise self._out_of_range(segments, base + end, offset)
             try:
                 before, after = boundaries_despite_damage(self._open(segment), offset - base, end)
             except OSError as error:
@@ -494,13 +977,24 @@ class Log:
         self._raise_if_deleted()
         return found
 
+    def _note_append_failure(self, error: StorageError) -> None:
+        if self._failure is not None:
+            if error.__cause__ is not self._failure:
+                self._listeners.notify()  # the log failed in this call
+            return
+        if self._append_failure is None:
+            logger.error("%s; refused until the disk takes it (not logged again)", error)
+        # without the traceback, which holds the frames of the call and with them the messages
+        self._append_failure = StorageError(str(error))
+
     def _raise_if_deleted(self) -> None:
         """Called after a file was opened: the files of a new log have the same names."""
         if self._is_deleted:
             raise UnknownTopicError(f"{self.partition} was deleted")
 
     def _raise_if_not_writable(self) -> None:
-        self._raise_if_deleted()
+        if self._is_deleted:
+            self._raise_if_deleted()
         if self._failure is not None:
             raise StorageError(str(self._failure)) from self._failure
         if self._is_closed:
@@ -528,9 +1022,11 @@ class Log:
         previous = self._segments[-1]
         segment = Segment(self.directory, self._log_end_offset, size=0, modified_ms=now_ms)
         try:
-            segment.file = SegmentFile(segment.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL
+            segment.file = self._files.with_room(lambda: segment.open(flags))
         except OSError as error:
             raise self._storage_error("start a segment", error) from error
+        self._files.note_writer(self)
         self._unsynced_directories.append(self.directory)
         if previous.file is not None:
             if previous.end_offset > self._flushed_offset:
@@ -546,8 +1042,9 @@ class Log:
         position = active.size
         try:
             if (file := active.file) is None:
-                file = active.file = SegmentFile(active.path, os.O_RDWR)
+                file = active.file = self._files.with_room(lambda: active.open(os.O_RDWR))
                 self._files.discard(active)
+                self._files.note_writer(self)
             self._disk.write_all(file.fd, message_set, position)
         except OSError as error:
             self._undo_write(active, position)
@@ -581,32 +1078,74 @@ class Log:
         started_s = self._clock.monotonic_s()
         try:
             for directory in unflushed.directories:
-                sync_directory(directory)
+                self._files.with_room(partial(sync_directory, directory))
             for file in unflushed.files:
                 self._disk.sync(file.fd)
         except OSError as error:
+            if is_out_of_descriptors(error):  # nothing has been lost
+                self._put_back(unflushed)
+                raise self._storage_error("flush", error) from error
             self._fail("flush", error)
             return
         with self._lock:
             self._unflushed_message_count -= unflushed.message_count
             self._flushed_offset = unflushed.end_offset
-            self._high_watermark = max(self._high_watermark, unflushed.end_offset)
+            if self._epochs is None:
+                self._high_watermark = max(self._high_watermark, unflushed.end_offset)
             self._last_flush_ms = self._clock.time_ms()
         self._flush_stats.record(self._clock.monotonic_s() - started_s)
+
+    def _put_back(self, unflushed: _Unflushed) -> None:
+        """Have a later flush cover what this one could not begin with."""
+        with self._lock:
+            self._rolled_files = [*unflushed.files, *self._rolled_files]
+            self._unsynced_directories = [*unflushed.directories, *self._unsynced_directories]
+            self._is_flush_scheduled = True
+        self._schedule_flush(self, self._clock.monotonic_s() + _FLUSH_RETRY_S)
 
     def _fail(self, action: str, error: OSError) -> None:
         failure = self._storage_error(action, error)
         failure.__cause__ = error
         self._failure = failure
+        logger.error("%s; it refuses appends until the broker is started again", failure)
 
     def _storage_error(
         self, action: str, error: OSError, segment: Segment | None = None
     ) -> StorageError:
         path = (segment or self._segments[-1]).path
-        reason = error.strerror or error
         return StorageError(
-            f"cannot {action} {self.partition} at offset {self._log_end_offset}: {path}: {reason}"
+            f"cannot {action} {self.partition} at offset {self._log_end_offset}: {path}: "
+            f"{reason_of(error)}"
         )
+
+
+def _reason_unreadable(file: SegmentFile, position: int) -> str | None:
+    """Return why a file cannot be read at a position, None if it can."""
+    try:
+        if os.pread(file.fd, 1, position):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)
+    return f"the file ends at byte {os.fstat(file.fd).st_size}"
+
+
+def _start_of_entry_at(file: SegmentFile, start: int, position: int) -> int:
+    """Return the start of the entry that holds a position where the file cannot be read.
+
+    Args:
+        file: it can be read up to the position.
+        start: an entry start before the position.
+        position: where it cannot be read.
+    """
+    while start < position:
+        length = boundaries(os.pread(file.fd, min(BLOCK_BYTES, position - start), start))[-1]
+        if length == 0:
+            header = read_header(file.fd, start)
+            if header is None or not start < header.end <= position:
+                return start
+            length = header.end - start
+        start += length
+    return start
 
 
 def _segment_of(segments: tuple[Segment, ...], offset: int) -> Segment:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from broker.errors import LogCorruptError
-from broker.log.atomic_file import sync_directory, write_all
+from broker.files import open_file, sync_directory, validate_no_link, write_all
 from broker.log.scan import BLOCK_BYTES, boundaries_around, scan_blocks
 from broker.log.segment import Segment, SegmentFile, parse_segment_name
 from broker.topic import TopicPartition
@@ -41,13 +41,22 @@ class Recovery(NamedTuple):
 
 
 def list_segments(directory: Path) -> list[Segment]:
-    """Return the segments in a log directory, oldest first; other files are ignored."""
+    """Return the segments in a log directory, oldest first; other files are ignored.
+
+    Raises:
+        LogCorruptError: a segment is no regular file: what it stands for may not be the broker's.
+        OSError: the directory cannot be read, or is a symbolic link.
+    """
+    validate_no_link(directory)
     segments = []
     with os.scandir(directory) as entries:
         for entry in entries:
             base_offset = parse_segment_name(entry.name)
             if base_offset is not None:
-                status = entry.stat()
+                if not entry.is_file(follow_symlinks=False):
+                    kind = "a symbolic link" if entry.is_symlink() else "no regular file"
+                    raise LogCorruptError(f"{entry.path} is {kind}, and must be a regular file")
+                status = entry.stat(follow_symlinks=False)
                 modified_ms = status.st_mtime_ns // 1_000_000
                 segment = Segment(
                     directory, base_offset, size=status.st_size, modified_ms=modified_ms
@@ -129,11 +138,43 @@ def recover(
     return found
 
 
+def restore_end(directory: Path, segments: list[Segment], end_offset: int, *, time_ms: int) -> None:
+    """Have a log that has lost its last messages go on at a later offset, so that none is reused.
+
+    The last segment is lengthened by zeros, which take no room on disk and are no message: readers
+    treat them as damage, behind which the next message is found. They are in a segment of their
+    own past, as recovery scans the last one.
+
+    Args:
+        directory: the log's.
+        segments: oldest first; the new last one is added.
+        end_offset: where the log goes on, behind its end.
+        time_ms: the time.
+
+    Raises:
+        OSError: a file cannot be lengthened or created.
+    """
+    if segments:
+        last = segments[-1]
+        file = last.open(os.O_RDWR)
+        os.ftruncate(file.fd, end_offset - last.base_offset)
+        os.utime(file.fd, ns=(last.modified_ms * 1_000_000,) * 2)  # for retention
+        os.fsync(file.fd)
+        last.size = end_offset - last.base_offset
+    segment = Segment(directory, end_offset, size=0, modified_ms=time_ms)
+    segment.file = segment.open(os.O_RDWR | os.O_CREAT | os.O_EXCL)
+    sync_directory(directory)
+    segments.append(segment)
+
+
 def _sync_valid(segment: Segment, position: int) -> int:
     """Return the end of a segment's valid entries, and make its data durable."""
-    file = SegmentFile(segment.path)
-    end = _find_valid_end(file, min(position, segment.size), segment.size)
-    os.fsync(file.fd)
+    file = segment.open()
+    try:
+        end = _find_valid_end(file, min(position, segment.size), segment.size)
+        os.fsync(file.fd)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(segment.path)) from error
     return end
 
 
@@ -199,10 +240,11 @@ def cut_file(path: Path, valid_end: int, time_ms: int) -> Path:
         The side file, `<segment>.cut-<UTC time>`.
 
     Raises:
-        OSError: the side file could not be written; the segment is unchanged.
+        OSError: the side file could not be written, or the segment is a symbolic link; the segment
+            is unchanged.
     """
     side_file = _side_name(path, _stamp(time_ms))
-    source = os.open(path, os.O_RDWR)
+    source = open_file(path, os.O_RDWR)
     try:
         _copy_tail(source, valid_end, side_file)
         sync_directory(path.parent)
@@ -214,7 +256,7 @@ def cut_file(path: Path, valid_end: int, time_ms: int) -> Path:
 
 
 def _copy_tail(source: int, position: int, target_path: Path) -> None:
-    target = os.open(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
+    target = open_file(target_path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     try:
         while block := os.pread(source, BLOCK_BYTES, position):
             write_all(target, block)

@@ -8,6 +8,7 @@ in flight keep their descriptors. An archived segment is `<archive>/<topic>_<hom
 from __future__ import annotations
 
 import contextlib
+import datetime
 import gzip
 import logging
 import os
@@ -16,13 +17,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from broker.config import LogConfig
+from broker.clock import Clock
 from broker.errors import StorageError
-from broker.log.atomic_file import sync_directory
+from broker.files import DIRECTORY_MODE, open_file, sync_directory
 from broker.log.log import Log
-from broker.log.segment import Segment
+from broker.log.segment import ARCHIVE_SUFFIX, Segment
 from broker.protocol.checksum import crc32
 from broker.topic import TopicPartition
+from broker.topic_settings import TopicConfig
 
 _BLOCK_BYTES = 1 << 20
 _COMPRESS_LEVEL = 6
@@ -43,11 +45,12 @@ def archive_segment(archive_dir: Path, partition: TopicPartition, path: Path) ->
         StorageError: it cannot be written, or reads back different.
     """
     directory = archive_dir / f"{partition.topic}_{partition.name}"
-    target = directory / f"{path.name}.gz"
+    target = directory / f"{path.name}{ARCHIVE_SUFFIX}"
     temporary = directory / f"{target.name}.tmp"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with path.open("rb") as source, temporary.open("wb") as compressed:
+        directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+        target_fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        with os.fdopen(target_fd, "wb") as compressed, path.open("rb") as source:
             with gzip.GzipFile(
                 filename="", mode="wb", fileobj=compressed, compresslevel=_COMPRESS_LEVEL, mtime=0
             ) as packer:
@@ -83,6 +86,46 @@ def _size_and_crc(file: BinaryIO | gzip.GzipFile) -> tuple[int, int]:
 
 logger = logging.getLogger(__name__)
 
+MAX_CLOCK_STEP_S = 60.0
+
+
+class RetentionTime:
+    """The time that ages of segments are counted by: it does not jump ahead with the clock.
+
+    A clock set ahead would make all segments old at once. Where it moves more than a minute further
+    than the monotonic clock between two calls, the time goes on as that one does, until the clock
+    is back or the broker starts again.
+
+    Args:
+        clock: the clock.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ahead_s = self._offset_s()
+        self.waits: str | None = None
+        """Why segments that are old by the clock are kept; None if they are not."""
+
+    def _offset_s(self) -> float:
+        return self._clock.time_ms() / 1000 - self._clock.monotonic_s()
+
+    def now_ms(self) -> int:
+        """Return the time, milliseconds since 1970; an error is logged when the clock jumps."""
+        jump_s = self._offset_s() - self._ahead_s
+        if jump_s <= MAX_CLOCK_STEP_S:
+            self._ahead_s += jump_s
+            if self.waits is not None:
+                logger.warning("the clock is back: segments are deleted by its time again")
+            self.waits = None
+        elif self.waits is None:
+            self.waits = (
+                f"the clock has jumped {datetime.timedelta(seconds=round(jump_s))} ahead: segments "
+                "are kept until they are old by the time that has passed; set the clock right, or "
+                "start the broker again if it is right now"
+            )
+            logger.error("%s", self.waits)
+        return round((self._clock.monotonic_s() + self._ahead_s) * 1000)
+
 
 def expired_count(segments: Sequence[Segment], *, now_ms: int, retention_ms: int) -> int:
     """Return how many of the oldest segments had their last append too long ago.
@@ -116,22 +159,25 @@ def excess_count(segments: Sequence[Segment], *, retention_bytes: int) -> int:
     return count
 
 
-def apply_retention(log: Log, config: LogConfig, *, archive_dir: Path | None = None) -> int:
+def apply_retention(
+    log: Log, config: TopicConfig, *, now_ms: int, archive_dir: Path | None = None
+) -> int:
     """Remove a log's segments past retention; an error is logged.
 
     Args:
         log: the log.
         config: the settings of its topic.
+        now_ms: the time that ages are counted by, from `RetentionTime`.
         archive_dir: where segments are archived before they are deleted; None to just delete.
 
     Returns:
         The number of segments removed.
     """
 
-    def choose_expired(segments: Sequence[Segment], now_ms: int) -> int:
+    def choose_expired(segments: Sequence[Segment]) -> int:
         return expired_count(segments, now_ms=now_ms, retention_ms=config.retention_ms)
 
-    def choose_excess(segments: Sequence[Segment], _now_ms: int) -> int:
+    def choose_excess(segments: Sequence[Segment]) -> int:
         return excess_count(segments, retention_bytes=config.retention_bytes)
 
     count = 0

@@ -5,19 +5,23 @@ Which segment is active and how much of it is flushed is the subject of `log`.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import weakref
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
-from broker.log.data_directory import DELETED_NAME
+from broker.errors import StorageError
+from broker.files import open_file
+from broker.log.data_directory import DELETED_NAME, MOVING_NAME
 from broker.protocol.primitives import Buffer
 
 SPACING_BYTES = 1 << 20
@@ -83,6 +87,8 @@ def parse_segment_name(name: str) -> int | None:
 class SegmentFile:
     """An open segment file, whose descriptor closes with the last reference to it.
 
+    A broker opens its own by `Segment.open`, which follows no link; tools read what they are given.
+
     Readers, the flusher and the cache hold references, so that a file deleted by retention stays
     readable for fetches in flight.
 
@@ -94,10 +100,11 @@ class SegmentFile:
         OSError: the file cannot be opened.
     """
 
-    __slots__ = ("__weakref__", "boundaries", "fd")
+    __slots__ = ("__weakref__", "boundaries", "fd", "path")
 
     def __init__(self, path: Path, flags: int = os.O_RDONLY) -> None:
-        self.fd = os.open(path, flags, 0o644)
+        self.path = path
+        self.fd = open_file(path, flags) if flags & os.O_NOFOLLOW else os.open(path, flags)
         self.boundaries = BoundaryIndex()
         weakref.finalize(self, os.close, self.fd).atexit = False
 
@@ -133,12 +140,33 @@ class Disk:
             written = self.pwrite(fd, rest, position)
 
 
+class SliceSource(Protocol):
+    """The log of a slice."""
+
+    def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
+        """Note that reading a slice failed at a position; return None if it can be read there."""
+
+
 class FileSlice(NamedTuple):
-    """A range of bytes of an open segment file, ready for `os.sendfile`."""
+    """A range of bytes of an open segment file, ready for `os.sendfile`, and the log it is of."""
 
     file: SegmentFile
     position: int
     length: int
+    source: SliceSource
+
+
+class Unreadable(NamedTuple):
+    """The part of a segment that cannot be read: all from the position `start` on.
+
+    Whole entries lie before `start`; `position`, in the entry that starts there, is where reading
+    failed. `noted_s` is the monotonic time of the last attempt.
+    """
+
+    start: int
+    position: int
+    noted_s: float
+    error: StorageError
 
 
 class Segment:
@@ -151,7 +179,15 @@ class Segment:
         modified_ms: time of the last append, milliseconds since 1970.
     """
 
-    __slots__ = ("base_offset", "directory", "file", "is_removed", "modified_ms", "size")
+    __slots__ = (
+        "base_offset",
+        "directory",
+        "file",
+        "is_removed",
+        "modified_ms",
+        "size",
+        "unreadable",
+    )
 
     def __init__(self, directory: Path, base_offset: int, *, size: int, modified_ms: int) -> None:
         self.directory = directory
@@ -161,6 +197,7 @@ class Segment:
         # Set while the segment is active: fsync errors are reported to the writer's descriptor.
         self.file: SegmentFile | None = None
         self.is_removed = False
+        self.unreadable: Unreadable | None = None
 
     @property
     def path(self) -> Path:
@@ -172,20 +209,67 @@ class Segment:
         """Return the offset after the last message."""
         return self.base_offset + self.size
 
+    def open(self, flags: int = os.O_RDONLY) -> SegmentFile:
+        """Open the file.
+
+        Raises:
+            OSError: it cannot be opened, or is a symbolic link.
+        """
+        return SegmentFile(self.path, flags | os.O_NOFOLLOW)
+
+
+_Result = TypeVar("_Result")
+_FLUSHED_FOR_ROOM = 16
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE)
+
+
+def is_out_of_descriptors(error: OSError) -> bool:
+    """Return whether a file could not be opened because too many are open."""
+    return error.errno in _OUT_OF_DESCRIPTORS
+
+
+def reason_of(error: OSError) -> str:
+    """Return why a system call failed, and what to do about it where that is known."""
+    reason = error.strerror or str(error)
+    hint = "; raise the limit on open files (ulimit -n)" if is_out_of_descriptors(error) else ""
+    return reason + hint
+
+
+class SegmentWriter(Protocol):
+    """A log, to the files: it holds the file of its active segment open."""
+
+    @property
+    def last_append_ms(self) -> int:
+        """Return when it was last written to."""
+
+    def release_file(self, *, may_flush: bool) -> bool:
+        """Close the active segment's file if it is not needed; return whether it is closed."""
+
 
 class SegmentFiles:
-    """A bounded cache of open descriptors for segments that are not active.
+    """The open segment files of all logs, within a number of descriptors.
 
-    The least recently read one is evicted; it closes as soon as no reader holds it.
+    Has a cache of files that are read, of which the least recently read one is evicted and closes
+    as soon as no reader holds it, and knows the logs that hold the file of their active segment:
+    where these are too many, those not written to for longest close it.
 
     Args:
-        capacity: how many descriptors to keep, at least 1.
+        capacity: how many files to keep for readers, at least 1.
+        writer_capacity: how many logs may hold a file, at least 1.
     """
 
-    def __init__(self, capacity: int = 512) -> None:
+    def __init__(self, capacity: int = 512, writer_capacity: int = 1 << 20) -> None:
         self._capacity = capacity
+        self._writer_capacity = writer_capacity
         self._lock = Lock()
         self._files: OrderedDict[Segment, SegmentFile] = OrderedDict()
+        # weakly, as the logs refer to this, and one dropped without a close has a file to close
+        self._writers: weakref.WeakSet[SegmentWriter] = weakref.WeakSet()
+
+    def fit(self, descriptor_count: int) -> None:
+        """Use five eighths of the process's descriptors at most: the others are for connections."""
+        self._capacity = max(1, min(self._capacity, descriptor_count // 8))
+        self._writer_capacity = max(1, descriptor_count // 2)
 
     def get(self, segment: Segment) -> SegmentFile:
         """Return an open file of a segment, opening it if necessary.
@@ -199,9 +283,49 @@ class SegmentFiles:
             if (known := self._files.get(segment)) is not None:
                 self._files.move_to_end(segment)
                 return known
-        opened = SegmentFile(segment.path)
+        opened = self.with_room(segment.open)
         self.put(segment, opened)
         return opened
+
+    def with_room(self, action: Callable[[], _Result]) -> _Result:
+        """Do what opens a file; where too many are open, once more after closing some.
+
+        Raises:
+            OSError: as the action.
+        """
+        try:
+            return action()
+        except OSError as error:
+            if not is_out_of_descriptors(error):
+                raise
+            self.make_room()
+            return action()
+
+    def make_room(self) -> None:
+        """Close what can be opened again when it is needed."""
+        self.clear()
+        with self._lock:
+            writers = self._oldest(len(self._writers))
+        _release(writers)
+
+    def note_writer(self, writer: SegmentWriter) -> None:
+        """Note that a log holds the file of its active segment; others may close theirs."""
+        with self._lock:
+            self._writers.add(writer)
+            if len(self._writers) <= self._writer_capacity:
+                return
+            # several at once, as the order takes time
+            oldest = self._oldest(max(1, len(self._writers) // 4))
+        _release(oldest)
+
+    def forget_writer(self, writer: SegmentWriter) -> None:
+        """Note that a log no longer holds a file."""
+        with self._lock:
+            self._writers.discard(writer)
+
+    def _oldest(self, count: int) -> list[SegmentWriter]:
+        """Return the logs not written to for longest; caller holds the lock."""
+        return sorted(self._writers, key=attrgetter("last_append_ms"))[:count]
 
     def put(self, segment: Segment, file: SegmentFile) -> None:
         """Cache an open file of a segment."""
@@ -216,7 +340,7 @@ class SegmentFiles:
             self._files.pop(segment, None)
 
     def clear(self) -> None:
-        """Drop every file."""
+        """Drop every file that is kept for readers."""
         with self._lock:
             self._files.clear()
 
@@ -224,10 +348,21 @@ class SegmentFiles:
         return len(self._files)
 
 
+def _release(writers: Sequence[SegmentWriter]) -> None:
+    """Have logs close their files; if all have something to flush, have a few flush it first."""
+    if not sum([writer.release_file(may_flush=False) for writer in writers]):
+        for writer in writers[:_FLUSHED_FOR_ROOM]:
+            writer.release_file(may_flush=True)
+
+
 _NAME = re.compile(
     rf"([0-9]{{20}})(?:{re.escape(_SEGMENT_SUFFIX)}|{re.escape(_KAFKA_SUFFIX)})", re.ASCII
 )
 _DIGITS = re.compile(r"([0-9]+)", re.ASCII)
+_NOT_SERVED = frozenset((DELETED_NAME, MOVING_NAME))
+"""In a data directory, where logs are that no broker serves."""
+ARCHIVE_SUFFIX = ".gz"
+"""Follows the name of a segment in the archive."""
 
 
 def base_offset_of(path: Path) -> int | None:
@@ -236,29 +371,38 @@ def base_offset_of(path: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def expand_paths(paths: Iterable[Path]) -> list[Path]:
+def expand_paths(paths: Iterable[Path], *, archives: bool = False) -> list[Path]:
     """Return the given files, and the segments in and below the given directories, each once.
 
-    Logs of deleted topics that a data directory still contains are left out. Files inside a
+    Logs of deleted topics that a data directory still contains, and copies under construction, are
+    left out. Files inside a
     directory come in natural order (`t_2` before `t_10`); missing paths are returned as given.
+
+    Args:
+        paths: files and directories.
+        archives: return archived segments in directories too.
     """
     found: list[Path] = []
     for path in paths:
-        found += _segments_below(path) if path.is_dir() else [path]
+        found += _segments_below(path, archives) if path.is_dir() else [path]
     return list(dict.fromkeys(found))
 
 
-def segments_of(directory: Path) -> list[Path]:
-    """Return the segments directly in a directory, by base offset."""
-    return sorted(path for path in directory.iterdir() if base_offset_of(path) is not None)
+def segments_of(directory: Path, *, archives: bool = False) -> list[Path]:
+    """Return the segments directly in a directory, with archived ones if asked, by base offset."""
+    return sorted(path for path in directory.iterdir() if _is_segment(path, archives))
 
 
-def _segments_below(directory: Path) -> list[Path]:
+def _is_segment(path: Path, archives: bool) -> bool:
+    name = path.name.removesuffix(ARCHIVE_SUFFIX) if archives else path.name
+    return _NAME.fullmatch(name) is not None
+
+
+def _segments_below(directory: Path, archives: bool) -> list[Path]:
     found = [
         path
         for path in directory.rglob("*")
-        if base_offset_of(path) is not None
-        and DELETED_NAME not in path.relative_to(directory).parts
+        if _is_segment(path, archives) and _NOT_SERVED.isdisjoint(path.relative_to(directory).parts)
     ]
     return sorted(found, key=_natural_key)
 

@@ -1,21 +1,29 @@
-"""The topics of a data directory: their partition counts, and the deletion of all their logs.
+"""The topics in a broker's data directories: partition counts, and the deletion of all logs of one.
 
 A deletion is recorded in a file first, so that it is finished at the next start if the broker dies:
-all logs of a topic are deleted, or none.
+all logs of a topic are deleted, or none. It must work on a full disk, as it makes room: the record
+has its place on disk beforehand, and what else is written is tried again once the logs are gone.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import shutil
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 
 from broker.config import BrokerConfig
-from broker.log.atomic_file import sync_directory, write_atomically
-from broker.log.data_directory import DELETED_NAME, DELETING_NAME, DataDirectory
+from broker.errors import StorageError
+from broker.files import DIRECTORY_MODE, open_file, sync_directory
+from broker.log.data_directory import DELETED_NAME, DELETING_NAME
+from broker.log.directories import DataDirectories
+from broker.topic_settings import NO_OVERRIDES, TopicOverrides, topic_config
+
+logger = logging.getLogger(__name__)
 
 
 class PartitionCounts:
@@ -23,31 +31,55 @@ class PartitionCounts:
 
     Args:
         config: the configured counts.
-        directory: stores the explicit counts.
+        directories: each stores the explicit counts of all topics.
     """
 
-    def __init__(self, config: BrokerConfig, directory: DataDirectory) -> None:
+    def __init__(self, config: BrokerConfig, directories: DataDirectories) -> None:
         self._config = config
-        self._directory = directory
+        self._directories = directories
+        self._overrides: Mapping[str, TopicOverrides] = {}
         self._explicit: dict[str, int] = {}
         self._found: dict[str, int] = {}
 
     def load(self) -> None:
-        """Read the explicit counts.
+        """Read the explicit counts; the largest where directories differ.
+
+        A directory that was away may know topics that were deleted since: those that it has no
+        log of.
 
         Raises:
             ConfigError: their file is damaged.
         """
-        self._explicit = self._directory.read_partition_counts()
+        directories = self._directories
+        stored = {one: one.read_partition_counts() for one in directories.online}
+        for directory, counts in stored.items():
+            if directories.was_away(directory):
+                here = directories.own_topics(directory)
+                counts = {topic: n for topic, n in counts.items() if topic in here}
+            for topic, count in counts.items():
+                self._explicit[topic] = max(count, self._explicit.get(topic, 0))
+        for directory, counts in stored.items():
+            if counts != self._explicit:
+                try:
+                    directory.write_partition_counts(self._explicit)
+                except StorageError as error:  # a full disk: the others have them
+                    logger.warning("%s", error)
+
+    def reconfigure(self, config: BrokerConfig, overrides: Mapping[str, TopicOverrides]) -> None:
+        """Use other configured counts from now on."""
+        self._config, self._overrides = config, overrides
 
     def of(self, topic: str) -> int:
-        """Return the count a topic was created with; else the configured one, or that on disk."""
+        """Return the count a topic was created with; else the configured one, or that on disk.
+
+        A topic's own setting goes over that, but partitions that exist stay.
+        """
         explicit = self._explicit.get(topic)
-        if explicit is not None:
+        overrides = self._overrides.get(topic, NO_OVERRIDES)
+        if explicit is not None and "partition_count" not in overrides:
             return explicit
-        config = self._config
-        configured = config.topic_partition_counts.get(topic, config.num_partitions)
-        return max(configured, self._found.get(topic, 0))
+        configured = topic_config(self._config, topic, overrides).partition_count
+        return max(configured, explicit or 0, self._found.get(topic, 0))
 
     def add_partition(self, topic: str, index: int) -> None:
         """Record that a partition exists."""
@@ -60,7 +92,13 @@ class PartitionCounts:
             StorageError: it cannot be stored.
         """
         explicit = {**self._explicit, topic: count}
-        self._directory.write_partition_counts(explicit)
+        try:
+            for directory in self._directories.online:
+                directory.write_partition_counts(explicit)
+        except StorageError:
+            with suppress(StorageError):  # the next start would find the topic created
+                self.save()
+            raise
         self._explicit = explicit
 
     def forget(self, topic: str) -> None:
@@ -74,7 +112,8 @@ class PartitionCounts:
         Raises:
             StorageError: they cannot be stored.
         """
-        self._directory.write_partition_counts(self._explicit)
+        for directory in self._directories.online:
+            directory.write_partition_counts(self._explicit)
 
     def topics(self) -> set[str]:
         """Return the topics that have a partition or an explicit count."""
@@ -84,7 +123,19 @@ class PartitionCounts:
         return topic in self._explicit or topic in self._found
 
 
-logger = logging.getLogger(__name__)
+_RECORD_BYTES = 512
+"""A sector, which a disk writes as a whole or not at all; a topic's name is shorter."""
+
+
+def _rename(directory: Path, target: Path) -> bool:
+    """Rename a directory; return False if one with content has the new name."""
+    try:
+        directory.rename(target)
+    except OSError as error:
+        if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            return False
+        raise
+    return True
 
 
 class Deletions:
@@ -102,33 +153,61 @@ class Deletions:
         self._thread: Thread | None = None
         self._stopping = Event()
 
+    def prepare(self) -> None:
+        """Take the room that deletions need.
+
+        Raises:
+            OSError: there is none.
+        """
+        self._deleted.mkdir(DIRECTORY_MODE, exist_ok=True)
+        if not self._record.exists():
+            self._write_record("")
+
     def begin(self, topic: str) -> None:
         """Record that a topic is being deleted; from now on a restart finishes its deletion.
 
         Raises:
             OSError: the record cannot be written; nothing has changed.
         """
-        write_atomically(self._record, topic.encode())
+        self._write_record(topic)
+
+    def _write_record(self, topic: str) -> None:
+        """Write the name of a topic, or none, over the record, which takes no new room."""
+        fd = open_file(self._record, os.O_WRONLY | os.O_CREAT)
+        try:
+            os.pwrite(fd, f"{topic}\n".encode().ljust(_RECORD_BYTES), 0)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
     def unfinished(self) -> str | None:
         """Return the topic whose deletion has begun and not ended."""
         try:
-            return self._record.read_bytes().decode()
+            topic, end, _ = self._record.read_bytes().partition(b"\n")
         except FileNotFoundError:
             return None
+        return topic.decode() if topic and end else None
 
     def move_aside(self, directories: Iterable[Path]) -> None:
         """Move log directories to the directory of deleted logs; open files stay readable.
 
+        A symbolic link to a directory is removed, and its target left alone.
+
         Raises:
             OSError: one cannot be moved; those before it are.
         """
-        self._deleted.mkdir(exist_ok=True)
+        self._deleted.mkdir(DIRECTORY_MODE, exist_ok=True)
+        number = 0
+        parents = {self._deleted, self._data_dir}
         for directory in directories:
-            # onto a new empty directory, whose name cannot be in use
-            directory.rename(tempfile.mkdtemp(dir=self._deleted))
-        sync_directory(self._deleted)
-        sync_directory(self._data_dir)
+            parents.add(directory.parent)
+            if directory.is_symlink():
+                directory.unlink()
+                continue
+            while not _rename(directory, self._deleted / str(number)):
+                number += 1
+        for parent in parents:
+            sync_directory(parent)
 
     def end(self) -> None:
         """Remove the record, if there is one, once all logs of the topic are moved aside.
@@ -136,9 +215,15 @@ class Deletions:
         Raises:
             OSError: the record cannot be removed.
         """
-        if self._record.exists():
-            self._record.unlink()
-            sync_directory(self._data_dir)
+        if self.unfinished() is not None:
+            self._write_record("")
+
+    def remove(self) -> None:
+        """Remove the logs moved aside, and wait for that."""
+        self.remove_in_background()
+        with self._lock:
+            if self._thread is not None:
+                self._thread.join()
 
     def remove_in_background(self) -> None:
         """Start a thread that removes the logs moved aside, unless one is running."""

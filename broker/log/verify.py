@@ -19,7 +19,8 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from broker.errors import InvalidMessageError
+from broker.errors import InvalidMessageError, LogCorruptError
+from broker.log.archive import archived_base_offset_of, is_archive, open_segment
 from broker.log.scan import (
     ScannedBlock,
     crc_of_range,
@@ -28,7 +29,7 @@ from broker.log.scan import (
     read_header,
     scan_blocks,
 )
-from broker.log.segment import SegmentFile, base_offset_of, expand_paths, segments_of
+from broker.log.segment import expand_paths, segments_of
 from broker.protocol import _codec_python, codec
 from broker.protocol.checksum import crc32_crcmod
 from broker.protocol.codec import Fault, Scan
@@ -38,12 +39,14 @@ from broker.protocol.message_set import Entry, iter_entries
 from broker.protocol.primitives import Buffer
 
 Engine = Literal["codec", "zlib", "crcmod"]
-Kind = Literal["crc", "size", "magic", "codec", "compressed", "partial", "gap", "overlap"]
+Kind = Literal[
+    "crc", "size", "magic", "codec", "compressed", "partial", "gap", "overlap", "archive"
+]
 
 _BLOCK_BYTES = 4 << 20
 
 
-class Problem(NamedTuple):
+class SegmentProblem(NamedTuple):
     """Damage at one position.
 
     `position` is a byte position in the file; `skipped_bytes` lie between it and the next entry
@@ -76,7 +79,7 @@ class VerifyReport:
     size_bytes: int
     entry_count: int
     message_count: int
-    problems: tuple[Problem, ...]
+    problems: tuple[SegmentProblem, ...]
     is_complete: bool
 
 
@@ -160,11 +163,11 @@ class _Verification:
         self._max_problems = max_problems
         self._scan = _SCANS[engine]
         self._progress = progress
-        self._file = SegmentFile(path)
+        self._file = open_segment(path)
         self._end = os.fstat(self._file.fd).st_size
         self._entry_count = 0
         self._message_count = 0
-        self._problems: list[Problem] = []
+        self._problems: list[SegmentProblem] = []
 
     def run(self) -> VerifyReport:
         position = 0
@@ -267,7 +270,7 @@ class _Verification:
 
     def _add(self, position: int, kind: Kind, expected: str, found: str, skipped: int) -> None:
         rest = self._end - position
-        problem = Problem(self._path, position, kind, expected, found, skipped, rest)
+        problem = SegmentProblem(self._path, position, kind, expected, found, skipped, rest)
         self._problems.append(problem)
 
 
@@ -326,11 +329,11 @@ class VerifySummary:
     """
 
     reports: tuple[VerifyReport, ...]
-    joints: tuple[Problem, ...]
+    joints: tuple[SegmentProblem, ...]
     unreadable: tuple[UnreadableFile, ...]
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[SegmentProblem]:
         """Return all damage, inside files first."""
         inside = [problem for report in self.reports for problem in report.problems]
         return [*inside, *self.joints]
@@ -378,7 +381,7 @@ def verify_paths(
         engine: the CRC routine (`verify_segment`).
         progress: called on this thread with the bytes verified since the last call.
     """
-    files = expand_paths(paths)
+    files = expand_paths(paths, archives=True)
     tasks = [FileTask(path, deep, max_problems, engine) for path in files]
     job_count = min(jobs, len(files))
     if job_count > 1:
@@ -393,33 +396,43 @@ def summary_of(files: Sequence[Path], outcomes: Iterable[Outcome]) -> VerifySumm
     found = list(outcomes)
     return VerifySummary(
         reports=tuple(one for one in found if isinstance(one, VerifyReport)),
-        joints=tuple(_find_joint_problems(files)),
+        joints=tuple(_find_joint_problems(files, found)),
         unreadable=tuple(one for one in found if isinstance(one, UnreadableFile)),
     )
 
 
-def _find_joint_problems(files: Sequence[Path]) -> Iterator[Problem]:
+def _find_joint_problems(
+    files: Sequence[Path], found: Sequence[Outcome]
+) -> Iterator[SegmentProblem]:
     """Yield the gaps and overlaps between segments that are neighbours in a directory."""
     chosen = set(files)
+    unpacked = {
+        one.path: one.size_bytes
+        for one in found
+        if isinstance(one, VerifyReport) and is_archive(one.path)
+    }
     for directory in dict.fromkeys(path.parent for path in files):
         if not directory.is_dir():
             continue
-        for earlier, later in itertools.pairwise(segments_of(directory)):
-            if earlier in chosen and later in chosen:
-                yield from _joint_problem(earlier, later)
+        for earlier, later in itertools.pairwise(segments_of(directory, archives=True)):
+            if earlier not in chosen or later not in chosen:
+                continue
+            if not is_archive(earlier):
+                yield from _joint_problem(earlier, earlier.stat().st_size, later)
+            elif earlier in unpacked:
+                yield from _joint_problem(earlier, unpacked[earlier], later)
 
 
-def _joint_problem(earlier: Path, later: Path) -> Iterator[Problem]:
-    start, following = base_offset_of(earlier), base_offset_of(later)
+def _joint_problem(earlier: Path, size: int, later: Path) -> Iterator[SegmentProblem]:
+    start, following = archived_base_offset_of(earlier), archived_base_offset_of(later)
     if start is None or following is None:
         return
-    size = earlier.stat().st_size
     end = start + size
     if end != following:
         kind: Kind = "gap" if end < following else "overlap"
         expected = f"{later.name} to start at {end}"
         skipped = max(0, following - end)
-        yield Problem(earlier, size, kind, expected, str(following), skipped, 0)
+        yield SegmentProblem(earlier, size, kind, expected, str(following), skipped, 0)
 
 
 def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
@@ -435,6 +448,11 @@ def verify_file(task: FileTask, progress: Callable[[int], None]) -> Outcome:
     except OSError as error:
         is_missing = isinstance(error, FileNotFoundError)
         return UnreadableFile(task.path, error.strerror or str(error), is_missing)
+    except LogCorruptError as error:  # an archive that cannot be unpacked
+        size = task.path.stat().st_size
+        found = str(error.__cause__).lower()
+        problem = SegmentProblem(task.path, 0, "archive", "a gzip file", found, size, size)
+        return VerifyReport(task.path, 0, 0, 0, (problem,), is_complete=False)
 
 
 def _verify_parallel(

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from broker.config import BrokerConfig, LogConfig
+from broker.config import BrokerConfig
+from broker.log.directories import DataDirectories
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.recovery import list_segments
 from broker.log.segment import Disk, Segment, SegmentFiles, segment_name
 from broker.stats import WindowedStats
 from broker.topic import TopicPartition
+from broker.topic_settings import TopicConfig
 from tests.doubles import FakeClock
 from tests.support.log_doubles import FaultyDisk, RecordingSchedule
 
@@ -31,9 +33,17 @@ def content(log: Log) -> bytes:
     return found
 
 
+def directories_at(*paths: Path) -> DataDirectories:
+    """The data directories of a broker, locked only while they are opened."""
+    directories = DataDirectories(paths, 0)
+    directories.lock()
+    directories.unlock()
+    return directories
+
+
 def abandon(manager: LogManager) -> None:
     """Let go of the data directory as a killed process does: nothing is flushed or marked."""
-    manager._directory.unlock()
+    manager._directories.unlock()
 
 
 @pytest.fixture
@@ -79,7 +89,7 @@ def make_log(tmp_path: Path, clock: FakeClock, schedule: RecordingSchedule) -> L
         return Log(
             TopicPartition("events", 0, 0),
             directory,
-            LogConfig(**{**defaults, **settings}),
+            TopicConfig(**{**defaults, **settings}),
             segments,
             clock=clock,
             files=SegmentFiles() if files is None else files,
@@ -98,7 +108,7 @@ def make_manager(tmp_path: Path, clock: FakeClock) -> Iterator[ManagerFactory]:
     made: list[LogManager] = []
 
     def make(*, disk: Disk | None = None, **settings: Any) -> LogManager:
-        config = BrokerConfig(**{"data_dir": tmp_path / "data", **settings})
+        config = BrokerConfig(**{"data_dirs": (tmp_path / "data",), **settings})
         manager = LogManager(config, clock, disk=disk or FaultyDisk().as_disk())
         made.append(manager)
         return manager

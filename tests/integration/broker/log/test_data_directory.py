@@ -150,5 +150,5 @@ def test_partition_counts_when_damaged_then_config_error(tmp_path: Path) -> None
 
 def test_creator_token_when_asked_again_then_the_first_one(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path, 0)
-    assert directory.creator_token("host1", 5) == "host1-5"
-    assert DataDirectory(tmp_path, 0).creator_token("host2", 6) == "host1-5"
+    assert directory.creator_token("host1-5") == "host1-5"
+    assert DataDirectory(tmp_path, 0).creator_token("host2-6") == "host1-5"

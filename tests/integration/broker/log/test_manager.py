@@ -13,13 +13,13 @@ from broker.clock import SystemClock
 from broker.config import BrokerConfig
 from broker.errors import (
     InvalidTopicError,
-    LogCorruptError,
     LogLockedError,
     ShuttingDownError,
     StorageError,
     TopicExistsError,
     WrongPartitionError,
 )
+from broker.log.data_directory import CHECKPOINT_NAME
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import segment_name
@@ -31,6 +31,7 @@ from tests.support.log_fixtures import ManagerFactory, abandon, content
 from tests.support.waiting import wait_until
 
 ENTRY = encode([b"ab"])
+MARKER = ".pylog_clean_shutdown"
 
 
 def test_open_when_directory_is_new_then_empty_and_marked_in_use(
@@ -91,36 +92,65 @@ def test_open_when_clean_then_nothing_is_scanned(
     assert make_manager().open() == []
 
 
+@pytest.mark.parametrize("has_checkpoint", [True, False])
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_open_when_segment_is_missing_then_corrupt_and_marker_stays(
-    make_manager: ManagerFactory, tmp_path: Path, is_clean: bool
+def test_open_when_segment_is_missing_then_offline_until_it_is_back(
+    make_manager: ManagerFactory, tmp_path: Path, is_clean: bool, has_checkpoint: bool
 ) -> None:
     manager = make_manager(segment_bytes=1)
     manager.open()
-    log = manager.get_or_create("events", 0)
-    for _ in range(3):
-        log.append(ENTRY, 1)
+    for topic in ("events", "others"):
+        for _ in range(3):
+            manager.get_or_create(topic, 0).append(ENTRY, 1)
     manager.close()
-    (tmp_path / "data" / "events_0" / segment_name(12)).unlink()
-    marker = tmp_path / "data" / ".pylog_clean_shutdown"
+    data = tmp_path / "data"
+    missing, kept = data / "events_0" / segment_name(12), tmp_path / "kept"
+    missing.rename(kept)
     if not is_clean:
-        marker.unlink()
-    with pytest.raises(LogCorruptError, match=r"a gap in events\[0-0\]"):
-        make_manager().open()
-    assert marker.exists() == is_clean
+        (data / MARKER).unlink()
+    if not has_checkpoint:
+        (data / CHECKPOINT_NAME).unlink()
+    for _ in range(2):  # neither start may cut what is behind the gap
+        manager = make_manager(segment_bytes=1)
+        manager.open()
+        assert [log.partition.topic for log in manager.logs()] == ["others"]
+        assert manager.topics() == ["events", "others"]
+        with pytest.raises(StorageError, match=r"events\[0-0\] is offline: a gap in events\[0-0\]"):
+            manager.get_or_create("events", 0)
+        manager.close()
+        assert not (data / MARKER).exists()
+    kept.rename(missing)
+    manager = make_manager(segment_bytes=1)
+    manager.open()
+    assert content(manager.get_or_create("events", 0)) == ENTRY * 3
+    assert manager.offline() == {}
 
 
-def test_open_when_a_failed_open_came_before_then_lock_is_free(
+def test_choose_partition_when_one_is_offline_then_another(
     make_manager: ManagerFactory, tmp_path: Path
 ) -> None:
     directory = tmp_path / "data" / "events_0"
     directory.mkdir(parents=True)
     for base in (0, 5):
         (directory / segment_name(base)).touch()
-    with pytest.raises(LogCorruptError):
-        make_manager().open()
-    (directory / segment_name(5)).unlink()
-    make_manager().open()
+    manager = make_manager(num_partitions=2)
+    manager.open()
+    assert {manager.choose_partition("events") for _ in range(50)} == {1}
+    assert {manager.choose_partition("others") for _ in range(100)} == {0, 1}
+
+
+def test_delete_topic_when_a_partition_is_offline_then_it_can_be_made_again(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    directory = tmp_path / "data" / "events_0"
+    directory.mkdir(parents=True)
+    for base in (0, 5):
+        (directory / segment_name(base)).touch()
+    manager = make_manager()
+    manager.open()
+    manager.delete_topic("events")
+    assert (manager.topics(), manager.offline()) == ([], {})
+    assert manager.get_or_create("events", 0).append(ENTRY, 1) == 0
 
 
 def test_open_when_directory_has_no_segment_then_log_starts_at_0(
@@ -215,7 +245,9 @@ def test_open_when_checkpoint_is_older_than_the_segment_then_its_age_is_not_used
 
 
 def test_start_when_running_then_checkpoint_is_written_now_and_then(tmp_path: Path) -> None:
-    config = BrokerConfig(data_dir=tmp_path / "data", flush_interval_ms=5, checkpoint_interval_ms=5)
+    config = BrokerConfig(
+        data_dirs=(tmp_path / "data",), flush_interval_ms=5, checkpoint_interval_ms=5
+    )
     manager = LogManager(config, SystemClock())
     manager.open()
     manager.start()
@@ -240,6 +272,23 @@ def test_close_when_flush_fails_then_not_marked_clean(
     manager = make_manager()
     manager.open()
     assert manager.was_recovered
+
+
+def test_close_when_no_controller_knows_of_a_loss_then_next_start_is_not_clean_either(
+    make_manager: ManagerFactory,
+) -> None:
+    for is_loss_known in (False, False, True):
+        manager = make_manager()
+        manager.open()
+        assert not manager.was_clean
+        log = manager.open_replica(TopicPartition("events", 7, 0), "created")
+        log.begin_epoch(log.epochs.last_epoch + 1, log.log_end_offset)
+        manager.is_loss_known = is_loss_known
+        manager.close()
+
+    manager = make_manager()
+    manager.open()
+    assert manager.was_clean
 
 
 def test_close_when_closed_before_then_nothing(make_manager: ManagerFactory) -> None:
@@ -400,10 +449,43 @@ def test_apply_retention_when_topic_has_its_own_time_then_that_counts(
     assert [log.log_start_offset for log in logs] == [12, 0]
 
 
+TEN_DAYS_S = 10 * 86_400
+
+
+def test_apply_retention_when_the_clock_jumps_ahead_then_ages_go_on_by_the_time_that_passes(
+    make_manager: ManagerFactory, clock: FakeClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = make_manager(retention_ms=100_000)
+    manager.open()
+    log = manager.get_or_create("events", 0)
+    log.append(ENTRY, 1)
+    clock.jump(TEN_DAYS_S)
+    clock.advance(90)
+    for _ in range(2):
+        manager.apply_retention()
+    assert log.log_start_offset == 0
+    assert caplog.text.count("the clock has jumped 10 days, 0:00:00 ahead: segments are kept") == 1
+    assert manager.retention_waits is not None
+    clock.advance(20)
+    manager.apply_retention()
+    assert log.log_start_offset == 12
+
+
+def test_apply_retention_when_the_clock_is_back_then_nothing_waits_any_more(
+    make_manager: ManagerFactory, clock: FakeClock
+) -> None:
+    manager = make_manager()
+    manager.open()
+    for seconds, waits in ((3600, True), (-3600, False), (50, False), (-3600, False), (50, False)):
+        clock.jump(seconds)
+        manager.apply_retention()
+        assert (manager.retention_waits is not None) is waits
+
+
 def test_start_when_running_then_appends_become_visible_and_close_ends_the_threads(
     tmp_path: Path,
 ) -> None:
-    config = BrokerConfig(data_dir=tmp_path / "data", flush_interval_ms=5)
+    config = BrokerConfig(data_dirs=(tmp_path / "data",), flush_interval_ms=5)
     manager = LogManager(config, SystemClock())
     manager.open()
     manager.start()
@@ -431,7 +513,7 @@ from broker.protocol.codec import encode
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (1000, resource.RLIM_INFINITY))
-manager = LogManager(BrokerConfig(data_dir=Path(sys.argv[1])), SystemClock())
+manager = LogManager(BrokerConfig(data_dirs=(Path(sys.argv[1]),)), SystemClock())
 manager.open()
 log = manager.get_or_create("events", 0)
 log.append(encode([b"x" * 800]), 1)

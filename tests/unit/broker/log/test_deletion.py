@@ -154,6 +154,32 @@ def test_open_when_killed_in_the_middle_of_a_deletion_then_it_is_finished(
     assert content(manager.get_or_create("orders", 0)) == ENTRY
 
 
+def test_delete_topic_when_another_deletion_failed_half_way_then_both_are_gone_after_a_start(
+    make_manager: ManagerFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager = opened(make_manager)
+    with monkeypatch.context() as patch:
+        patch.setattr(Deletions, "move_aside", move_only_one)
+        with pytest.raises(StorageError):
+            manager.delete_topic("events")
+    manager.delete_topic("orders")
+    abandon(manager)
+    manager = make_manager(num_partitions=2)
+    manager.open()
+    assert (manager.topics(), log_directories(tmp_path)) == ([], [])
+
+
+def test_open_when_the_record_of_a_deletion_is_torn_then_it_had_not_begun(
+    make_manager: ManagerFactory, tmp_path: Path
+) -> None:
+    manager = opened(make_manager)
+    manager.close()
+    (tmp_path / "data" / "topic-being-deleted").write_bytes(b"events")
+    manager = make_manager(num_partitions=2)
+    manager.open()
+    assert "events" in manager.topics()
+
+
 def test_open_when_a_deletion_was_finished_then_a_new_topic_of_the_name_stays(
     make_manager: ManagerFactory,
 ) -> None:
@@ -203,6 +229,6 @@ def refuse(_deletions: Deletions, _directories: object) -> None:
 def move_only_one(_deletions: Deletions, directories: object) -> None:
     first = next(iter(directories))  # type: ignore[call-overload]  # an iterable, as it is called
     deleted = first.parent / DELETED_NAME
-    deleted.mkdir()
+    deleted.mkdir(exist_ok=True)
     first.rename(deleted / "one")
     raise OSError("killed")

@@ -7,7 +7,7 @@ import pytest
 
 from broker.clock import SystemClock
 from broker.errors import StorageError
-from broker.log.flusher import Flusher
+from broker.log.flusher import Flusher, PeriodicTask
 from tests.doubles import FakeClock
 from tests.support.waiting import wait_until
 
@@ -158,3 +158,16 @@ def test_stop_when_idle_then_threads_are_gone() -> None:
     flusher.start()
     flusher.stop()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("flusher-")]
+
+
+def test_periodic_task_when_its_interval_becomes_shorter_then_need_not_wait_for_the_former() -> (
+    None
+):
+    called = threading.Event()
+    task = PeriodicTask("test", called.set, first_delay_s=3600, interval_s=3600)
+    task.start()
+    try:
+        task.set_interval(0.01)
+        assert called.wait(DEADLINE_S)
+    finally:
+        task.stop()

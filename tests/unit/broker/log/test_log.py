@@ -460,3 +460,59 @@ def test_read_when_the_file_was_removed_by_another_program_then_storage_error(
     log.segments[0].path.unlink()
     with pytest.raises(StorageError, match=r"cannot read events\[0-0\]: .*No such file"):
         log.read(0, 100)
+
+
+def has_open_file(log: Log) -> bool:
+    return log.segments[-1].file is not None
+
+
+def test_release_file_when_all_is_flushed_then_closed_until_the_next_append(
+    make_log: LogFactory,
+) -> None:
+    log = make_log()
+    log.append(TWELVE_BYTES, 1)
+    assert not log.release_file(may_flush=False)
+    log.flush()
+    assert log.release_file(may_flush=False)
+    assert not has_open_file(log)
+    log.append(TWELVE_BYTES, 1)
+    assert has_open_file(log)
+    assert log.release_file(may_flush=True)
+    assert read_bytes(log, 0) == TWELVE_BYTES * 2
+
+
+def test_flush_when_out_of_descriptors_then_flushed_later_and_appends_go_on(
+    make_log: LogFactory, monkeypatch: pytest.MonkeyPatch, schedule: RecordingSchedule
+) -> None:
+    log = make_log(segment_bytes=10)
+
+    def refuse(_directory: Path) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    log.append(TWELVE_BYTES, 1)
+    log.append(TWELVE_BYTES, 1)
+    asked = len(schedule.due_s)
+    with monkeypatch.context() as patch:
+        patch.setattr("broker.log.log.sync_directory", refuse)
+        with pytest.raises(StorageError, match="raise the limit on open files"):
+            log.flush()
+    assert (log.failure, log.high_watermark) == (None, 0)
+    assert len(schedule.due_s) == asked + 1
+    log.append(TWELVE_BYTES, 1)
+    log.flush()
+    assert log.high_watermark == 36
+
+
+def test_failures_when_the_disk_is_full_then_told_without_holding_the_messages(
+    make_log: LogFactory, faulty_disk: FaultyDisk
+) -> None:
+    log = make_log(disk=faulty_disk.as_disk())
+    faulty_disk.room_bytes = 5
+    with pytest.raises(StorageError):
+        log.append(TWELVE_BYTES, 1)
+    (failure,) = log.failures()
+    assert "No space left on device" in str(failure)
+    assert (failure.__traceback__, failure.__cause__, failure.__context__) == (None, None, None)
+    faulty_disk.room_bytes = None
+    log.append(TWELVE_BYTES, 1)
+    assert log.failures() == []

@@ -59,7 +59,7 @@ class LogMachine(RuleBasedStateMachine):
         self.held: list[HeldRead] = []
         self.model = LogModel(now_ms=self.clock.time_ms())
         self.config = BrokerConfig(
-            data_dir=self.data_dir,
+            data_dirs=(self.data_dir,),
             segment_bytes=log_model.SEGMENT_BYTES,
             roll_ms=log_model.ROLL_MS,
             retention_ms=log_model.RETENTION_MS,
@@ -204,7 +204,7 @@ class LogMachine(RuleBasedStateMachine):
         self, fraction: float, noise: bytes, keeps_later: bool, loses_checkpoint: bool
     ) -> None:
         """Lose some of what was not flushed, find noise in its place, maybe segments behind."""
-        self.manager._directory.unlock()
+        self.manager._directories.unlock()
         flushed = self.model.high_watermark
         kept = flushed + int(fraction * (self.model.end - flushed))
         self.restore_file_times()

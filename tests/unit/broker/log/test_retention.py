@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import LogConfig
 from broker.errors import OffsetOutOfRangeError, StorageError
 from broker.log.log import Log
 from broker.log.retention import apply_retention, archive_segment, excess_count, expired_count
 from broker.log.segment import Segment, segment_name
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
+from broker.topic_settings import TopicConfig
 from tests.doubles import FakeClock
 from tests.support.log_doubles import FaultyDisk
 from tests.support.log_fixtures import LogFactory
@@ -28,7 +28,7 @@ def apply(
     retention_bytes: int = -1,
     archive_dir: Path | None = None,
 ) -> int:
-    config = LogConfig(
+    config = TopicConfig(
         segment_bytes=10,
         roll_ms=1 << 40,
         retention_ms=retention_ms,
@@ -36,7 +36,7 @@ def apply(
         flush_interval_messages=1,
         flush_interval_ms=1,
     )
-    return apply_retention(log, config, archive_dir=archive_dir)
+    return apply_retention(log, config, now_ms=log._clock.time_ms(), archive_dir=archive_dir)
 
 
 def make_segments(*sizes_and_times: tuple[int, int]) -> list[Segment]:
@@ -171,6 +171,7 @@ def test_archive_segment_when_done_then_reads_back_and_leaves_nothing_else(tmp_p
     assert target == tmp_path / "archive" / "events_2-1" / f"{12:020d}.pylog.gz"
     assert gzip.decompress(target.read_bytes()) == path.read_bytes()
     assert list(target.parent.iterdir()) == [target]
+    assert target.stat().st_mode & 0o777 == 0o640
 
 
 def test_archive_segment_when_left_from_an_earlier_try_then_replaced(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gc
 import os
 from pathlib import Path
@@ -107,3 +108,52 @@ def test_floor_when_positions_inserted_then_nearest_kept_one_at_or_below(
             kept.append(position)
     assert len(index) == len(kept)
     assert index.floor(target) == max(known for known in kept if known <= target)
+
+
+class Writer:
+    """Stands in for a log that holds a file."""
+
+    def __init__(self, files: SegmentFiles, last_append_ms: int, *, is_flushed: bool) -> None:
+        self.last_append_ms = last_append_ms
+        self.is_open = True
+        self._files = files
+        self._is_flushed = is_flushed
+        files.note_writer(self)
+
+    def release_file(self, *, may_flush: bool) -> bool:
+        if self._is_flushed or may_flush:
+            self.is_open = False
+            self._files.forget_writer(self)
+        return not self.is_open
+
+
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_note_writer_when_over_capacity_then_those_not_written_to_for_longest_close(
+    is_flushed: bool,
+) -> None:
+    files = SegmentFiles(writer_capacity=8)
+    writers = [Writer(files, at, is_flushed=is_flushed) for at in (5, 1, 9, 2, 8, 3, 7, 4, 6)]
+    assert sorted(one.last_append_ms for one in writers if one.is_open) == [3, 4, 5, 6, 7, 8, 9]
+
+
+def test_note_writer_when_some_are_flushed_then_none_is_flushed_for_room() -> None:
+    files = SegmentFiles(writer_capacity=8)
+    flushed = [Writer(files, 2, is_flushed=True)]
+    busy = [Writer(files, at, is_flushed=False) for at in (1, 3, 4, 5, 6, 7, 8, 9)]
+    assert [one.is_open for one in flushed] == [False]
+    assert all(one.is_open for one in busy)
+
+
+def test_with_room_when_out_of_descriptors_then_once_more_after_closing() -> None:
+    files = SegmentFiles()
+    writer = Writer(files, 1, is_flushed=True)
+    seen = []
+
+    def work() -> str:
+        seen.append(writer.is_open)
+        if writer.is_open:
+            raise OSError(errno.EMFILE, "too many")
+        return "done"
+
+    assert files.with_room(work) == "done"
+    assert seen == [True, False]

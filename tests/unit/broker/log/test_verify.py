@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.log.verify import Engine, Problem, VerifyReport, verify_segment
+from broker.log.verify import Engine, SegmentProblem, VerifyReport, verify_segment
 from broker.protocol.checksum import crc32
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
@@ -30,7 +30,7 @@ def verify(
     return verify_segment(path, deep=deep, max_problems=max_problems, engine=engine)
 
 
-def brief(problem: Problem) -> tuple[int, str, int, int]:
+def brief(problem: SegmentProblem) -> tuple[int, str, int, int]:
     return problem.position, problem.kind, problem.skipped_bytes, problem.bytes_after
 
 

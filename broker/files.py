@@ -1,0 +1,93 @@
+"""The files of a broker: opened without following links, replaced as a whole, made durable."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from pathlib import Path
+
+TEMPORARY_SUFFIX = ".tmp"
+"""Suffix of a file under construction; a crash or a full disk can leave one behind."""
+
+
+_AT_FDCWD = -100  # of the system call renameat2: paths start from the working directory
+_EXCHANGE = 2
+_FILE_MODE = 0o640
+DIRECTORY_MODE = 0o750
+"""Messages are for the broker's user and group."""
+
+
+def open_file(path: Path, flags: int) -> int:
+    """Open a file of the broker, and return its descriptor.
+
+    Raises:
+        OSError: it is a symbolic link, whose target may be another's file; or see `os.open`.
+    """
+    try:
+        return os.open(path, flags | os.O_NOFOLLOW, _FILE_MODE)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            validate_no_link(path)
+        raise
+
+
+def validate_no_link(path: Path) -> None:
+    """Validate that a path is no symbolic link.
+
+    Raises:
+        OSError: it is one.
+    """
+    if path.is_symlink():
+        raise OSError(errno.ELOOP, "it is a symbolic link, and none is followed", str(path))
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the creation, renaming and removal of entries in a directory durable."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file so that a crash leaves either the old or the new content.
+
+    Raises:
+        OSError: the file cannot be written; the old content, if any, is unchanged.
+    """
+    temporary = path.with_name(path.name + TEMPORARY_SUFFIX)
+    temporary.unlink(missing_ok=True)
+    fd = open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    try:
+        write_all(fd, content)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def exchange(first: Path, second: Path) -> None:
+    """Exchange two files or directories of one file system in one step.
+
+    Raises:
+        OSError: a path does not exist, or the system or the file system (NFS, for example) cannot
+            do it; nothing has changed.
+    """
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:  # not Linux
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), str(first)) from None
+    here = ctypes.c_int(_AT_FDCWD)
+    if rename(here, os.fsencode(first), here, os.fsencode(second), ctypes.c_uint(_EXCHANGE)):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), str(first), None, str(second))
+
+
+def write_all(fd: int, content: bytes | memoryview) -> None:
+    """Write a whole buffer at the descriptor's position, continuing after short writes."""
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(fd, rest) :]

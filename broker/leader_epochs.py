@@ -1,0 +1,113 @@
+"""Which leader epoch each part of a log was written in.
+
+Where the logs of two replicas part is found by comparing these lists, never by high watermarks,
+which may be behind on either side.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from operator import attrgetter
+
+from broker.cluster_state import NO_EPOCH, EpochEnd, EpochStart
+
+_EPOCH = attrgetter("epoch")
+_START = attrgetter("start_offset")
+
+
+class LeaderEpochs:
+    """The leader epochs of a log and their starts, strictly increasing in both; never changed.
+
+    A log keeps the list in a side file. A new epoch is in the file before the first bytes of the
+    epoch are in the log, and a cut of the log is durable before the shorter list is: so the list
+    that a crash leaves is right once `recovered` has seen the end of the log.
+
+    Args:
+        entries: in order.
+
+    Raises:
+        ValueError: an epoch or a start is not above the one before it.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Iterable[EpochStart] = ()) -> None:
+        self._entries = tuple(entries)
+        for before, after in zip(self._entries, self._entries[1:], strict=False):
+            if after.epoch <= before.epoch or after.start_offset <= before.start_offset:
+                raise ValueError(f"leader epoch {after} does not follow {before}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LeaderEpochs) and self._entries == other._entries
+
+    def __hash__(self) -> int:
+        return hash(self._entries)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{one.epoch}: {one.start_offset}" for one in self._entries)
+        return f"LeaderEpochs({inside})"
+
+    @property
+    def entries(self) -> tuple[EpochStart, ...]:
+        """Return the epochs with their starts, in order."""
+        return self._entries
+
+    @property
+    def last_epoch(self) -> int:
+        """Return the epoch in which the log ends, `NO_EPOCH` if none has begun."""
+        return self._entries[-1].epoch if self._entries else NO_EPOCH
+
+    def begun(self, epoch: int, start_offset: int) -> LeaderEpochs:
+        """Return the list with one more epoch, which replaces what does not lie before it."""
+        kept = tuple(
+            one for one in self._entries if one.epoch < epoch and one.start_offset < start_offset
+        )
+        return LeaderEpochs((*kept, EpochStart(epoch, start_offset)))
+
+    def truncated(self, end_offset: int) -> LeaderEpochs:
+        """Return the list of the log cut at an offset, without epochs that have no bytes then.
+
+        To be applied also where the log needs no cut: epochs without data may lie at its end.
+        """
+        if not self._entries or self._entries[-1].start_offset < end_offset:
+            return self
+        return LeaderEpochs(one for one in self._entries if one.start_offset < end_offset)
+
+    def recovered(self, log_start_offset: int, log_end_offset: int) -> LeaderEpochs:
+        """Return the list as it fits a log that was opened: the file may know more or less."""
+        return self.truncated(log_end_offset).trimmed(log_start_offset)
+
+    def trimmed(self, log_start_offset: int) -> LeaderEpochs:
+        """Return the list of the log whose beginning was removed up to an offset."""
+        if not self._entries or self._entries[0].start_offset >= log_start_offset:
+            return self
+        at = bisect_right(self._entries, log_start_offset, key=_START) - 1
+        first = EpochStart(self._entries[at].epoch, log_start_offset)
+        return LeaderEpochs((first, *self._entries[at + 1 :]))
+
+    def end_of(self, epoch: int, log_end_offset: int) -> EpochEnd:
+        """Return the largest of the epochs not above a given one, and where it ends.
+
+        Args:
+            epoch: which another replica asks for.
+            log_end_offset: where the last epoch ends for now.
+
+        Returns:
+            The epoch and its end. If all epochs here are above the given one, its own number and
+            the start of the first one; with no epochs at all, `NO_EPOCH` and the log's end.
+        """
+        if not self._entries:
+            return EpochEnd(NO_EPOCH, log_end_offset)
+        if epoch >= self._entries[-1].epoch:
+            return EpochEnd(self._entries[-1].epoch, log_end_offset)
+        after = bisect_right(self._entries, epoch, key=_EPOCH)
+        found = self._entries[after - 1].epoch if after else epoch
+        return EpochEnd(found, self._entries[after].start_offset)
+
+    def covering(self, offset: int, end_offset: int) -> tuple[EpochStart, ...]:
+        """Return the epochs that the bytes of a range were written in; none if it is empty."""
+        if end_offset <= offset:
+            return ()
+        first = max(bisect_right(self._entries, offset, key=_START) - 1, 0)
+        return tuple(one for one in self._entries[first:] if one.start_offset < end_offset)

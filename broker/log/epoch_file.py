@@ -1,0 +1,97 @@
+"""The leader epochs of a replicated log, in a file beside its segments.
+
+The file is the one of later Kafka: a version, the number of entries, and for each a line
+`EPOCH START_OFFSET`, both ascending. An entry is durable before the first message of its epoch is
+written, so that what a log holds is never taken for messages of an earlier epoch. The messages
+themselves do not name their epoch: a log whose file is lost has to be copied again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+
+from broker.cluster_state import EpochStart
+from broker.errors import StorageError
+from broker.files import sync_directory, write_atomically
+from broker.leader_epochs import LeaderEpochs
+from broker.log.segment import reason_of
+
+EPOCH_FILE_NAME = "leader-epoch-checkpoint"
+_VERSION = "0"
+_NONE = LeaderEpochs()
+
+logger = logging.getLogger(__name__)
+
+
+def read_epochs(directory: Path) -> LeaderEpochs:
+    """Return the epochs in the file of a log's directory; none without a file that can be read."""
+    path = directory / EPOCH_FILE_NAME
+    try:
+        version, count, *lines, end = path.read_bytes().decode().split("\n")
+        if version != _VERSION or end or int(count) != len(lines):
+            raise ValueError("its version, its length or its end is wrong")
+        return LeaderEpochs(EpochStart(*map(int, line.split(" "))) for line in lines)
+    except FileNotFoundError:
+        return _NONE
+    except (OSError, ValueError, TypeError) as error:
+        logger.warning("ignoring %s, the log is copied from its leader again: %s", path, error)
+        return _NONE
+
+
+class EpochFile:
+    """The leader epochs of one log; changed by one thread at a time, read by any.
+
+    Args:
+        directory: the log's.
+        epochs: those in the file.
+    """
+
+    def __init__(self, directory: Path, epochs: LeaderEpochs = _NONE) -> None:
+        self._path = directory / EPOCH_FILE_NAME
+        self._lock = Lock()  # guards the file, against a move of its directory
+        self.epochs = epochs
+
+    @contextmanager
+    def moving_to(self, directory: Path) -> Iterator[None]:
+        """Change nothing while the file is copied; use the copy afterwards, unless that fails."""
+        with self._lock:
+            yield
+            self._path = directory / EPOCH_FILE_NAME
+
+    def replace(self, epochs: LeaderEpochs) -> None:
+        """Replace all epochs, durably.
+
+        Raises:
+            StorageError: the file cannot be written; nothing has changed.
+        """
+        if epochs == self.epochs:
+            return
+        lines = [
+            _VERSION,
+            str(len(epochs.entries)),
+            *(f"{one.epoch} {one.start_offset}" for one in epochs.entries),
+        ]
+        with self._lock:
+            try:
+                write_atomically(self._path, ("\n".join(lines) + "\n").encode())
+            except OSError as error:
+                raise StorageError(f"cannot write {self._path}: {reason_of(error)}") from error
+            self.epochs = epochs
+
+    def remove(self) -> None:
+        """Remove the file, durably; a log with messages and without the file is not used.
+
+        Raises:
+            StorageError: it cannot be removed.
+        """
+        with self._lock:
+            try:
+                self._path.unlink(missing_ok=True)
+                sync_directory(self._path.parent)
+            except OSError as error:
+                raise StorageError(f"cannot remove {self._path}: {reason_of(error)}") from error
+            self.epochs = _NONE

@@ -1,0 +1,326 @@
+"""Moves of logs between the data directories of a broker that goes on serving them.
+
+A log is copied to the directory `.moving` of its new place while it is read and appended to, again
+and again until little is left. Then appends wait while the rest is copied, the copy is made durable
+and renamed into its place, and the log goes on there. The file `moved-from` in the copy names the
+former directory, which is deleted afterwards: a broker that is killed in between finds both, and
+knows by it which one is out of date. A copy that was not finished is removed at the next start.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import queue
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Lock, Thread
+from typing import NamedTuple
+
+from broker.errors import ServerError, ShuttingDownError, StorageError
+from broker.files import DIRECTORY_MODE, open_file, sync_directory, write_all
+from broker.log.data_directory import MOVED_FROM_NAME, MOVING_NAME
+from broker.log.log import Log
+from broker.log.segment import Segment, parse_segment_name, reason_of, segment_name
+from broker.topic import TopicPartition
+
+_BLOCK_BYTES = 8 << 20
+_SYNC_EVERY_BYTES = 64 << 20
+"""How much is copied before it is made durable, so that no flush of other logs waits for long."""
+_SMALL_BYTES = 1 << 18
+"""How much may be left to copy while appends wait."""
+_FILE_BYTES = 1 << 14
+"""So much does the creation of a file count, as it takes time too."""
+_MAX_PASSES = 100
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass
+class Move:
+    """A move of one log; changed by the thread that makes it, read by any."""
+
+    partition: TopicPartition
+    target: Path
+    """The data directory."""
+    total_bytes: int
+    copied_bytes: int = 0
+    is_done: bool = False
+    error: ServerError | None = None
+
+
+class Moves:
+    """The moves of one broker, made one after another on a thread of their own.
+
+    Args:
+        make: makes one; raises `ServerError` or `OSError`.
+    """
+
+    def __init__(self, make: Callable[[Move], None]) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._latest: dict[TopicPartition, Move] = {}
+        self._queue: queue.SimpleQueue[Move | None] = queue.SimpleQueue()
+        self._thread: Thread | None = None
+        self.stopping = Event()
+
+    def get(self, partition: TopicPartition) -> Move | None:
+        """Return the latest move of a partition, None if there was none since the start."""
+        return self._latest.get(partition)
+
+    def add(self, move: Move) -> bool:
+        """Have a move made; return False if one of the partition is waiting or under way."""
+        with self._lock:
+            known = self._latest.get(move.partition)
+            if known is not None and not known.is_done:
+                return False
+            self._latest[move.partition] = move
+            self._queue.put(move)
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="moves", daemon=True)
+                self._thread.start()
+        return True
+
+    def stop(self) -> None:
+        """Give up the moves that wait or are under way, and join the thread."""
+        self.stopping.set()
+        with self._lock:
+            self._queue.put(None)
+            thread = self._thread
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        while (move := self._queue.get()) is not None:
+            try:
+                if self.stopping.is_set():
+                    raise ShuttingDownError(f"{move.partition} is not moved: the broker stops")
+                self._make(move)
+            except ServerError as error:
+                move.error = error
+            except OSError as error:
+                move.error = StorageError(
+                    f"cannot move {move.partition} to {move.target}: {reason_of(error)}"
+                )
+            except Exception:  # a bug in one move must not end the thread
+                logger.exception("the move of %s failed", move.partition)
+                move.error = StorageError(
+                    f"{move.partition} is not moved, by an error of the broker"
+                )
+            if move.error is not None:
+                logger.error("%s", move.error)
+            move.is_done = True
+
+
+class TooMuchLeftError(Exception):
+    """The log has grown, or was truncated, since the copy caught up: it has to do so again."""
+
+
+class _Copied(NamedTuple):
+    """How much of a segment is copied. Another object in its place has other messages."""
+
+    segment: Segment
+    size: int
+
+
+class LogCopy:
+    """A copy of a log's directory under construction.
+
+    Args:
+        log: the log, which is served meanwhile.
+        move: what it is made for; counts what is copied.
+        final: where the copy goes when it is complete: a path in the data directory `move.target`.
+        stopping: set to give up.
+    """
+
+    def __init__(self, log: Log, move: Move, final: Path, stopping: Event) -> None:
+        self._log = log
+        self._move = move
+        self._stopping = stopping
+        self._former = log.directory
+        self._final = final
+        self._moving = move.target / MOVING_NAME
+        self._directory = self._moving / f"{log.partition.topic}_{log.partition.name}"
+        self._copied: dict[int, _Copied] = {}
+
+    def catch_up(self) -> None:
+        """Copy the log until little is left.
+
+        Raises:
+            OSError: it cannot be read or written.
+            StorageError: it grows faster than it is copied.
+            ShuttingDownError: the broker stops.
+        """
+        self._directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+        self._final.parent.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+        for _ in range(_MAX_PASSES):
+            segments = self._log.segments
+            self._copy_segments(segments)
+            if self._left(self._log.segments) <= _SMALL_BYTES:
+                return
+        raise StorageError(f"{self._log.partition} grows faster than it is copied")
+
+    def _left(self, segments: Sequence[Segment]) -> int:
+        return sum(
+            segment.size - copied.size
+            if (copied := self._known(segment)) is not None
+            else segment.size + _FILE_BYTES
+            for segment in segments
+        )
+
+    def _known(self, segment: Segment) -> _Copied | None:
+        copied = self._copied.get(segment.base_offset)
+        return copied if copied is not None and copied.segment is segment else None
+
+    def complete(self) -> None:
+        """Copy what is left, make the copy durable, and put it into its place.
+
+        Called while nothing is appended, flushed or truncated, and no segment is removed.
+
+        Raises:
+            TooMuchLeftError: that would take too long.
+            OSError: nothing has changed.
+        """
+        segments = self._log.segments
+        if self._left(segments) > _SMALL_BYTES:
+            raise TooMuchLeftError
+        self._copy_segments(segments)
+        for segment in segments:  # which readers of the copy, and retention, know it by
+            time_ns = segment.modified_ms * 1_000_000
+            os.utime(self._directory / segment_name(segment.base_offset), ns=(time_ns, time_ns))
+        names = {segment_name(segment.base_offset) for segment in segments}
+        for path in list(self._directory.iterdir()):
+            if path.name not in names:  # removed by retention, truncated, or of an earlier attempt
+                path.unlink()
+        self._copy_other_files()
+        self._write(self._directory / MOVED_FROM_NAME, str(self._former.resolve()).encode())
+        sync_directory(self._directory)
+        if self._final.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(self._final))
+        self._directory.rename(self._final)
+        try:
+            self._sync_places()
+        except OSError:
+            self._take_back()
+            raise
+
+    def _take_back(self) -> None:
+        """Have the log stay where it was, also for the next start."""
+        try:
+            self._final.rename(self._directory)
+        except OSError:
+            with suppress(OSError):  # rather two logs, which a start refuses, than the wrong one
+                (self._final / MOVED_FROM_NAME).unlink()
+
+    def _sync_places(self) -> None:
+        places = {self._final.parent, self._moving, self._move.target}
+        if self._final.parent != self._move.target:
+            places.add(self._final.parent.parent)
+        for place in places:
+            sync_directory(place)
+
+    def _copy_segments(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            size = segment.size  # what is below it does not change any more
+            copied = self._known(segment)
+            if copied is not None and copied.size == size:
+                continue
+            try:
+                self._copy_range(segment, 0 if copied is None else copied.size, size)
+            except OSError:
+                if segment.is_removed:
+                    continue  # by retention, or truncated; the next pass knows
+                raise
+            self._copied[segment.base_offset] = _Copied(segment, size)
+
+    def _copy_range(self, segment: Segment, position: int, end: int) -> None:
+        target_path = self._directory / segment_name(segment.base_offset)
+        source = open_file(segment.path, os.O_RDONLY)
+        try:
+            if (size := os.fstat(source).st_size) < end:
+                raise OSError(0, f"{segment.path} ends at byte {size}, not at {end}")
+            flags = os.O_WRONLY | os.O_CREAT | (0 if position else os.O_TRUNC)
+            target = open_file(target_path, flags)
+            try:
+                unsynced = 0
+                for start, stop in _data_ranges(source, position, end):
+                    while start < stop:
+                        if self._stopping.is_set():
+                            raise ShuttingDownError(
+                                f"{self._log.partition} is not moved: the broker stops"
+                            )
+                        block = os.pread(source, min(_BLOCK_BYTES, stop - start), start)
+                        if not block:
+                            raise OSError(0, f"{segment.path} was cut at byte {start}")
+                        os.lseek(target, start, os.SEEK_SET)
+                        write_all(target, block)
+                        start += len(block)
+                        unsynced += len(block)
+                        self._move.copied_bytes += len(block)
+                        if unsynced >= _SYNC_EVERY_BYTES:
+                            os.fdatasync(target)
+                            unsynced = 0
+                os.ftruncate(target, end)
+                os.fsync(target)
+            finally:
+                os.close(target)
+        finally:
+            os.close(source)
+
+    def _copy_other_files(self) -> None:
+        """Copy the leader epochs, what recovery cut off, and all else that is no segment."""
+        for path in self._former.iterdir():
+            is_segment = parse_segment_name(path.name) is not None
+            if is_segment or path.name == MOVED_FROM_NAME or not path.is_file():
+                continue
+            target = self._directory / path.name
+            shutil.copy2(path, target, follow_symlinks=False)
+            if not target.is_symlink():
+                fd = open_file(target, os.O_RDONLY)
+                try:
+                    os.fsync(fd)
+                finally:
+                    os.close(fd)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        fd = open_file(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        try:
+            write_all(fd, content)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def discard(self) -> None:
+        """Remove the copy, if it was not put into its place."""
+        with suppress(OSError):  # the next start removes it
+            shutil.rmtree(self._directory)
+
+
+def _data_ranges(fd: int, position: int, end: int) -> Iterator[tuple[int, int]]:
+    """Give the ranges of a file that are not holes: a log that lost its end has a large one."""
+    while position < end:
+        try:
+            start = os.lseek(fd, position, os.SEEK_DATA)
+            stop = os.lseek(fd, start, os.SEEK_HOLE)
+        except OSError as error:
+            if error.errno == errno.ENXIO:
+                return  # a hole up to the end of the file
+            yield position, end
+            return
+        if start >= end:
+            return
+        yield start, min(stop, end)
+        position = stop
+
+
+def used_bytes(directory: Path) -> int:
+    """Return how much room a directory of a log takes on its disk.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return sum(path.lstat().st_blocks * 512 for path in directory.iterdir())

@@ -1,0 +1,161 @@
+"""Where the logs of replicated partitions are in data directories, and what is kept beside them.
+
+A partition whose home is another broker has its log in `replicas/HOME/TOPIC_INDEX`, one whose home
+is this broker where any log is. A replicated log has two files besides its segments: the creation
+id of its topic, as a log of a former topic of the same name is no replica of this one, and its
+leader epochs. `replication-offset-checkpoint` in a data directory has the high watermarks of those
+there, in the form of later Kafka: a version, their number, and lines `TOPIC HOME-INDEX OFFSET`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+
+from broker.files import DIRECTORY_MODE, sync_directory, write_atomically
+from broker.log.data_directory import (
+    HIGH_WATERMARKS_NAME,
+    REPLICAS_NAME,
+    LogKey,
+    RecoveryPoint,
+    log_directory_name,
+    write_checkpoint,
+)
+from broker.log.log import Log
+from broker.topic import TopicPartition
+
+_CREATION_ID_NAME = "replica-creation-id"
+_VERSION = "0"
+
+logger = logging.getLogger(__name__)
+
+
+def read_creation_id(directory: Path) -> str | None:
+    """Return the creation id in the directory of a replicated log, None for any other log.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    try:
+        return (directory / _CREATION_ID_NAME).read_text().strip()
+    except FileNotFoundError:
+        return None
+
+
+def write_creation_id(directory: Path, creation_id: str) -> None:
+    """Note, durably, that a log is a replica of a partition of a topic.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    write_atomically(directory / _CREATION_ID_NAME, f"{creation_id}\n".encode())
+    sync_directory(directory.parent)
+
+
+def read_high_watermarks(data_dir: Path) -> dict[TopicPartition, int]:
+    """Return the high watermarks that were stored last; empty if they cannot be read.
+
+    One that is missing or too low is no loss: the leader of the partition tells it.
+    """
+    path = data_dir / HIGH_WATERMARKS_NAME
+    try:
+        version, count, *lines, end = path.read_bytes().decode().split("\n")
+        if version != _VERSION or end or int(count) != len(lines):
+            raise ValueError("its version, its length or its end is wrong")
+        return dict(map(_parse_line, lines))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        logger.warning("ignoring the high watermarks in %s: %s", path, error)
+        return {}
+
+
+def _parse_line(line: str) -> tuple[TopicPartition, int]:
+    topic, name, offset = line.rsplit(" ", 2)
+    home, _, index = name.partition("-")
+    return TopicPartition(topic, int(home), int(index)), int(offset)
+
+
+def write_high_watermarks(data_dir: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace the stored high watermarks.
+
+    Raises:
+        OSError: they cannot be written; the old ones remain.
+    """
+    lines = [
+        _VERSION,
+        str(len(offsets)),
+        *(f"{one.topic} {one.name} {offset}" for one, offset in sorted(offsets.items())),
+    ]
+    write_atomically(data_dir / HIGH_WATERMARKS_NAME, ("\n".join(lines) + "\n").encode())
+
+
+def replica_directory(data_dir: Path, partition: TopicPartition) -> Path:
+    """Return where the log of a partition of another home is in a data directory.
+
+    Raises:
+        InvalidTopicError: the topic's name is too long for the file system.
+    """
+    name = log_directory_name(partition.topic, partition.index)
+    return data_dir / REPLICAS_NAME / str(partition.home) / name
+
+
+class ReplicaLogs:
+    """The logs of one broker whose partitions have another home.
+
+    Changed by one thread at a time, read by any.
+    """
+
+    def __init__(self) -> None:
+        self._logs: dict[TopicPartition, Log] = {}
+        self._checkpointed: dict[Path, dict[LogKey, RecoveryPoint]] = {}
+
+    def get(self, partition: TopicPartition) -> Log | None:
+        """Return the log of a partition, None if there is none."""
+        return self._logs.get(partition)
+
+    def all(self) -> list[Log]:
+        """Return all logs."""
+        return list(self._logs.values())
+
+    def add(self, log: Log) -> None:
+        """Add a log that was opened or created."""
+        self._logs[log.partition] = log
+
+    def forget(self, partition: TopicPartition) -> Log | None:
+        """Remove and return the log of a partition, whose directory the caller moves away."""
+        return self._logs.pop(partition, None)
+
+    def make_directory(self, data_dir: Path, partition: TopicPartition) -> Path:
+        """Create the directory of a log, and return it.
+
+        Raises:
+            OSError: it cannot be created.
+            InvalidTopicError: the topic's name is too long for the file system.
+        """
+        directory = replica_directory(data_dir, partition)
+        directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
+        sync_directory(directory.parent.parent)
+        sync_directory(data_dir)
+        return directory
+
+    def write_checkpoints(self, data_dir: Path) -> None:
+        """Write the recovery points of the logs in a data directory, unless none changed.
+
+        Raises:
+            OSError: they cannot be written; the old ones remain.
+        """
+        root = data_dir / REPLICAS_NAME
+        points: dict[Path, dict[LogKey, RecoveryPoint]] = {
+            home: {} for home in self._checkpointed if home.parent == root
+        }
+        for partition, log in list(self._logs.items()):
+            home = log.directory.parent
+            if home.parent == root:
+                point = RecoveryPoint(log.flushed_offset, log.active_since_ms)
+                points.setdefault(home, {})[partition.topic, partition.index] = point
+        for home, of_home in points.items():
+            if of_home != self._checkpointed.get(home):
+                write_checkpoint(home, of_home)
+                self._checkpointed[home] = of_home

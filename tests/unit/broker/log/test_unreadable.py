@@ -1,0 +1,130 @@
+"""What a log gives of a segment that cannot be read; `/proc/self/mem` fails as a bad disk does."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from broker.errors import StorageError
+from broker.log.log import Log
+from broker.log.segment import FileSlice, SegmentFile
+from broker.protocol.codec import encode
+from tests.doubles import FakeClock
+from tests.support.log_fixtures import LogFactory
+
+ENTRY = encode([b"ab"])
+SIZE = len(ENTRY)
+
+
+@pytest.fixture
+def log(make_log: LogFactory) -> Log:
+    """Two segments of three entries each."""
+    log = make_log(segment_bytes=3 * SIZE - 1)
+    for _ in range(2):
+        log.append(ENTRY * 3, 3)
+    log.flush()
+    return log
+
+
+def read(log: Log, offset: int) -> FileSlice:
+    found = log.read(offset, 1 << 20)
+    assert found is not None
+    return found
+
+
+def cut_first_segment(log: Log, size: int) -> StorageError:
+    """Cut the first segment behind the log's back, and note what a reader meets there."""
+    os.truncate(log.segments[0].path, size)
+    error = log.note_unreadable(read(log, 0), size)
+    assert error is not None
+    return error
+
+
+@pytest.mark.parametrize("at", range(2 * SIZE, 3 * SIZE))
+def test_read_when_a_file_became_shorter_then_whole_entries_before_it_and_an_error_behind(
+    log: Log, at: int
+) -> None:
+    error = cut_first_segment(log, at)
+    assert f"cannot read events[0-0] at offset {at}: {log.segments[0].path}: " in str(error)
+    assert read(log, 0).length == read(log, SIZE).length + SIZE == 2 * SIZE
+    for offset in (2 * SIZE, 3 * SIZE - 1):
+        with pytest.raises(StorageError) as raised:
+            log.read(offset, 1 << 20)
+        assert str(raised.value) == str(error)
+    assert read(log, 3 * SIZE).length == 3 * SIZE
+    assert list(map(str, log.failures())) == [str(error)]
+    # a traceback would hold the frames of every read
+    assert [one.__traceback__ for one in log.failures()] == [None]
+
+
+def test_read_when_the_entry_is_larger_than_a_block_then_nothing_of_it(
+    make_log: LogFactory,
+) -> None:
+    log = make_log()
+    large = encode([b"x" * (3 << 20)])
+    log.append(ENTRY + large, 2)
+    log.flush()
+    os.truncate(log.segments[0].path, len(large) - 5)
+    log.note_unreadable(read(log, 0), len(large) - 5)
+    assert read(log, 0).length == SIZE
+
+
+def test_note_unreadable_when_the_disk_fails_then_the_reason_is_in_error_and_log(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    found = read(log, 0)
+    broken = SegmentFile(Path("/proc/self/mem"))
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        os.pread(broken.fd, 1, 0)
+    broken.path = found.file.path
+    error = log.note_unreadable(found._replace(file=broken), 0)
+    assert os.strerror(errno.EIO) in str(error)
+    assert str(error) in caplog.text
+    with pytest.raises(StorageError):
+        log.read(0, 100)
+
+
+def test_note_unreadable_when_it_can_be_read_then_nothing_is_noted(log: Log) -> None:
+    assert log.note_unreadable(read(log, 0), 5) is None
+    assert log.failures() == []
+    assert read(log, 0).length == 3 * SIZE
+
+
+def test_note_unreadable_when_noted_before_then_logged_once(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    cut_first_segment(log, 2 * SIZE)
+    log.note_unreadable(read(log, 0), 2 * SIZE)
+    assert caplog.text.count("cannot read") == 1
+
+
+def test_read_when_the_file_was_restored_then_read_again_a_while_later(
+    log: Log, clock: FakeClock
+) -> None:
+    path = log.segments[0].path
+    kept = path.read_bytes()
+    cut_first_segment(log, 0)
+    clock.advance(61)
+    with pytest.raises(StorageError):
+        log.read(0, 100)
+    restored = path.with_name("restored")
+    restored.write_bytes(kept)
+    restored.replace(path)
+    with pytest.raises(StorageError):
+        log.read(0, 100)
+    clock.advance(61)
+    assert read(log, 0).length == 3 * SIZE
+    assert log.failures() == []
+
+
+def test_note_unreadable_when_retention_removed_the_segment_then_no_other_is_marked(
+    log: Log,
+) -> None:
+    found = read(log, 0)
+    os.truncate(log.segments[0].path, 0)
+    log.remove(log.segments[0])
+    assert log.note_unreadable(found, 0) is not None
+    assert log.failures() == []
