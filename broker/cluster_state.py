@@ -1,0 +1,255 @@
+"""What brokers and the controller know of replicated partitions and of each other.
+
+A partition that has replicas is named as any other, by its home broker and index; which broker
+leads it changes. These values travel between ZooKeeper, the controller, and the brokers; they do
+no I/O and know no format of messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from broker.topic import TopicPartition
+
+NO_LEADER = -1
+"""The leader of a partition that has none: no replica that may lead is alive."""
+NO_CONTROLLER = -1
+"""The controller of a cluster that has none, or of which none is known."""
+NO_EPOCH = -1
+"""The last epoch of a log in which no leader epoch has begun."""
+
+
+UNKNOWN_BROKER_EPOCH = -1
+"""Of an in-sync replica that its leader has not heard of in its term; and of the leader itself."""
+
+
+class PartitionState(NamedTuple):
+    """Who leads a partition, as its node in ZooKeeper says.
+
+    Attributes:
+        leader: a broker id, or `NO_LEADER`.
+        leader_epoch: one higher with each decision of the controller, from 0.
+        isr: the broker ids of the in-sync replicas; never empty, with the leader if there is one.
+        controller_epoch: of the controller that decided it.
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+class ReplicatedPartition(NamedTuple):
+    """A partition with replicas and its state, as the controller tells it to brokers.
+
+    Attributes:
+        partition: which one.
+        creation_id: of its topic; a log of another creation is not a replica of it.
+        replicas: broker ids, the preferred leader first.
+        min_isr: the fewest in-sync replicas with which messages are committed, 1 or more.
+        state: who leads it.
+        version: of the node in ZooKeeper that holds the state.
+    """
+
+    partition: TopicPartition
+    creation_id: str
+    replicas: tuple[int, ...]
+    min_isr: int
+    state: PartitionState
+    version: int
+
+
+class LiveBroker(NamedTuple):
+    """A broker that is registered.
+
+    Attributes:
+        id: its number.
+        host: name or address for clients and other brokers.
+        port: its port.
+        epoch: of its registration; a later registration has a higher one.
+        is_clean: whether it had shut down cleanly before this start; if not, what it had not
+            flushed may be lost.
+        rack: where it stands, empty if not set.
+    """
+
+    id: int
+    host: str
+    port: int
+    epoch: int
+    is_clean: bool
+    rack: str
+
+
+class EpochStart(NamedTuple):
+    """The offset at which a leader epoch begins in a log."""
+
+    epoch: int
+    start_offset: int
+
+
+class EpochEnd(NamedTuple):
+    """The offset at which a leader epoch ends in a log; epoch `NO_EPOCH` if nothing is known."""
+
+    epoch: int
+    end_offset: int
+
+
+class TopicAssignment(NamedTuple):
+    """Which brokers have the replicas of a topic, as the topic's node in ZooKeeper says.
+
+    Attributes:
+        topic: its name.
+        creation_id: differs from that of former topics of the same name.
+        replicas: broker ids of each partition, the preferred leader first.
+        version: of the node; 0 once it is created.
+    """
+
+    topic: str
+    creation_id: str
+    replicas: Mapping[TopicPartition, tuple[int, ...]]
+    version: int = 0
+
+
+class StoredState(NamedTuple):
+    """The state of a partition and the version of the node in ZooKeeper that holds it."""
+
+    state: PartitionState
+    version: int
+
+
+class StateWrite(NamedTuple):
+    """A state that a controller decided, to be written.
+
+    Attributes:
+        partition: whose.
+        state: the new one.
+        expected_version: that the node must have; None: there must be no node, it is created.
+    """
+
+    partition: TopicPartition
+    state: PartitionState
+    expected_version: int | None
+
+
+class StateResult(NamedTuple):
+    """What became of a `StateWrite`.
+
+    Attributes:
+        is_written: whether the node holds the new state.
+        stored: what the node holds now; None if there is none.
+    """
+
+    is_written: bool
+    stored: StoredState | None
+
+
+class Reassignment(NamedTuple):
+    """A change of a partition's replicas that is under way.
+
+    Attributes:
+        original: the replicas before; they come back if the change is cancelled.
+        target: the replicas it is to have.
+    """
+
+    original: tuple[int, ...]
+    target: tuple[int, ...]
+
+
+class ClusterSnapshot(NamedTuple):
+    """All that a controller needs to know of a cluster when it takes office.
+
+    Attributes:
+        brokers: those that are registered.
+        topics: the replicated ones.
+        states: of partitions; one whose topic was just created has none.
+        settings: of topics that have any, as in `/config/topics`.
+        reassignments: changes of replicas that are under way.
+        deletions: topics that are being deleted.
+    """
+
+    brokers: tuple[LiveBroker, ...] = ()
+    topics: tuple[TopicAssignment, ...] = ()
+    states: Mapping[TopicPartition, StoredState] = {}
+    settings: Mapping[str, Mapping[str, str]] = {}
+    reassignments: Mapping[TopicPartition, Reassignment] = {}
+    deletions: frozenset[str] = frozenset()
+
+
+class StoppedReplica(NamedTuple):
+    """A partition of which the broker is to stop its replica.
+
+    Attributes:
+        partition: which one.
+        creation_id: of its topic.
+        leader_epoch: of the decision; a replica that knows a higher one goes on.
+        deletes_log: whether the log is deleted, too.
+    """
+
+    partition: TopicPartition
+    creation_id: str
+    leader_epoch: int
+    deletes_log: bool
+
+
+class IsrMember(NamedTuple):
+    """A broker that is in sync, and its registration while it came to be.
+
+    The epoch may be `UNKNOWN_BROKER_EPOCH` if it is in sync already and stays.
+    """
+
+    broker_id: int
+    broker_epoch: int
+
+
+class IsrChange(NamedTuple):
+    """The in-sync replicas that a leader wants for a partition.
+
+    Attributes:
+        partition: which one.
+        leader_epoch: in which the leader leads it.
+        version: of the partition's node in ZooKeeper, as the leader knows it.
+        isr: the wanted members, itself among them; without itself, it resigns.
+    """
+
+    partition: TopicPartition
+    leader_epoch: int
+    version: int
+    isr: tuple[IsrMember, ...]
+
+
+class IsrDecision(NamedTuple):
+    """The controller's answer for one partition.
+
+    Attributes:
+        partition: which one.
+        error: 0, or why the change was refused.
+        text: the reason, for people.
+        decided: the partition as it is now; None where the controller does not know it.
+    """
+
+    partition: TopicPartition
+    error: int
+    text: str
+    decided: ReplicatedPartition | None
+
+
+class Unmoved(NamedTuple):
+    """A partition that the stopping broker still leads, and why."""
+
+    partition: TopicPartition
+    reason: str
+
+
+class ShutdownProgress(NamedTuple):
+    """What a controlled shutdown has moved.
+
+    Attributes:
+        moved: partitions that another broker leads now.
+        left: partitions whose in-sync replicas the broker has left.
+        unmoved: those that it still leads.
+    """
+
+    moved: tuple[ReplicatedPartition, ...]
+    left: tuple[TopicPartition, ...]
+    unmoved: tuple[Unmoved, ...]

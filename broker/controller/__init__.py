@@ -1,0 +1,1 @@
+"""The controller of a cluster: decides which replicas lead, and tells all brokers."""

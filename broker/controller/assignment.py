@@ -1,0 +1,112 @@
+"""Which brokers get the partitions of a topic, and the replicas of each.
+
+Source: Kafka 0.8 `AdminUtils.assignReplicasToBrokers`, with the racks of later Kafka.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from broker.cluster_state import LiveBroker
+from broker.errors import InvalidReplicationFactorError, InvalidRequestError
+from broker.topic import TopicPartition
+
+
+def place_partitions(
+    topic: str,
+    partition_count: int,
+    replication_factor: int,
+    brokers: Sequence[LiveBroker],
+    *,
+    start: int = 0,
+    existing: Iterable[TopicPartition] = (),
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Spread new partitions of a topic, and their replicas, over brokers and racks.
+
+    The first replica of each is its home and preferred leader; homes go round the brokers. The
+    other replicas are shifted by one more with each round, so that the load of a broker that fails
+    spreads over all others. No two replicas are in one rack while another rack has none; racks
+    count only if every broker names its own.
+
+    Args:
+        topic: its name.
+        partition_count: how many partitions to add, 1 or more.
+        replication_factor: replicas of each, the home included.
+        brokers: those that may get replicas.
+        start: the broker of the first partition, as a position in the order of brokers; larger
+            numbers go round.
+        existing: partitions the topic has; new ones get indexes above theirs.
+
+    Returns:
+        The broker ids of each new partition, home first.
+
+    Raises:
+        InvalidRequestError: no partitions are asked for.
+        InvalidReplicationFactorError: there are fewer brokers than replicas asked for, or none.
+    """
+    if partition_count < 1:
+        raise InvalidRequestError(
+            f"topic '{topic}' cannot get {partition_count} partitions: ask for 1 or more"
+        )
+    if not 1 <= replication_factor <= len(brokers):
+        raise InvalidReplicationFactorError(
+            f"topic '{topic}' cannot have {replication_factor} replicas of a partition: "
+            f"{len(brokers)} brokers are live"
+        )
+    racks = _racks(brokers)
+    order = _alternate_racks(brokers, racks)
+    next_index: Counter[int] = Counter()
+    for one in existing:
+        next_index[one.home] = max(next_index[one.home], one.index + 1)
+    placed = {}
+    for number in range(partition_count):
+        first = (start + number) % len(order)
+        home = order[first]
+        candidates = _followers(order, racks, first, shift=(start + number) // len(order))
+        replicas = _choose(home, candidates, racks, replication_factor)
+        placed[TopicPartition(topic, home, next_index[home])] = replicas
+        next_index[home] += 1
+    return placed
+
+
+def _racks(brokers: Sequence[LiveBroker]) -> dict[int, str]:
+    if all(one.rack for one in brokers):
+        return {one.id: one.rack for one in brokers}
+    return {one.id: "" for one in brokers}
+
+
+def _alternate_racks(brokers: Sequence[LiveBroker], racks: dict[int, str]) -> list[int]:
+    """Order broker ids so that neighbours are in different racks as far as possible."""
+    members: dict[str, list[int]] = {}
+    for broker_id in sorted(one.id for one in brokers):
+        members.setdefault(racks[broker_id], []).append(broker_id)
+    order: list[int] = []
+    names = sorted(members)
+    while len(order) < len(brokers):
+        order += [members[name].pop(0) for name in names if members[name]]
+    return order
+
+
+def _followers(
+    order: Sequence[int], racks: dict[int, str], first: int, *, shift: int
+) -> Iterator[int]:
+    """Yield the other brokers in the order in which they are asked to hold a replica."""
+    others = len(order) - 1
+    for number in range(others):
+        after = (shift * len(set(racks.values())) + number) % others
+        yield order[(first + 1 + after) % len(order)]
+
+
+def _choose(
+    home: int, candidates: Iterable[int], racks: dict[int, str], count: int
+) -> tuple[int, ...]:
+    """Take as many candidates as replicas are needed, from racks without a replica first."""
+    chosen = [home]
+    waiting = list(candidates)
+    while len(chosen) < count:
+        used = Counter(racks[one] for one in chosen)
+        best = min(waiting, key=lambda one: used[racks[one]])  # the first of equals
+        waiting.remove(best)
+        chosen.append(best)
+    return tuple(chosen)

@@ -1,0 +1,919 @@
+"""The controller of a cluster: events in, states in the registry and pushes to brokers out.
+
+Knows every replicated partition and every live broker. Each event is handled to its end before
+the next: what it decides is written to the registry first, and is in `take_pushes` afterwards.
+Reads no clock and does no I/O but through its `Store`, so that a simulation can drive it.
+
+Source: Kafka 0.8 `KafkaController`, `PartitionStateMachine`, `ReplicaStateMachine`, with the
+repairs of later versions: broker epochs, one writer of in-sync replicas, fenced writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from broker.cluster_state import (
+    NO_LEADER,
+    UNKNOWN_BROKER_EPOCH,
+    ClusterSnapshot,
+    IsrChange,
+    IsrDecision,
+    LiveBroker,
+    PartitionState,
+    Reassignment,
+    ReplicatedPartition,
+    ShutdownProgress,
+    StateWrite,
+    StoppedReplica,
+    StoredState,
+    TopicAssignment,
+    Unmoved,
+)
+from broker.controller.assignment import place_partitions
+from broker.controller.election import elect_offline, elect_preferred, elect_reassigned
+from broker.controller.store import Store
+from broker.errors import (
+    NO_ERROR,
+    FencedEpochError,
+    InvalidRequestError,
+    RegistryConflictError,
+    ServerError,
+    StaleBrokerEpochError,
+    TopicExistsError,
+    UnknownTopicError,
+)
+from broker.topic import TopicPartition, validate_topic_name
+
+MIN_ISR = "min.insync.replicas"
+ALLOWS_UNCLEAN = "unclean.leader.election.enable"
+LAST_EPOCH = (1 << 31) - 1
+"""The leader epoch with which replicas of a deleted topic are stopped: no later one undoes it."""
+
+_MISSING = -1
+"""The version of a state whose node is gone from the registry; it is created again."""
+_MAX_ROUNDS = 10
+
+
+class Push(NamedTuple):
+    """What a broker is told: who leads what.
+
+    Attributes:
+        broker_epoch: of the registration of the broker that it is for.
+        is_full: `partitions` has all there are; those not named are no more.
+        brokers: all that are registered.
+        partitions: those that have changed.
+        stopped: replicas of the broker that are to stop; takes effect after `partitions`.
+    """
+
+    broker_epoch: int
+    is_full: bool
+    brokers: tuple[LiveBroker, ...]
+    partitions: tuple[ReplicatedPartition, ...]
+    stopped: tuple[StoppedReplica, ...]
+
+
+class StateChange(NamedTuple):
+    """A decision that was written, for the log of state changes.
+
+    Attributes:
+        partition: which one.
+        state: the new one.
+        version: of the node that holds it.
+        reason: a few words for people.
+        is_unclean: whether the leader was not in sync: committed messages may be lost.
+    """
+
+    partition: TopicPartition
+    state: PartitionState
+    version: int
+    reason: str
+    is_unclean: bool
+
+
+class ControllerCounts(NamedTuple):
+    """Numbers for monitoring.
+
+    Attributes:
+        offline: partitions without a leader.
+        away: partitions that another than the preferred replica leads.
+        unclean_elections: of this term: replicas that led without being in sync.
+    """
+
+    offline: int
+    away: int
+    unclean_elections: int
+
+
+class ControllerSettings(NamedTuple):
+    """What holds for topics that have no setting of their own.
+
+    Attributes:
+        min_isr: the fewest in-sync replicas with which messages are committed, 1 or more.
+        allows_unclean: whether a replica that is not in sync may lead if no other is live.
+    """
+
+    min_isr: int = 1
+    allows_unclean: bool = False
+
+
+class Controller:
+    """One term of office of one broker.
+
+    A method that raises anything but a `ServerError` has left the controller's knowledge behind
+    the registry: it is to be replaced by a new one, loaded again.
+
+    Args:
+        me: id of the broker that is the controller.
+        epoch: of this term, higher than those of all before.
+        store: where states are kept.
+        settings: defaults of topics.
+    """
+
+    def __init__(
+        self, me: int, epoch: int, store: Store, settings: ControllerSettings | None = None
+    ) -> None:
+        self.me = me
+        self.epoch = epoch
+        self.unclean_election_count = 0
+        """How often a replica that was not in sync became leader in this term."""
+        self._store = store
+        self._defaults = settings or ControllerSettings()
+        self._brokers: dict[int, LiveBroker] = {}
+        self._shutting_down: set[int] = set()
+        self._topics: dict[str, TopicAssignment] = {}
+        self._states: dict[TopicPartition, StoredState] = {}
+        self._settings: dict[str, Mapping[str, str]] = {}
+        self._reassignments: dict[TopicPartition, Reassignment] = {}
+        self._deletions: dict[str, set[int]] = {}  # the brokers that still may have a log
+        self._unpushed: dict[TopicPartition, None] = {}  # in the order of the decisions
+        self._without_full_push: set[int] = set()
+        self._brokers_unpushed = False
+        self._stops: dict[int, list[StoppedReplica]] = {}
+        self._changes: list[StateChange] = []
+
+    # What there is.
+
+    @property
+    def brokers(self) -> tuple[LiveBroker, ...]:
+        """Return the brokers that are registered, by id."""
+        return tuple(self._brokers[one] for one in sorted(self._brokers))
+
+    @property
+    def topics(self) -> Collection[str]:
+        """Return the names of the replicated topics, those that are being deleted too."""
+        return self._topics.keys()
+
+    def partitions(self) -> Iterator[ReplicatedPartition]:
+        """Yield every partition that has a state."""
+        for partition in self._all_partitions():
+            if partition in self._states:
+                yield self._described(partition)
+
+    def counts(self) -> ControllerCounts:
+        """Return what there is to worry about; other threads may ask, too."""
+        states = list(self._states.items())  # one step of the interpreter: no change intervenes
+        offline = away = 0
+        for partition, (state, _) in states:
+            assignment = self._topics.get(partition.topic)
+            replicas = () if assignment is None else assignment.replicas.get(partition, ())
+            offline += state.leader == NO_LEADER
+            away += state.leader != NO_LEADER and state.leader not in replicas[:1]
+        return ControllerCounts(offline, away, self.unclean_election_count)
+
+    @property
+    def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
+        """Return the changes of replicas that are under way."""
+        return self._reassignments
+
+    def _all_partitions(self) -> Iterator[TopicPartition]:
+        for topic, assignment in self._topics.items():
+            if topic not in self._deletions:
+                yield from assignment.replicas
+
+    def _described(self, partition: TopicPartition) -> ReplicatedPartition:
+        assignment, stored = self._topics[partition.topic], self._states[partition]
+        return ReplicatedPartition(
+            partition,
+            assignment.creation_id,
+            assignment.replicas[partition],
+            self._min_isr(partition.topic),
+            stored.state,
+            stored.version,
+        )
+
+    def _min_isr(self, topic: str) -> int:
+        text = self._settings.get(topic, {}).get(MIN_ISR, "")
+        return max(1, int(text)) if text.isascii() and text.isdigit() else self._defaults.min_isr
+
+    def _allows_unclean(self, topic: str) -> bool:
+        text = self._settings.get(topic, {}).get(ALLOWS_UNCLEAN)
+        return self._defaults.allows_unclean if text is None else text == "true"
+
+    def _eligible(self) -> set[int]:
+        return self._brokers.keys() - self._shutting_down
+
+    # What goes out.
+
+    def take_pushes(self) -> dict[int, Push]:
+        """Return what brokers are to be told since the last call, by broker id.
+
+        The first push after a broker has registered, or this controller has taken office, is full.
+        """
+        changed = [
+            self._described(one)
+            for one in self._unpushed
+            if one in self._states and one.topic not in self._deletions
+        ]
+        everything = tuple(self.partitions()) if self._without_full_push else ()
+        brokers = self.brokers
+        pushes = {}
+        for broker_id, broker in self._brokers.items():
+            is_full = broker_id in self._without_full_push
+            stopped = tuple(self._stops.get(broker_id, ()))
+            if is_full or changed or stopped or self._brokers_unpushed:
+                partitions = everything if is_full else tuple(changed)
+                pushes[broker_id] = Push(broker.epoch, is_full, brokers, partitions, stopped)
+        self._unpushed.clear()
+        self._without_full_push.clear()
+        self._brokers_unpushed = False
+        self._stops.clear()
+        return pushes
+
+    def take_changes(self) -> list[StateChange]:
+        """Return the decisions since the last call, in their order."""
+        changes, self._changes = self._changes, []
+        return changes
+
+    def _stop(
+        self, broker_id: int, partition: TopicPartition, epoch: int, *, deletes: bool
+    ) -> None:
+        creation_id = self._topics[partition.topic].creation_id
+        stopped = StoppedReplica(partition, creation_id, epoch, deletes)
+        self._stops.setdefault(broker_id, []).append(stopped)
+
+    # Decisions.
+
+    def _decide(
+        self,
+        partitions: Iterable[TopicPartition],
+        decision: Callable[[TopicPartition, PartitionState], PartitionState],
+        reason: str,
+        *,
+        confirmed: Mapping[TopicPartition, int] = MappingProxyType({}),
+    ) -> None:
+        """Write new states; where a node was changed by others, decide again from what it holds.
+
+        Args:
+            partitions: those it may concern, all with a state.
+            decision: returns the state a partition is to have, the same one if it may stay.
+            reason: a few words for people.
+            confirmed: versions that are to be replaced by later ones even if the state stays.
+
+        Raises:
+            RegistryConflictError: nodes keep changing, or their parents are gone.
+        """
+        waiting = [one for one in partitions if one in self._states]
+        for _ in range(_MAX_ROUNDS):
+            writes = []
+            for partition in waiting:
+                state, version = self._states[partition]
+                decided = decision(partition, state)
+                is_confirmed = confirmed.get(partition) == version
+                if decided != state or is_confirmed or version == _MISSING:
+                    new = decided._replace(controller_epoch=self.epoch)
+                    writes.append(
+                        StateWrite(partition, new, None if version == _MISSING else version)
+                    )
+            waiting = self._write(writes, reason)
+            if not waiting:
+                return
+        raise RegistryConflictError(f"the state of {waiting[0]} keeps being changed by others")
+
+    def _write(self, writes: list[StateWrite], reason: str) -> list[TopicPartition]:
+        """Write states, elections first; return the partitions where the node was another."""
+        if not writes:
+            return []
+        writes.sort(key=lambda one: not self._changes_leader(one))
+        refused = []
+        for write, result in zip(writes, self._store.write_states(writes), strict=True):
+            partition, before = write.partition, self._states.get(write.partition)
+            if result.is_written:
+                assert result.stored is not None
+                is_unclean = before is not None and write.state.leader not in before.state.isr
+                is_unclean &= write.state.leader != NO_LEADER
+                self.unclean_election_count += is_unclean
+                self._changes.append(
+                    StateChange(partition, write.state, result.stored.version, reason, is_unclean)
+                )
+            else:
+                refused.append(partition)
+            self._unpushed[partition] = None
+            if result.stored is not None:
+                self._states[partition] = _never_older(result.stored, before)
+            elif before is not None:
+                self._states[partition] = before._replace(version=_MISSING)
+        return refused
+
+    def _changes_leader(self, write: StateWrite) -> bool:
+        before = self._states.get(write.partition)
+        return before is None or before.state.leader != write.state.leader
+
+    def _settle(self, reason: str) -> None:
+        """Bring every partition to the best state that live brokers allow."""
+        self._start_new()
+        self._decide(self._all_partitions(), self._settled, reason)
+        self._advance_reassignments()
+
+    def _start_new(self) -> None:
+        """Give partitions that have no state their first one, where a replica is live."""
+        eligible = self._eligible()
+        writes = []
+        for partition in self._all_partitions():
+            if partition not in self._states:
+                replicas = self._topics[partition.topic].replicas[partition]
+                live = tuple(one for one in replicas if one in eligible)
+                if live:
+                    state = PartitionState(live[0], 0, live, self.epoch)
+                    writes.append(StateWrite(partition, state, None))
+        for partition in self._write(writes, "created"):
+            if partition not in self._states:
+                raise RegistryConflictError(f"the nodes of topic '{partition.topic}' are gone")
+
+    def _settled(self, partition: TopicPartition, state: PartitionState) -> PartitionState:
+        """Return the state of a partition without dead brokers among its leader and ISR.
+
+        Leaving the in-sync replicas keeps the leader epoch: the leader, until it hears of it,
+        waits for more replicas than it must.
+        """
+        replicas = self._topics[partition.topic].replicas[partition]
+        eligible = self._eligible()
+        if state.leader in self._brokers:
+            isr = tuple(one for one in state.isr if one in eligible or one == state.leader)
+            return state._replace(isr=isr)
+        allows_unclean = self._allows_unclean(partition.topic)
+        election = elect_offline(replicas, state.isr, eligible, is_unclean=allows_unclean)
+        if election is not None:
+            return _led_by(state, election.leader, election.isr)
+        # whoever was in sync may lead again once it is back
+        return state if state.leader == NO_LEADER else _led_by(state, NO_LEADER, state.isr)
+
+    def _distrust(self, unclean: Collection[int]) -> None:
+        """Take brokers that may have lost messages out of in-sync replicas with other members."""
+
+        def without(partition: TopicPartition, state: PartitionState) -> PartitionState:
+            isr = tuple(one for one in state.isr if one not in unclean)
+            if len(isr) == len(state.isr):
+                return state
+            if not isr:  # one of them is as good as another
+                replicas = self._topics[partition.topic].replicas[partition]
+                isr = tuple(one for one in replicas if one in state.isr)[:1] or state.isr[:1]
+            if state.leader not in unclean:
+                return state._replace(isr=isr)
+            # also where it goes on as the leader: its log may end before offsets that it gave out
+            election = elect_offline(isr, isr, self._eligible(), is_unclean=False)
+            return _led_by(state, election.leader if election else NO_LEADER, isr)
+
+        self._decide(self._all_partitions(), without, "not shut down cleanly")
+
+    # Events.
+
+    def load(self, snapshot: ClusterSnapshot) -> None:
+        """Take office: know all there is, and bring partitions to their best state.
+
+        Raises:
+            ControllerFencedError: another broker became the controller.
+            RegistryUnreachableError: no response came in time.
+        """
+        self._brokers = {one.id: one for one in snapshot.brokers}
+        self._topics = {one.topic: one for one in snapshot.topics}
+        self._settings = dict(snapshot.settings)
+        self._states = {
+            partition: stored
+            for partition, stored in snapshot.states.items()
+            if partition in self._replicas_of(partition.topic)
+        }
+        self._reassignments = {
+            partition: change
+            for partition, change in snapshot.reassignments.items()
+            if partition in self._replicas_of(partition.topic)
+        }
+        self._without_full_push = set(self._brokers)
+        for topic in snapshot.deletions & self._topics.keys():
+            self._begin_stops(topic)
+        self._distrust({one.id for one in snapshot.brokers if not one.is_clean})
+        # Replicas may have been added without the next epoch, in which alone they start.
+        self._decide(self._reassignments, _in_next_epoch, "replicas are being changed")
+        self._settle("new controller")
+        self._finish_deletions()
+
+    def _replicas_of(self, topic: str) -> Mapping[TopicPartition, tuple[int, ...]]:
+        return self._topics[topic].replicas if topic in self._topics else {}
+
+    def brokers_changed(self, brokers: Iterable[LiveBroker]) -> None:
+        """Take note of the brokers that are registered now.
+
+        One with another epoch than before has failed and started since.
+        """
+        now = {one.id: one for one in brokers}
+        before = self._brokers
+        survivors = {
+            one: broker
+            for one, broker in before.items()
+            if one in now and now[one].epoch == broker.epoch
+        }
+        if now == before:
+            return
+        self._brokers_unpushed = True
+        if len(survivors) < len(before):
+            self._brokers = survivors
+            self._shutting_down &= survivors.keys()
+            for gone in before.keys() - survivors.keys():
+                self._stops.pop(gone, None)
+                self._without_full_push.discard(gone)
+            self._settle("broker failed")
+        self._brokers = now
+        started = now.keys() - survivors.keys()
+        if started:
+            self._without_full_push |= started
+            self._distrust({one for one in started if not now[one].is_clean})
+            for topic, waiting in self._deletions.items():
+                for broker_id in started & waiting:
+                    self._stop_all(topic, broker_id)
+            self._settle("broker started")
+
+    def change_isr(
+        self, broker_id: int, broker_epoch: int, changes: Sequence[IsrChange]
+    ) -> list[IsrDecision]:
+        """Change in-sync replicas as their leader asks.
+
+        One that leaves itself out resigns, as its log has failed: another member leads from then
+        on, if one is live.
+
+        Args:
+            broker_id: of the leader.
+            broker_epoch: of its registration.
+            changes: what it wants for each partition.
+
+        Returns:
+            One decision for each: with an error, nothing was changed.
+        """
+        refusals: list[ServerError | None] = []
+        accepted: dict[TopicPartition, IsrChange] = {}
+        for change in changes:
+            refusal = self._isr_refusal(broker_id, broker_epoch, change)
+            refusals.append(refusal)
+            if refusal is None:
+                accepted[change.partition] = change
+
+        def changed(partition: TopicPartition, state: PartitionState) -> PartitionState:
+            change = accepted[partition]
+            if self._states[partition].version != change.version:
+                return state  # the leader decides again from what it is told
+            wanted = {member.broker_id for member in change.isr}
+            replicas = self._topics[partition.topic].replicas[partition]
+            isr = tuple(one for one in replicas if one in wanted)
+            if broker_id in wanted:
+                return state._replace(isr=isr)
+            election = elect_offline(replicas, isr, self._eligible(), is_unclean=False)
+            return _led_by(state, election.leader, election.isr) if election else state
+
+        # A leader asks for the members there are when it cannot know whether it asked for others.
+        versions = {one.partition: one.version for one in accepted.values()}
+        self._decide(accepted, changed, f"asked by leader {broker_id}", confirmed=versions)
+        self._advance_reassignments()
+        return [
+            IsrDecision(
+                change.partition,
+                refusal.code if refusal else NO_ERROR,
+                str(refusal or ""),
+                self._described(change.partition) if change.partition in self._states else None,
+            )
+            for change, refusal in zip(changes, refusals, strict=True)
+        ]
+
+    def _isr_refusal(
+        self, broker_id: int, broker_epoch: int, change: IsrChange
+    ) -> ServerError | None:
+        partition = change.partition
+        if not self._is_registered(broker_id, broker_epoch):
+            return StaleBrokerEpochError(
+                f"broker {broker_id} is not registered with epoch {broker_epoch}"
+            )
+        if partition not in self._states or partition.topic in self._deletions:
+            return UnknownTopicError(f"no replicated partition {partition}")
+        state, version = self._states[partition]
+        if (state.leader, state.leader_epoch) != (broker_id, change.leader_epoch):
+            return FencedEpochError(
+                f"{partition} is led by broker {state.leader} in epoch {state.leader_epoch}, "
+                f"not by broker {broker_id} in epoch {change.leader_epoch}"
+            )
+        if version != change.version:
+            return None  # answered with the present state
+        members = {member.broker_id for member in change.isr}
+        allowed = set(self._topics[partition.topic].replicas[partition])
+        if broker_id not in members:
+            allowed = set(state.isr)  # those that have all that is committed
+        if not members or not members <= allowed:
+            return InvalidRequestError(
+                f"in-sync replicas {sorted(members)} of {partition} are none, or have a broker "
+                "that is no replica, or is not in sync while the leader resigns"
+            )
+        for member in change.isr:
+            if member.broker_id in state.isr and member.broker_epoch == UNKNOWN_BROKER_EPOCH:
+                continue
+            if not self._is_registered(*member):
+                return StaleBrokerEpochError(
+                    f"broker {member.broker_id} is not registered with epoch {member.broker_epoch}"
+                )
+            if member.broker_id in self._shutting_down and member.broker_id not in state.isr:
+                return StaleBrokerEpochError(f"broker {member.broker_id} is shutting down")
+        return None
+
+    def _is_registered(self, broker_id: int, broker_epoch: int) -> bool:
+        broker = self._brokers.get(broker_id)
+        return broker is not None and broker.epoch == broker_epoch
+
+    def controlled_shutdown(self, broker_id: int, broker_epoch: int) -> ShutdownProgress:
+        """Move leaderships away from a broker, and take it out of in-sync replicas.
+
+        From now on it gets no leadership, until its registration is gone. Can be repeated.
+
+        Raises:
+            StaleBrokerEpochError: the broker is not registered with this epoch.
+        """
+        if not self._is_registered(broker_id, broker_epoch):
+            raise StaleBrokerEpochError(
+                f"broker {broker_id} is not registered with epoch {broker_epoch}"
+            )
+        self._shutting_down.add(broker_id)
+        eligible = self._eligible()
+        hosted = [
+            one
+            for one in self._all_partitions()
+            if one in self._states and broker_id in self._topics[one.topic].replicas[one]
+        ]
+        shared = [one for one in hosted if len(self._topics[one.topic].replicas[one]) > 1]
+        led = {one for one in shared if self._leader_of(one) == broker_id}
+        in_sync = [one for one in shared if broker_id in self._states[one].state.isr]
+
+        def without(partition: TopicPartition, state: PartitionState) -> PartitionState:
+            if state.leader == broker_id:
+                replicas = self._topics[partition.topic].replicas[partition]
+                election = elect_offline(replicas, state.isr, eligible, is_unclean=False)
+                return _led_by(state, election.leader, election.isr) if election else state
+            isr = tuple(one for one in state.isr if one != broker_id)
+            return state._replace(isr=isr or state.isr)
+
+        self._decide(shared, without, f"broker {broker_id} shuts down")
+        unmoved = []
+        for partition in shared:
+            state = self._states[partition].state
+            if state.leader == broker_id:
+                unmoved.append(Unmoved(partition, "no other replica is in sync, live and staying"))
+            elif partition not in led:
+                self._stop(broker_id, partition, state.leader_epoch, deletes=False)
+        moved = [one for one in shared if one in led and self._leader_of(one) != broker_id]
+        left = [one for one in in_sync if broker_id not in self._states[one].state.isr]
+        return ShutdownProgress(
+            tuple(self._described(one) for one in moved),
+            tuple(one for one in left if one not in led),
+            tuple(unmoved),
+        )
+
+    def _leader_of(self, partition: TopicPartition) -> int:
+        return self._states[partition].state.leader
+
+    def settings_changed(self, settings: Mapping[str, Mapping[str, str]]) -> None:
+        """Take note of the settings of topics, all of them."""
+        changed = [
+            one for one in self._topics if settings.get(one, {}) != self._settings.get(one, {})
+        ]
+        self._settings = dict(settings)
+        for topic in changed:
+            self._unpushed.update(dict.fromkeys(self._replicas_of(topic)))
+        if changed:
+            self._settle("settings changed")
+
+    # Administration.
+
+    def create_topic(
+        self,
+        topic: str,
+        partition_count: int,
+        replication_factor: int,
+        settings: Mapping[str, str],
+        *,
+        creation_id: str,
+        start: int,
+    ) -> list[ReplicatedPartition]:
+        """Create a topic whose partitions are spread over the brokers.
+
+        Args:
+            topic: its name.
+            partition_count: 1 or more.
+            replication_factor: replicas of each partition, 1 to the number of live brokers.
+            settings: of the topic, as text.
+            creation_id: not used by any topic before.
+            start: any number; which broker gets the first partition follows from it.
+
+        Raises:
+            InvalidTopicError: the name is not allowed.
+            TopicExistsError: there is a replicated topic of this name, or one is being deleted.
+            InvalidReplicationFactorError: there are too few live brokers.
+            InvalidRequestError: the number of partitions or a setting is out of range.
+        """
+        validate_topic_name(topic)
+        if topic in self._topics:
+            state = "is being deleted" if topic in self._deletions else "exists"
+            raise TopicExistsError(f"topic '{topic}' {state}")
+        brokers = [self._brokers[one] for one in sorted(self._eligible())]
+        replicas = place_partitions(
+            topic, partition_count, replication_factor, brokers, start=start
+        )
+        _validate_min_isr(topic, settings, replication_factor)
+        assignment = TopicAssignment(topic, creation_id, replicas)
+        self._store.create_topic(assignment, settings)
+        self._topics[topic] = assignment
+        self._settings[topic] = dict(settings)
+        self._settle("created")
+        return [self._described(one) for one in replicas]
+
+    def add_partitions(
+        self, topic: str, partition_count: int, *, start: int
+    ) -> list[ReplicatedPartition]:
+        """Add partitions to a topic, with as many replicas as its others have.
+
+        Args:
+            topic: its name.
+            partition_count: how many to add, 1 or more.
+            start: as for `create_topic`.
+
+        Raises:
+            UnknownTopicError: there is no such replicated topic.
+            InvalidReplicationFactorError: there are too few live brokers.
+            InvalidRequestError: the number is out of range.
+        """
+        assignment = self._assignment(topic)
+        factor = min(len(self._settled_replicas(one)) for one in assignment.replicas)
+        brokers = [self._brokers[one] for one in sorted(self._eligible())]
+        added = place_partitions(
+            topic, partition_count, factor, brokers, start=start, existing=assignment.replicas
+        )
+        self._topics[topic] = self._store.write_assignment(
+            assignment._replace(replicas={**assignment.replicas, **added})
+        )
+        self._settle("created")
+        return [self._described(one) for one in added]
+
+    def _settled_replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        """Return the replicas of a partition, those before a change that is under way."""
+        change = self._reassignments.get(partition)
+        return change.original if change else self._topics[partition.topic].replicas[partition]
+
+    def _assignment(self, topic: str) -> TopicAssignment:
+        if topic not in self._topics or topic in self._deletions:
+            raise UnknownTopicError(f"no replicated topic '{topic}'")
+        return self._topics[topic]
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete a topic with all its logs; those of brokers that are down once they are back.
+
+        Raises:
+            UnknownTopicError: there is no such replicated topic.
+        """
+        self._assignment(topic)
+        self._store.begin_deletion(topic)
+        changes = {p: one for p, one in self._reassignments.items() if p.topic != topic}
+        if len(changes) < len(self._reassignments):
+            self._store.write_reassignments(changes)
+            self._reassignments = changes
+        self._begin_stops(topic)
+
+    def _begin_stops(self, topic: str) -> None:
+        holders = {one for replicas in self._replicas_of(topic).values() for one in replicas}
+        self._deletions[topic] = holders
+        for broker_id in self._brokers:  # also those without a replica, which know of the topic
+            self._stop_all(topic, broker_id)
+
+    def _stop_all(self, topic: str, broker_id: int) -> None:
+        for partition in self._replicas_of(topic):
+            self._stop(broker_id, partition, LAST_EPOCH, deletes=True)
+
+    def delivered(self, broker_id: int, push: Push) -> None:
+        """Take note that a broker has carried out a push."""
+        for stopped in push.stopped:
+            topic = stopped.partition.topic
+            if stopped.leader_epoch == LAST_EPOCH and topic in self._deletions:
+                self._deletions[topic].discard(broker_id)
+        self._finish_deletions()
+
+    def _finish_deletions(self) -> None:
+        for topic in [one for one, waiting in self._deletions.items() if not waiting]:
+            assignment = self._topics[topic]
+            self._store.finish_deletion(assignment)
+            del self._deletions[topic], self._topics[topic]
+            self._settings.pop(topic, None)
+            for partition in assignment.replicas:
+                self._states.pop(partition, None)
+                self._unpushed.pop(partition, None)
+
+    def elect_preferred(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, ServerError | None]:
+        """Give leaderships to the preferred replicas, where these are live and in sync.
+
+        Returns:
+            None for each partition that its preferred replica leads now, else why not.
+        """
+        wanted = list(partitions)
+
+        def preferred(partition: TopicPartition, state: PartitionState) -> PartitionState:
+            replicas = self._topics[partition.topic].replicas[partition]
+            election = elect_preferred(replicas, state.isr, self._eligible())
+            if election is None or election.leader == state.leader:
+                return state
+            return _led_by(state, election.leader, election.isr)
+
+        known = [one for one in wanted if one in self._states and one.topic not in self._deletions]
+        self._decide(known, preferred, "preferred leader")
+        outcome: dict[TopicPartition, ServerError | None] = {}
+        for partition in wanted:
+            if partition not in self._states or partition.topic in self._deletions:
+                outcome[partition] = UnknownTopicError(f"no replicated partition {partition}")
+                continue
+            replicas = self._topics[partition.topic].replicas[partition]
+            outcome[partition] = (
+                None
+                if self._states[partition].state.leader == replicas[0]
+                else InvalidRequestError(
+                    f"broker {replicas[0]}, the preferred leader of {partition}, is not live and "
+                    "in sync"
+                )
+            )
+        return outcome
+
+    def balance_leaders(self, max_percentage: int) -> None:
+        """Give leaderships back to the preferred replicas of brokers that lack too many.
+
+        Partitions whose replicas are being changed stay as they are.
+
+        Args:
+            max_percentage: how much of what a broker is to lead others may lead.
+        """
+        preferred: dict[int, list[TopicPartition]] = {}
+        for partition in self._all_partitions():
+            if partition in self._states and partition not in self._reassignments:
+                first = self._topics[partition.topic].replicas[partition][0]
+                preferred.setdefault(first, []).append(partition)
+        wanted = []
+        for broker_id, partitions in preferred.items():
+            elsewhere = [one for one in partitions if self._states[one].state.leader != broker_id]
+            if len(elsewhere) * 100 > len(partitions) * max_percentage:
+                wanted += elsewhere
+        self.elect_preferred(wanted)
+
+    def elect_unclean(self, partition: TopicPartition) -> ReplicatedPartition:
+        """Have a replica that is not in sync lead a partition that has no leader.
+
+        Raises:
+            UnknownTopicError: there is no such replicated partition.
+            InvalidRequestError: it has a leader, its topic does not allow it, or no replica is
+                live.
+        """
+        self._assignment(partition.topic)
+        if partition not in self._states:
+            raise UnknownTopicError(f"no replicated partition {partition}")
+        state = self._states[partition].state
+        if state.leader != NO_LEADER:
+            raise InvalidRequestError(f"{partition} has a leader: broker {state.leader}")
+        if not self._allows_unclean(partition.topic):
+            raise InvalidRequestError(
+                f"topic '{partition.topic}' does not allow it: set {ALLOWS_UNCLEAN} to true first"
+            )
+        self._decide([partition], self._settled, "unclean election asked for")
+        if self._states[partition].state.leader == NO_LEADER:
+            raise InvalidRequestError(f"no replica of {partition} is live")
+        return self._described(partition)
+
+    def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        """Begin to move partitions to other replicas.
+
+        The new replicas are added, and the old ones removed once all new ones are in sync. A
+        change that is under way already goes to the new target.
+
+        Args:
+            targets: the replicas each partition is to have, the preferred leader first.
+
+        Raises:
+            UnknownTopicError: a partition does not exist.
+            InvalidRequestError: a list of replicas is empty, names a broker twice, or one that is
+                not live. Nothing is changed then.
+        """
+        for partition, target in targets.items():
+            self._validate_target(partition, target)
+        changes = dict(self._reassignments)
+        for partition, target in targets.items():
+            original = self._settled_replicas(partition)
+            if target == self._topics[partition.topic].replicas[partition]:
+                changes.pop(partition, None)
+            else:
+                changes[partition] = Reassignment(original, target)
+        self._store.write_reassignments(changes)
+        self._reassignments = changes
+        self._advance_reassignments()
+
+    def _validate_target(self, partition: TopicPartition, target: tuple[int, ...]) -> None:
+        if partition not in self._assignment(partition.topic).replicas:
+            raise UnknownTopicError(f"no replicated partition {partition}")
+        if not target or len(set(target)) < len(target):
+            raise InvalidRequestError(
+                f"replicas {list(target)} of {partition} are none, or name a broker twice"
+            )
+        if dead := [one for one in target if one not in self._eligible()]:
+            raise InvalidRequestError(
+                f"{partition} cannot get a replica on broker {dead[0]}, which is not live"
+            )
+
+    def cancel_reassignment(self, partition: TopicPartition) -> None:
+        """Give a partition the replicas back that it had before a change that is under way.
+
+        Raises:
+            UnknownTopicError: no change of its replicas is under way.
+            InvalidRequestError: none of the replicas it had is in sync.
+        """
+        change = self._reassignments.get(partition)
+        if change is None:
+            raise UnknownTopicError(f"no change of the replicas of {partition} is under way")
+        if not set(self._states[partition].state.isr) & set(change.original):
+            raise InvalidRequestError(
+                f"none of the former replicas {list(change.original)} of {partition} is in sync"
+            )
+        self._complete_reassignment(partition, change.original)
+
+    def _advance_reassignments(self) -> None:
+        """Take the next step of each change of replicas that can be taken."""
+        for partition, change in list(self._reassignments.items()):
+            if partition not in self._states:
+                continue
+            replicas = self._topics[partition.topic].replicas[partition]
+            union = (*replicas, *(one for one in change.target if one not in replicas))
+            if union != replicas:
+                self._assign(partition, union)
+                self._decide([partition], _in_next_epoch, "replicas added")
+            if set(change.target) <= set(self._states[partition].state.isr):
+                self._complete_reassignment(partition, change.target)
+
+    def _complete_reassignment(self, partition: TopicPartition, target: tuple[int, ...]) -> None:
+        """Remove the replicas that are not wanted; the record of the change goes last."""
+        removed = set(self._topics[partition.topic].replicas[partition]) - set(target)
+
+        def reduced(_: TopicPartition, state: PartitionState) -> PartitionState:
+            isr = tuple(one for one in target if one in state.isr)
+            if state.leader in target and state.leader in self._brokers:
+                return _led_by(state, state.leader, isr)
+            election = elect_reassigned(target, isr, self._eligible())
+            return _led_by(state, election.leader if election else NO_LEADER, isr)
+
+        self._decide([partition], reduced, "replicas removed")
+        self._assign(partition, target)
+        changes = {p: one for p, one in self._reassignments.items() if p != partition}
+        self._store.write_reassignments(changes)
+        self._reassignments = changes
+        epoch = self._states[partition].state.leader_epoch
+        for broker_id in sorted(removed):
+            self._stop(broker_id, partition, epoch, deletes=True)
+
+    def _assign(self, partition: TopicPartition, replicas: tuple[int, ...]) -> None:
+        assignment = self._topics[partition.topic]
+        if assignment.replicas[partition] != replicas:
+            self._topics[partition.topic] = self._store.write_assignment(
+                assignment._replace(replicas={**assignment.replicas, partition: replicas})
+            )
+        self._unpushed[partition] = None
+
+
+def _led_by(state: PartitionState, leader: int, isr: tuple[int, ...]) -> PartitionState:
+    """Return the state of the next leader epoch."""
+    return state._replace(leader=leader, leader_epoch=state.leader_epoch + 1, isr=isr)
+
+
+def _in_next_epoch(_: TopicPartition, state: PartitionState) -> PartitionState:
+    return _led_by(state, state.leader, state.isr)
+
+
+def _never_older(stored: StoredState, known: StoredState | None) -> StoredState:
+    """Return a state as it was found, but in no lower leader epoch than known: it was edited."""
+    if known is None or stored.state.leader_epoch >= known.state.leader_epoch:
+        return stored
+    return stored._replace(state=stored.state._replace(leader_epoch=known.state.leader_epoch))
+
+
+def _validate_min_isr(topic: str, settings: Mapping[str, str], factor: int) -> None:
+    text = settings.get(MIN_ISR, "1")
+    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= factor):
+        raise InvalidRequestError(
+            f"{MIN_ISR} of topic '{topic}' is {text}: it must be a number from 1 to the "
+            f"replication factor, {factor}"
+        )

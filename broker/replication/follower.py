@@ -1,0 +1,219 @@
+"""The follower of a partition: where it continues, and what it does with each answer.
+
+Before it takes bytes it makes its log a prefix of the leader's. The leader says where the logs
+part; one cut may not be enough, as each side can have epochs that the other has not, so that the
+follower cuts to what both may share and asks again (KIP-279).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from broker.cluster_state import NO_LEADER, EpochStart, ReplicatedPartition
+from broker.errors import FencedEpochError
+from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
+from broker.replication.replica_log import ReplicaLog
+
+_FIRST_BACKOFF_S = 0.05
+_MAX_BACKOFF_S = 1.0
+"""Before a partition is fetched again after an error; twice as long after each further one.
+
+After an election the follower often hears of the new leader before that does: the first wait is
+short, as producers wait for it.
+"""
+
+
+class FetchResult(Enum):
+    """What became of the answer to a fetch."""
+
+    DISCARDED = auto()
+    """It is of another term, or the log has changed since."""
+    APPEND = auto()
+    """Its bytes are to be appended at once, then `appended` is called."""
+    UP_TO_DATE = auto()
+    """It has no bytes."""
+    TRUNCATED = auto()
+    """The log was cut; the next fetch asks again."""
+    RESTARTED = auto()
+    """The log was emptied and starts at the leader's log start offset."""
+
+
+@dataclass(slots=True)
+class TruncationCounts:
+    """Counters of a replica.
+
+    Attributes:
+        truncations: how often its log was cut.
+        truncated_bytes: by how much altogether.
+        below_high_watermark: how often messages were cut off that were known to be committed: only
+            after an unclean election or a loss of flushed data.
+    """
+
+    truncations: int = 0
+    truncated_bytes: int = 0
+    below_high_watermark: int = 0
+
+
+class Follower:
+    """One term of a replica as a follower.
+
+    Args:
+        info: the partition, led by another broker or by none.
+        log: of this replica.
+        counts: where cuts are counted.
+    """
+
+    def __init__(
+        self, info: ReplicatedPartition, log: ReplicaLog, counts: TruncationCounts
+    ) -> None:
+        self.info = info
+        self.log = log
+        self.counts = counts
+        self.is_stopped = False
+        self.is_parked = info.state.leader == NO_LEADER
+        self._retry_s: float | None = None
+        self._backoff_s = _FIRST_BACKOFF_S
+
+    @property
+    def leader(self) -> int:
+        """Return the broker to fetch from, `NO_LEADER` if there is none."""
+        return self.info.state.leader
+
+    @property
+    def retry_s(self) -> float | None:
+        """Return when it is fetched again after an error, None if it is not waiting for that."""
+        return None if self.is_stopped or self.is_parked else self._retry_s
+
+    def next_fetch(self, now_s: float) -> FetchPosition | None:
+        """Return where to continue, None while there is nothing to be asked."""
+        if self.is_stopped or self.is_parked:
+            return None
+        if self._retry_s is not None:
+            if now_s < self._retry_s:
+                return None
+            self._retry_s = None
+        return self._position()
+
+    def fetched(
+        self,
+        position: FetchPosition,
+        answer: FetchAnswer,
+        epoch_starts: Sequence[EpochStart],
+        data_bytes: int,
+    ) -> FetchResult:
+        """Handle an answer without an error; the caller holds off all other changes of the log.
+
+        Args:
+            position: that was sent.
+            answer: the leader's.
+            epoch_starts: of the epochs that the bytes are of.
+            data_bytes: how far the offset moves with the whole messages that came.
+
+        Returns:
+            What became of it. The epochs of bytes that are to be appended are recorded.
+
+        Raises:
+            StorageError: the disk refused a change of the log.
+        """
+        if self.is_stopped or not self._is_current(position):
+            return FetchResult.DISCARDED
+        self._backoff_s = _FIRST_BACKOFF_S
+        if answer.diverging != NO_DIVERGENCE:
+            return self._cut(answer)
+        if not data_bytes:
+            self.appended(answer)
+            return FetchResult.UP_TO_DATE
+        end = position.offset + data_bytes
+        for epoch, start in epoch_starts:
+            if epoch > self.log.epochs.last_epoch and start < end:
+                self.log.begin_epoch(epoch, max(start, position.offset))
+        return FetchResult.APPEND
+
+    def appended(self, answer: FetchAnswer) -> None:
+        """Note that the bytes of an answer are in the log.
+
+        The high watermark never moves back: a new leader may not know yet what is committed.
+        """
+        known = min(self.log.log_end_offset, answer.high_watermark)
+        if known > self.log.high_watermark:
+            self.log.advance_high_watermark(known)
+
+    def out_of_range(
+        self, position: FetchPosition, leader_log_start_offset: int, now_s: float
+    ) -> FetchResult:
+        """Handle that the leader does not have the offset asked for.
+
+        The log is given up only if retention has removed from the leader what comes next, never
+        because the leader seems to be behind.
+
+        Raises:
+            StorageError: the disk refused to empty the log.
+        """
+        if self.is_stopped or not self._is_current(position):
+            return FetchResult.DISCARDED
+        log = self.log
+        is_empty = log.log_end_offset == log.log_start_offset
+        if leader_log_start_offset > log.log_end_offset or is_empty:
+            log.restart_at(leader_log_start_offset)
+            return FetchResult.RESTARTED
+        self._back_off(now_s)
+        return FetchResult.UP_TO_DATE
+
+    def refused(self, position: FetchPosition, error: Exception, now_s: float) -> None:
+        """Note that a fetch failed: try later; or, when fenced, not before new orders come."""
+        if self.is_stopped or position.leader_epoch != self.info.state.leader_epoch:
+            return
+        if isinstance(error, FencedEpochError):
+            self.is_parked = True
+        else:
+            self._back_off(now_s)
+
+    def refresh(self, info: ReplicatedPartition) -> None:
+        """Take over a later version of the state, of the same leader epoch."""
+        if info.version >= self.info.version:
+            self.info = info
+
+    def stop(self) -> None:
+        """End the term: answers that come later are discarded."""
+        self.is_stopped = True
+
+    def _back_off(self, now_s: float) -> None:
+        self._retry_s = now_s + self._backoff_s
+        self._backoff_s = min(2 * self._backoff_s, _MAX_BACKOFF_S)
+
+    def _position(self) -> FetchPosition:
+        log = self.log
+        return FetchPosition(
+            self.info.state.leader_epoch,
+            log.log_end_offset,
+            log.epochs.last_epoch,
+            log.flushed_offset,
+        )
+
+    def _is_current(self, position: FetchPosition) -> bool:
+        return position[:3] == self._position()[:3]
+
+    def _cut(self, answer: FetchAnswer) -> FetchResult:
+        """Cut the log to what it may share with the leader's.
+
+        Where that is before all that the leader still has, nothing can be compared: what is here
+        may be of a leader whose messages were never committed.
+        """
+        log, leader = self.log, answer.diverging
+        own = log.epochs.end_of(leader.epoch, log.log_end_offset)
+        if own.epoch == leader.epoch:
+            offset = min(leader.end_offset, own.end_offset)
+        else:
+            offset = own.end_offset
+        if offset <= log.log_start_offset or log.epochs.entries[0].epoch > leader.epoch:
+            offset = log.log_start_offset
+        self.counts.truncations += 1
+        self.counts.truncated_bytes += max(0, log.log_end_offset - offset)
+        self.counts.below_high_watermark += offset < log.high_watermark
+        if offset <= answer.log_start_offset:
+            log.restart_at(answer.log_start_offset)
+            return FetchResult.RESTARTED
+        log.truncate(offset)
+        return FetchResult.TRUNCATED

@@ -1,0 +1,351 @@
+"""The leader of a partition: followers' progress, the high watermark, the in-sync replicas.
+
+Committed is what all replicas have that the controller may make the leader. While the leader and
+the controller may differ about who that is, the leader counts every replica that either of them
+may hold for in sync: a follower that is to join from the moment it is proposed, one that is to
+leave until its removal is confirmed.
+"""
+
+from __future__ import annotations
+
+from broker.cluster_state import (
+    UNKNOWN_BROKER_EPOCH,
+    IsrChange,
+    IsrMember,
+    ReplicatedPartition,
+)
+from broker.errors import (
+    FencedEpochError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    NotLeaderError,
+    OffsetOutOfRangeError,
+    StaleBrokerEpochError,
+    UnknownEpochError,
+)
+from broker.replication.positions import (
+    NO_DIVERGENCE,
+    FetchAnswer,
+    FetchPosition,
+)
+from broker.replication.replica_log import ReplicaLog
+
+_UNKNOWN_END = -1
+_RETRY_S = 1.0
+"""Before a refused or unanswered change of the in-sync replicas is proposed again."""
+
+
+class _Progress:
+    """How far one follower is."""
+
+    __slots__ = ("broker_epoch", "caught_up_s", "end_offset", "fetched_s", "log_end_offset")
+
+    def __init__(self, caught_up_s: float, log_end_offset: int) -> None:
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.end_offset = _UNKNOWN_END
+        self.caught_up_s = caught_up_s
+        self.fetched_s = caught_up_s
+        self.log_end_offset = log_end_offset
+
+    def note(self, end_offset: int, log_end_offset: int, now_s: float) -> None:
+        """Note a fetch. A follower that is always one fetch behind a busy leader keeps up."""
+        if end_offset >= log_end_offset:
+            self.caught_up_s = now_s
+        elif end_offset >= self.log_end_offset:
+            self.caught_up_s = max(self.caught_up_s, self.fetched_s)
+        self.end_offset = end_offset
+        self.fetched_s = now_s
+        self.log_end_offset = log_end_offset
+
+
+class Leader:
+    """One term of a replica as the leader of its partition.
+
+    Args:
+        me: id of this broker.
+        info: the partition; its leader is this broker.
+        log: of this replica; the epoch has begun in it. It may have a high watermark that is
+            behind: nothing is cut off for that.
+        epoch_start_offset: the log's end when the term began. A follower that has less may lack
+            messages committed in an earlier term, whatever the high watermark says.
+        now_s: the time, of a monotonic clock, as everywhere here.
+        lag_time_s: how long an in-sync replica may be behind the end of the log.
+        counts_flushed: whether only what is flushed counts as being on a replica.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        info: ReplicatedPartition,
+        log: ReplicaLog,
+        epoch_start_offset: int,
+        now_s: float,
+        *,
+        lag_time_s: float,
+        counts_flushed: bool,
+    ) -> None:
+        self.info = info
+        self.log = log
+        self.epoch_start_offset = epoch_start_offset
+        self.is_stopped = False
+        self._me = me
+        self._lag_time_s = lag_time_s
+        self._counts_flushed = counts_flushed
+        self._followers: dict[int, _Progress] = {}
+        self._began_s = now_s
+        self._add_followers(info.replicas)
+        self._counted = frozenset(info.state.isr)
+        self._joining: set[int] = set()
+        self._in_flight: IsrChange | None = None
+        self._is_uncertain = False
+        self._retry_s = now_s
+        self._remote_end: int | None = None
+        self._recount()
+
+    @property
+    def counted_isr(self) -> frozenset[int]:
+        """Return the replicas that the high watermark waits for."""
+        return self._counted
+
+    @property
+    def has_joining(self) -> bool:
+        """Return whether a follower has caught up that is not in sync yet: `tick` proposes it."""
+        return bool(self._joining) and self._in_flight is None
+
+    def lag_of(self, replica_id: int) -> int | None:
+        """Return by how much a follower is behind the log's end; None before its first fetch."""
+        end = self._followers[replica_id].end_offset
+        return None if end == _UNKNOWN_END else max(0, self.log.log_end_offset - end)
+
+    def check_append(self, *, needs_commit: bool) -> None:
+        """Validate that messages may be appended.
+
+        Args:
+            needs_commit: whether the producer waits until they are committed (acks -1).
+
+        Raises:
+            NotLeaderError: the term is over.
+            NotEnoughReplicasError: fewer replicas are in sync than the topic requires.
+        """
+        self._raise_if_not_leading()
+        count, least = len(self.info.state.isr), self.info.min_isr
+        if needs_commit and count < least:
+            raise NotEnoughReplicasError(
+                f"{self.info.partition}: {count} replicas are in sync, {least} are required; "
+                f"nothing was appended"
+            )
+
+    def is_committed(self, end_offset: int) -> bool:
+        """Return whether all messages before an offset are committed.
+
+        Raises:
+            NotLeaderError: the term is over, the outcome is unknown.
+            NotEnoughReplicasAfterAppendError: they are in the log, and will not be committed while
+                so few replicas are in sync.
+        """
+        if self.log.high_watermark >= end_offset and not self.is_stopped:
+            return True
+        self._raise_if_not_leading()
+        count, least = len(self.info.state.isr), self.info.min_isr
+        if count < least:
+            raise NotEnoughReplicasAfterAppendError(
+                f"{self.info.partition}: {count} replicas are in sync, {least} are required; "
+                f"messages before offset {end_offset} are in the leader's log only"
+            )
+        return False
+
+    def appended(self) -> None:
+        """Note that the log has grown; does something only for a leader without followers."""
+        if self._remote_end is None:
+            self._advance()
+
+    def flushed(self) -> None:
+        """Note that the flushed offset of the log has moved."""
+        self._advance()
+
+    def fetched(
+        self, replica_id: int, broker_epoch: int, position: FetchPosition, now_s: float
+    ) -> FetchAnswer:
+        """Note the progress of a follower.
+
+        Args:
+            replica_id: id of the follower's broker.
+            broker_epoch: of its registration.
+            position: where it continues, and so all that it has.
+
+        Returns:
+            As `answer`, which raises the same errors.
+
+        Raises:
+            StaleBrokerEpochError: the follower has registered again since it sent this.
+            UnknownEpochError: also of a replica of which this broker will hear.
+        """
+        answer = self.answer(position)
+        follower = self._followers.get(replica_id)
+        if follower is None:
+            raise UnknownEpochError(
+                f"broker {replica_id} is not known here as a follower of {self.info.partition}"
+            )
+        if broker_epoch < follower.broker_epoch:
+            raise StaleBrokerEpochError(
+                f"broker {replica_id} fetches {self.info.partition} under broker epoch "
+                f"{broker_epoch}, and has done so under {follower.broker_epoch}"
+            )
+        if answer.diverging is NO_DIVERGENCE:
+            follower.broker_epoch = broker_epoch
+            end = position.flushed_offset if self._counts_flushed else position.offset
+            follower.note(min(end, position.offset), self.log.log_end_offset, now_s)
+            if replica_id in self._counted:
+                self._recount()
+            if replica_id not in self.info.state.isr and self._may_join(follower):
+                self._joining.add(replica_id)
+        return answer
+
+    def answer(self, position: FetchPosition) -> FetchAnswer:
+        """Compare a follower's log with the leader's, without noting progress.
+
+        Args:
+            position: where the follower continues.
+
+        Raises:
+            NotLeaderError: the term is over.
+            FencedEpochError: the follower knows an earlier term only.
+            UnknownEpochError: the follower knows a later term, of which this broker will hear.
+            OffsetOutOfRangeError: retention has removed what the follower needs next.
+        """
+        if self.is_stopped:
+            self._raise_if_not_leading()
+        epoch = self.info.state.leader_epoch
+        if position.leader_epoch < epoch:
+            raise FencedEpochError(
+                f"{self.info.partition} is in leader epoch {epoch}, not {position.leader_epoch}"
+            )
+        if position.leader_epoch > epoch:
+            raise UnknownEpochError(
+                f"{self.info.partition}: leader epoch {position.leader_epoch} is not known here, "
+                f"the last one is {epoch}"
+            )
+        log = self.log
+        start, end = log.log_start_offset, log.log_end_offset
+        epochs = log.epochs
+        shared = epochs.end_of(position.last_epoch, end)
+        if position.last_epoch >= 0 and (
+            shared.epoch != position.last_epoch
+            or shared.end_offset < position.offset
+            or position.last_epoch < epochs.entries[0].epoch  # removed by retention: unknown
+        ):
+            return FetchAnswer(log.high_watermark, start, shared)
+        if not start <= position.offset <= end:
+            raise OffsetOutOfRangeError(
+                f"{self.info.partition}: a follower continues at offset {position.offset}, the "
+                f"leader has {start} to {end}"
+            )
+        return FetchAnswer(log.high_watermark, start, NO_DIVERGENCE)
+
+    def tick(self, now_s: float) -> IsrChange | None:
+        """Return the change of the in-sync replicas to ask the controller for, if there is one.
+
+        To be called now and then, and whenever `has_joining`. One proposal is in flight at a time:
+        its outcome goes to `isr_decided` or `isr_failed`. A member that stays
+        and has not fetched yet, and the leader, have `UNKNOWN_BROKER_EPOCH`.
+        """
+        if self.is_stopped or self._in_flight is not None or now_s < self._retry_s:
+            return None
+        isr = self.info.state.isr
+        joining = [id for id in sorted(self._joining) if self._may_join(self._followers[id])]
+        self._joining.clear()
+        for id in joining:
+            self._followers[id].caught_up_s = now_s
+        kept = [id for id in isr if not self._lags(id, now_s)]
+        wanted = (*kept, *joining)
+        if wanted == isr and not self._is_uncertain:
+            return None
+        epochs = {id: one.broker_epoch for id, one in self._followers.items()}
+        self._in_flight = IsrChange(
+            self.info.partition,
+            self.info.state.leader_epoch,
+            self.info.version,
+            tuple(IsrMember(id, epochs.get(id, UNKNOWN_BROKER_EPOCH)) for id in wanted),
+        )
+        self._count(self._counted.union(wanted))
+        return self._in_flight
+
+    def isr_decided(self, info: ReplicatedPartition) -> None:
+        """Take over the state as the controller has it, of this leader epoch.
+
+        An older version, such as that of a push that was late, changes nothing. A later one ends
+        all that was proposed before it. Replicas can be added within an epoch; they are removed
+        with the beginning of another one.
+        """
+        if info.version >= self.info.version:
+            self._add_followers(info.replicas)
+        if info.version > self.info.version:
+            self.info = info
+            self._in_flight = None
+            self._is_uncertain = False
+            self._count(frozenset(info.state.isr))
+        elif info.version == self.info.version:
+            known = self.info.replicas
+            added = tuple(id for id in info.replicas if id not in known)
+            self.info = self.info._replace(min_isr=info.min_isr, replicas=(*known, *added))
+            self._advance()
+
+    def isr_failed(self, proposal: IsrChange, now_s: float) -> None:
+        """Note that a proposal was refused or got no answer; another one is made after a while.
+
+        Even a refused one may be carried out yet, by a controller that an earlier attempt reached
+        and that is slow: its replicas stay counted until the controller names a later version.
+        """
+        if proposal is self._in_flight:
+            self._in_flight = None
+            self._is_uncertain = True
+            self._retry_s = now_s + _RETRY_S
+
+    def stop(self) -> None:
+        """End the term: from now on nothing is acknowledged."""
+        self.is_stopped = True
+
+    def _raise_if_not_leading(self) -> None:
+        if self.is_stopped:
+            raise NotLeaderError(f"broker {self._me} does not lead {self.info.partition} any more")
+
+    def _may_join(self, follower: _Progress) -> bool:
+        least = max(self.log.high_watermark, self.epoch_start_offset)
+        return follower.end_offset >= least
+
+    def _lags(self, replica_id: int, now_s: float) -> bool:
+        if replica_id == self._me:
+            return False
+        follower = self._followers[replica_id]
+        return (
+            follower.end_offset < self.log.log_end_offset
+            and now_s - follower.caught_up_s > self._lag_time_s
+        )
+
+    def _add_followers(self, replicas: tuple[int, ...]) -> None:
+        for id in replicas:
+            if id != self._me and id not in self._followers:
+                began_s = self._began_s
+                caught_up_s = began_s if id in self.info.state.isr else began_s - self._lag_time_s
+                self._followers[id] = _Progress(caught_up_s, self.log.log_end_offset)
+
+    def _count(self, replicas: frozenset[int]) -> None:
+        self._counted = replicas
+        self._recount()
+
+    def _recount(self) -> None:
+        ends = [self._followers[id].end_offset for id in self._counted if id != self._me]
+        self._remote_end = min(ends, default=None)
+        self._advance()
+
+    def _advance(self) -> None:
+        """Move the high watermark as far as the counted replicas allow; it never moves back."""
+        info = self.info
+        if self.is_stopped or len(info.state.isr) < info.min_isr:
+            return
+        log = self.log
+        end = log.flushed_offset if self._counts_flushed else log.log_end_offset
+        if self._remote_end is not None:
+            end = min(end, self._remote_end)
+        if end > log.high_watermark:
+            log.advance_high_watermark(end)

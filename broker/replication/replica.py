@@ -1,0 +1,163 @@
+"""One replica of a partition on this broker: when it leads, follows, or does neither."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import NamedTuple
+
+from broker.cluster_state import IsrChange, ReplicatedPartition
+from broker.errors import NotLeaderError
+from broker.replication.follower import Follower, TruncationCounts
+from broker.replication.leader import Leader
+from broker.replication.replica_log import ReplicaLog
+
+
+class ReplicaSettings(NamedTuple):
+    """What replicas of a broker have in common.
+
+    Attributes:
+        lag_time_s: how long an in-sync replica may be behind (`replica.lag.time.max.ms`).
+        counts_flushed: whether only flushed messages of a topic count as being on a replica
+            (`log.flush.before.read`).
+    """
+
+    lag_time_s: float = 10.0
+    counts_flushed: Callable[[str], bool] = lambda topic: True
+
+
+class RoleChange(Enum):
+    """What an order of the controller did to a replica."""
+
+    SKIPPED = auto()
+    """It is of an earlier leader epoch than one known."""
+    REFRESHED = auto()
+    """The leader epoch is the one known: at most the in-sync replicas are others."""
+    LEADS = auto()
+    FOLLOWS = auto()
+    STOPPED = auto()
+    """This broker is no replica of the partition any more, or is to stop it."""
+
+
+class Replica:
+    """A replica of one creation of a partition, and its present role.
+
+    Each term has a `Leader` or a `Follower` of its own; the former one is stopped before anything
+    else is done, so that what arrives for it late is refused or discarded.
+
+    Args:
+        me: id of this broker.
+        info: the first that is known of the partition; nothing is done yet.
+        log: of this replica.
+    """
+
+    def __init__(
+        self, me: int, info: ReplicatedPartition, log: ReplicaLog, settings: ReplicaSettings
+    ) -> None:
+        self.partition = info.partition
+        self.creation_id = info.creation_id
+        self.log = log
+        self.counts = TruncationCounts()
+        self.leader_epoch = -1
+        self.role: Leader | Follower | None = None
+        self._me = me
+        self._settings = settings
+
+    @property
+    def leader(self) -> Leader:
+        """Return the present term as leader.
+
+        Raises:
+            NotLeaderError: this broker does not lead the partition.
+        """
+        if isinstance(self.role, Leader):
+            return self.role
+        leader = self.role.leader if self.role is not None else -1
+        raise NotLeaderError(
+            f"broker {self._me} does not lead {self.partition}; "
+            + ("no leader is known" if leader < 0 else f"broker {leader} does"),
+            leader,
+        )
+
+    def apply(self, info: ReplicatedPartition, now_s: float) -> RoleChange:
+        """Take over what the controller says of this partition.
+
+        Args:
+            info: of this creation.
+
+        Raises:
+            StorageError: the disk refused a change of the log. The replica has no role then; the
+                same order can be given again.
+        """
+        epoch = info.state.leader_epoch
+        if epoch < self.leader_epoch:
+            return RoleChange.SKIPPED
+        if epoch == self.leader_epoch:
+            if isinstance(self.role, Leader):
+                self.role.isr_decided(info)
+            elif self.role is not None:
+                self.role.refresh(info)
+            return RoleChange.REFRESHED
+        self._drain()
+        if self._me not in info.replicas:
+            change = RoleChange.STOPPED
+        elif info.state.leader == self._me:
+            self._lead(info, now_s)
+            change = RoleChange.LEADS
+        else:
+            self._follow(info)
+            change = RoleChange.FOLLOWS
+        self.leader_epoch = epoch
+        return change
+
+    def stop(self, leader_epoch: int) -> RoleChange:
+        """Stop to lead or follow until an order of a later leader epoch comes.
+
+        Args:
+            leader_epoch: in which the order was given; an earlier one than the known is skipped.
+        """
+        if leader_epoch < self.leader_epoch:
+            return RoleChange.SKIPPED
+        self._drain()
+        self.leader_epoch = leader_epoch
+        return RoleChange.STOPPED
+
+    def isr_answered(self, proposal: IsrChange, info: ReplicatedPartition, now_s: float) -> None:
+        """Take over what the controller answered to a proposal of this replica as leader.
+
+        An answer with the version that the proposal was to replace says that it was refused; one
+        of another leader epoch, that a push is on its way, which alone changes roles.
+        """
+        if isinstance(self.role, Leader):
+            if info.state.leader_epoch == self.leader_epoch:
+                self.role.isr_decided(info)
+            self.role.isr_failed(proposal, now_s)
+
+    def _drain(self) -> None:
+        if self.role is not None:
+            self.role.stop()
+            self.role = None
+
+    def _lead(self, info: ReplicatedPartition, now_s: float) -> None:
+        log = self.log
+        end = log.log_end_offset
+        epoch = info.state.leader_epoch
+        if not log.epochs.entries:  # not replicated before: all there is belongs to this epoch
+            log.begin_epoch(epoch, log.log_start_offset)
+        elif epoch > log.epochs.last_epoch:  # else it goes on after a restart in good order
+            log.begin_epoch(epoch, end)
+        self.role = Leader(
+            self._me,
+            info,
+            log,
+            end,
+            now_s,
+            lag_time_s=self._settings.lag_time_s,
+            counts_flushed=self._settings.counts_flushed(info.partition.topic),
+        )
+
+    def _follow(self, info: ReplicatedPartition) -> None:
+        log = self.log
+        if not log.epochs.entries and log.log_end_offset > log.log_start_offset:
+            log.restart_at(log.log_start_offset)  # nothing tells whose messages these are
+        self.role = Follower(info, log, self.counts)

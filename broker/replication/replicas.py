@@ -1,0 +1,160 @@
+"""The replicas of a broker, and which orders of controllers they take.
+
+Orders can be late or come twice: a controller sends again what got no answer, and a former
+controller may go on for a while. Each order carries what tells that it is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from broker.cluster_state import UNKNOWN_BROKER_EPOCH, ReplicatedPartition, StoppedReplica
+from broker.errors import StaleBrokerEpochError, StaleControllerEpochError, StorageError
+from broker.replication.replica import Replica, ReplicaSettings, RoleChange
+from broker.replication.replica_log import ReplicaLog
+from broker.topic import TopicPartition
+
+_LAST_EPOCH = (1 << 31) - 1
+
+
+class Applied(NamedTuple):
+    """What one push did: the replicas that changed, and those whose disk refused."""
+
+    changes: list[tuple[Replica, RoleChange]]
+    failures: list[tuple[TopicPartition, StorageError]]
+
+
+class Replicas:
+    """All replicas of one broker.
+
+    Args:
+        me: id of this broker.
+        settings: of its replicas.
+        open_log: opens or creates the log of a replica of a partition; a log of another creation
+            is set aside first. May raise `StorageError`.
+        delete_log: deletes the log of a replica.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        settings: ReplicaSettings,
+        open_log: Callable[[ReplicatedPartition], ReplicaLog],
+        delete_log: Callable[[Replica], None],
+    ) -> None:
+        self.controller_epoch = -1
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self._me = me
+        self._settings = settings
+        self._open_log = open_log
+        self._delete_log = delete_log
+        self._replicas: dict[TopicPartition, Replica] = {}
+        self._last_full = (-1, -1)
+        self._deleted: dict[tuple[TopicPartition, str], int] = {}  # and in which leader epoch
+
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(list(self._replicas.values()))
+
+    def get(self, partition: TopicPartition) -> Replica | None:
+        """Return the replica of a partition, None if this broker has none."""
+        return self._replicas.get(partition)
+
+    def registered(self, broker_epoch: int) -> None:
+        """Note that this broker has registered; orders for earlier registrations are over."""
+        self.broker_epoch = max(self.broker_epoch, broker_epoch)
+
+    def push(
+        self,
+        controller_epoch: int,
+        broker_epoch: int,
+        partitions: Iterable[ReplicatedPartition],
+        stopped: Iterable[StoppedReplica],
+        now_s: float,
+        *,
+        is_full: bool,
+    ) -> Applied:
+        """Carry out the orders of a controller.
+
+        Args:
+            controller_epoch: of the controller.
+            broker_epoch: the registration of this broker that the orders are for.
+            partitions: that changed, with their states; those of other brokers are skipped.
+            stopped: replicas to stop, after the others.
+            is_full: all partitions of the cluster are named: a replica of any other is stopped,
+                its log stays. Only the first such push of a controller to a registration counts,
+                as partitions may have been made since.
+
+        Raises:
+            StaleControllerEpochError: there is a later controller; nothing was done.
+            StaleBrokerEpochError: the orders are for an earlier registration, or this broker has
+                not registered since it started, so that they can only be for its former run;
+                nothing was done.
+        """
+        if controller_epoch < self.controller_epoch:
+            raise StaleControllerEpochError(
+                f"orders of controller epoch {controller_epoch}: there is epoch "
+                f"{self.controller_epoch}"
+            )
+        if broker_epoch < self.broker_epoch or self.broker_epoch == UNKNOWN_BROKER_EPOCH:
+            raise StaleBrokerEpochError(
+                f"orders for broker {self._me} under broker epoch {broker_epoch}: "
+                + (
+                    "it has not registered since it started"
+                    if self.broker_epoch == UNKNOWN_BROKER_EPOCH
+                    else f"it has registered again under {self.broker_epoch}"
+                )
+            )
+        self.controller_epoch = controller_epoch
+        applied = Applied([], [])
+        named = set()
+        for info in partitions:
+            named.add(info.partition)
+            try:
+                self._apply(info, now_s, applied)
+            except StorageError as error:
+                applied.failures.append((info.partition, error))
+        for order in stopped:
+            self._stop(order, applied)
+        if is_full and self._last_full < (controller_epoch, broker_epoch):
+            self._last_full = (controller_epoch, broker_epoch)
+            for replica in [one for one in self if one.partition not in named]:
+                applied.changes.append((replica, replica.stop(replica.leader_epoch)))
+        return applied
+
+    def _stop(self, order: StoppedReplica, applied: Applied) -> None:
+        if order.deletes_log:
+            self._note_deleted(order.partition, order.creation_id, order.leader_epoch)
+        replica = self._replicas.get(order.partition)
+        if replica is None or replica.creation_id != order.creation_id:
+            return
+        change = replica.stop(order.leader_epoch)
+        if change is RoleChange.STOPPED and order.deletes_log:
+            del self._replicas[order.partition]
+            self._delete_log(replica)
+        applied.changes.append((replica, change))
+
+    def _note_deleted(self, partition: TopicPartition, creation_id: str, epoch: int) -> None:
+        """Refuse late orders for what is deleted; a later leader epoch can make it a replica again.
+
+        A topic that is deleted, or gives way to one of its name, has no later epoch.
+        """
+        key = (partition, creation_id)
+        self._deleted[key] = max(epoch, self._deleted.get(key, -1))
+
+    def _apply(self, info: ReplicatedPartition, now_s: float, applied: Applied) -> None:
+        replica = self._replicas.get(info.partition)
+        deleted_in = self._deleted.get((info.partition, info.creation_id), -1)
+        if info.state.leader_epoch <= deleted_in:
+            return
+        if replica is not None and replica.creation_id != info.creation_id:
+            self._note_deleted(info.partition, replica.creation_id, _LAST_EPOCH)
+            replica.stop(replica.leader_epoch)
+            del self._replicas[info.partition]
+            replica = None
+        if replica is None:
+            if self._me not in info.replicas:
+                return
+            replica = Replica(self._me, info, self._open_log(info), self._settings)
+            self._replicas[info.partition] = replica
+        applied.changes.append((replica, replica.apply(info, now_s)))

@@ -1,0 +1,393 @@
+"""Topics that are created, enlarged, moved and deleted, and elections on request."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker.cluster_state import NO_LEADER, PartitionState
+from broker.errors import (
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    InvalidTopicError,
+    RegistryUnreachableError,
+    TopicExistsError,
+    UnknownTopicError,
+)
+from broker.topic import TopicPartition
+from tests.unit.broker.controller.cluster import Cluster, P
+
+
+def led(leader: int, *isr: int) -> PartitionState:
+    return PartitionState(leader, 5, isr, 1)
+
+
+def create(cluster: Cluster, count: int = 6, factor: int = 3, **settings: str) -> list[str]:
+    named = {name.replace("_", "."): value for name, value in settings.items()}
+    created = cluster.controller.create_topic(
+        "new", count, factor, named, creation_id="c1", start=0
+    )
+    return [one.partition.name for one in created]
+
+
+# Creation
+
+
+def test_create_when_brokers_are_live_then_partitions_are_led_by_their_homes() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.pushes()
+
+    names = create(cluster)
+
+    assert names == ["0-0", "1-0", "2-0", "0-1", "1-1", "2-1"]
+    pushed = cluster.pushes()[1].partitions
+    assert [(one.partition.home, one.state.leader_epoch) for one in pushed] == [
+        (one.state.leader, 0) for one in pushed
+    ]
+    assert {one.creation_id for one in pushed} == {"c1"}
+    assert all(set(one.state.isr) == {0, 1, 2} for one in pushed)
+
+
+def test_create_when_settings_are_given_then_they_are_kept_and_told() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.pushes()
+
+    create(cluster, 1, 2, min_insync_replicas="2")
+
+    assert cluster.registry.settings["new"] == {"min.insync.replicas": "2"}
+    assert cluster.pushes()[0].partitions[0].min_isr == 2
+
+
+def test_create_when_topic_exists_then_error_and_nothing_is_changed() -> None:
+    cluster = Cluster(led(0, 0))
+    create(cluster, 1, 1)
+
+    with pytest.raises(TopicExistsError):
+        create(cluster, 1, 1)
+
+
+def test_create_when_factor_exceeds_live_brokers_then_error_and_nothing_is_changed() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.fail(2)
+
+    with pytest.raises(InvalidReplicationFactorError, match="2 brokers are live"):
+        create(cluster)
+
+    assert "new" not in cluster.registry.topics
+
+
+def test_create_when_min_isr_exceeds_factor_then_error() -> None:
+    with pytest.raises(InvalidRequestError, match="from 1 to the replication factor, 2"):
+        create(Cluster(led(0, 0)), 1, 2, min_insync_replicas="3")
+
+
+def test_create_when_name_is_not_allowed_then_error() -> None:
+    with pytest.raises(InvalidTopicError):
+        Cluster().controller.create_topic("a/b", 1, 1, {}, creation_id="c", start=0)
+
+
+def test_create_when_broker_shuts_down_then_it_gets_no_replica() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.shut_down(1)
+
+    assert create(cluster, 2, 2) == ["0-0", "2-0"]
+
+
+def test_create_when_interrupted_before_the_states_then_successor_completes_it() -> None:
+    cluster = Cluster(led(0, 0))
+    calls = iter([None, RegistryUnreachableError("lost")])
+
+    def fail_second() -> None:
+        if error := next(calls):
+            raise error
+
+    cluster.store.on_write = fail_second
+    with pytest.raises(RegistryUnreachableError):
+        create(cluster, 1, 3)
+
+    cluster.elect()
+
+    state = cluster.registry.states[TopicPartition("new", 0, 0)].state
+    assert (state.leader, state.isr) == (0, (0, 1, 2))
+
+
+# More partitions
+
+
+def test_add_partitions_when_topic_exists_then_new_ones_follow_with_the_same_factor() -> None:
+    cluster = Cluster(led(0, 0))
+
+    added = cluster.controller.add_partitions("t", 2, start=0)
+
+    assert [(one.partition.name, one.replicas) for one in added] == [
+        ("0-1", (0, 1, 2)),
+        ("1-0", (1, 2, 0)),
+    ]
+    assert cluster.registry.topics["t"].version == 1
+    assert cluster.state == (0, 5, (0,))
+
+
+def test_add_partitions_when_topic_is_unknown_then_error() -> None:
+    with pytest.raises(UnknownTopicError):
+        Cluster().controller.add_partitions("x", 1, start=0)
+
+
+# Deletion
+
+
+def test_delete_when_all_brokers_are_live_then_is_done_once_all_have_deleted() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.pushes()
+
+    cluster.controller.delete_topic("t")
+
+    pushes = cluster.pushes()
+    assert {one: [s.deletes_log for s in push.stopped] for one, push in pushes.items()} == {
+        0: [True],
+        1: [True],
+        2: [True],
+    }
+    cluster.controller.delivered(0, pushes[0])
+    cluster.controller.delivered(1, pushes[1])
+    assert "t" in cluster.registry.topics
+    cluster.controller.delivered(2, pushes[2])
+    assert (cluster.registry.topics, cluster.registry.states) == ({}, {})
+    assert cluster.registry.deletions == set()
+
+
+def test_delete_when_a_replica_is_down_then_waits_until_it_has_deleted() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.fail(2)
+    cluster.pushes()
+    cluster.controller.delete_topic("t")
+    for broker_id, push in cluster.pushes().items():
+        cluster.controller.delivered(broker_id, push)
+    assert cluster.registry.deletions == {"t"}
+
+    cluster.start(2)
+
+    push = cluster.pushes()[2]
+    assert (push.partitions, [one.partition for one in push.stopped]) == ((), [P])
+    cluster.controller.delivered(2, push)
+    assert cluster.registry.topics == {}
+
+
+def test_delete_when_controller_changes_then_the_next_goes_on() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.controller.delete_topic("t")
+    cluster.elect()
+
+    for broker_id, push in cluster.pushes().items():
+        cluster.controller.delivered(broker_id, push)
+
+    assert cluster.registry.topics == {}
+
+
+def test_delete_when_under_way_then_topic_cannot_be_created_or_led() -> None:
+    cluster = Cluster(led(0, 0, 1))
+    cluster.controller.delete_topic("t")
+
+    cluster.fail(0)
+
+    assert cluster.state == (0, 5, (0, 1))
+    with pytest.raises(TopicExistsError, match="is being deleted"):
+        cluster.controller.create_topic("t", 1, 1, {}, creation_id="c", start=0)
+    with pytest.raises(UnknownTopicError):
+        cluster.controller.delete_topic("t")
+
+
+# Elections on request
+
+
+def test_preferred_when_in_sync_then_leads_again_with_the_same_members() -> None:
+    cluster = Cluster(led(1, 1, 0))
+
+    assert cluster.controller.elect_preferred([P]) == {P: None}
+    assert cluster.state == (0, 6, (1, 0))
+
+
+def test_preferred_when_it_leads_already_then_nothing_is_written() -> None:
+    cluster = Cluster(led(0, 0, 1))
+
+    assert cluster.controller.elect_preferred([P]) == {P: None}
+    assert cluster.state == (0, 5, (0, 1))
+
+
+def test_preferred_when_out_of_sync_or_unknown_then_says_so_and_state_stays() -> None:
+    cluster = Cluster(led(1, 1))
+    unknown = TopicPartition("x", 0, 0)
+
+    outcome = cluster.controller.elect_preferred([P, unknown])
+
+    assert isinstance(outcome[P], InvalidRequestError)
+    assert isinstance(outcome[unknown], UnknownTopicError)
+    assert cluster.state == (1, 5, (1,))
+
+
+@pytest.mark.parametrize(("max_percentage", "leader"), [(99, 0), (100, 1)])
+def test_balance_when_more_than_allowed_is_led_elsewhere_then_leaderships_go_back(
+    max_percentage: int, leader: int
+) -> None:
+    cluster = Cluster(led(1, 1, 0))
+
+    cluster.controller.balance_leaders(max_percentage)
+
+    assert cluster.state[0] == leader
+
+
+def test_balance_when_preferred_replica_is_out_of_sync_or_replicas_change_then_state_stays() -> (
+    None
+):
+    cluster = Cluster(led(1, 1))
+    cluster.controller.balance_leaders(0)
+    assert cluster.registry.states[P].version == 0
+
+    cluster = Cluster(led(1, 1, 0))
+    cluster.start(3)
+    move(cluster, 0, 3)
+    cluster.controller.balance_leaders(0)
+    assert cluster.state[0] == 1
+
+
+def test_unclean_when_partition_has_a_leader_then_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="has a leader"):
+        Cluster(led(0, 0), unclean=True).controller.elect_unclean(P)
+
+
+def test_unclean_when_topic_does_not_allow_it_then_is_refused() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.fail(0)
+
+    with pytest.raises(InvalidRequestError, match="does not allow it"):
+        cluster.controller.elect_unclean(P)
+
+    assert cluster.state == (NO_LEADER, 6, (0,))
+
+
+# Moving replicas
+
+
+def move(cluster: Cluster, *target: int) -> None:
+    cluster.controller.reassign({P: target})
+
+
+def replicas(cluster: Cluster) -> tuple[int, ...]:
+    return cluster.registry.topics["t"].replicas[P]
+
+
+def test_reassign_when_new_replica_is_in_sync_then_old_one_is_removed_with_its_log() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    cluster.pushes()
+
+    move(cluster, 1, 2, 3)
+    assert (replicas(cluster), cluster.state) == ((0, 1, 2, 3), (0, 6, (0, 1, 2)))
+    assert cluster.registry.reassignments[P].original == (0, 1, 2)
+    cluster.pushes()
+
+    cluster.change_isr(0, 1, 2, 3)
+
+    assert (replicas(cluster), cluster.state) == ((1, 2, 3), (1, 7, (1, 2, 3)))
+    assert cluster.registry.reassignments == {}
+    pushes = cluster.pushes()
+    stopped = [(one.leader_epoch, one.deletes_log) for one in pushes[0].stopped]
+    assert stopped == [(7, True)]
+    assert pushes[3].partitions[0].replicas == (1, 2, 3)
+
+
+def test_reassign_when_all_new_ones_are_in_sync_then_is_done_at_once() -> None:
+    cluster = Cluster(led(0, 0, 1))
+
+    move(cluster, 1)
+
+    assert (replicas(cluster), cluster.state) == ((1,), (1, 6, (1,)))
+
+
+def test_reassign_when_controller_changes_then_the_next_goes_on() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    move(cluster, 3)
+    cluster.elect()
+
+    cluster.change_isr(0, 1, 2, 3)
+
+    assert (replicas(cluster), cluster.state) == ((3,), (3, 8, (3,)))
+
+
+def test_reassign_when_interrupted_after_replicas_were_added_then_successor_begins_an_epoch() -> (
+    None
+):
+    cluster = Cluster(led(0, 0))
+    cluster.start(3)
+    states = cluster.registry.states[P]
+    move(cluster, 0, 3)
+    cluster.registry.states[P] = states  # the write of the next epoch was lost
+    cluster.elect()
+
+    assert replicas(cluster) == (0, 1, 2, 3)
+    assert cluster.state == (0, 6, (0,))
+
+
+@pytest.mark.parametrize("step", range(6))
+def test_reassign_when_interrupted_at_any_write_then_successor_ends_at_the_same(step: int) -> None:
+    cluster = Cluster(led(0, 0, 1))
+    left = [step]
+
+    def fail_later() -> None:
+        if left[0] == 0:
+            raise RegistryUnreachableError("lost")
+        left[0] -= 1
+
+    cluster.store.on_write = fail_later
+    try:
+        move(cluster, 1)
+        is_recorded = True
+    except RegistryUnreachableError:
+        is_recorded = P in cluster.registry.reassignments
+
+    cluster.elect()
+
+    assert replicas(cluster) == ((1,) if is_recorded else (0, 1, 2))
+    assert cluster.registry.reassignments == {}
+    assert cluster.state[0] == (1 if is_recorded else 0)
+
+
+@pytest.mark.parametrize("target", [(), (1, 1), (7,)])
+def test_reassign_when_target_makes_no_sense_then_error_and_nothing_is_changed(
+    target: tuple[int, ...],
+) -> None:
+    cluster = Cluster(led(0, 0))
+
+    with pytest.raises(InvalidRequestError):
+        move(cluster, *target)
+
+    assert (replicas(cluster), cluster.registry.reassignments) == ((0, 1, 2), {})
+
+
+def test_reassign_when_new_replica_dies_then_waits_and_can_be_cancelled() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3)
+    move(cluster, 3)
+    cluster.fail(3)
+    assert replicas(cluster) == (0, 1, 2, 3)
+
+    cluster.controller.cancel_reassignment(P)
+
+    assert (replicas(cluster), cluster.state) == ((0, 1, 2), (0, 7, (0, 1, 2)))
+    assert cluster.registry.reassignments == {}
+
+
+def test_reassign_when_changed_on_the_way_then_goes_to_the_later_target() -> None:
+    cluster = Cluster(led(0, 0, 1, 2))
+    cluster.start(3, 4)
+    move(cluster, 3)
+
+    move(cluster, 4)
+    cluster.change_isr(0, 1, 2, 4)
+
+    assert (replicas(cluster), cluster.state[0]) == ((4,), 4)
+    assert {one for one, push in cluster.pushes().items() if push.stopped} == {0, 1, 2, 3}
+
+
+def test_cancel_when_nothing_is_under_way_then_error() -> None:
+    with pytest.raises(UnknownTopicError):
+        Cluster().controller.cancel_reassignment(P)
