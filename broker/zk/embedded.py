@@ -18,6 +18,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from broker.errors import ConfigError, CoordinationError, LogLockedError, RegistryUnreachableError
@@ -93,7 +94,7 @@ def find_jars() -> list[Path]:
     if spec is None or not spec.submodule_search_locations:
         raise ConfigError(
             "the embedded ZooKeeper needs PySpark's jars: `pip install 'pylogctl[spark]'`, "
-            "or name a ZooKeeper server to use"
+            "or name a ZooKeeper server to use (--zookeeper), or none (--no-zookeeper)"
         )
     directory = Path(spec.submodule_search_locations[0], "jars")
     return [_find_jar(directory, name) for name in _JARS]
@@ -200,6 +201,16 @@ def _try_lock(fd: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _locked_by(pid: int) -> Iterator[Path]:
+    """Yield the directories whose lock a process has acquired."""
+    with contextlib.suppress(OSError):
+        for link in Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                target = link.readlink()
+                if target.name == _LOCK_FILE and target.read_text().strip() == str(pid):
+                    yield target.parent
 
 
 def _read_pid(fd: int) -> int:
@@ -327,6 +338,17 @@ class EmbeddedZooKeeper:
     def running(data_dir: Path) -> str | None:
         """Return `host:port` of the server that runs on a data directory, None if none responds."""
         return _running_server(data_dir.absolute())
+
+    @staticmethod
+    def run_by(pid: int) -> str | None:
+        """Return `host:port` of the server that a process of this machine runs, None if none.
+
+        Only where there is `/proc`, and the process is one's own.
+        """
+        for data_dir in _locked_by(pid):
+            if (address := _running_server(data_dir)) is not None:
+                return address
+        return None
 
     @property
     def connect(self) -> str:

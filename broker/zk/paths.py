@@ -16,6 +16,31 @@ BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 CONSUMERS = "/consumers"
 _MIRRORS = "/mirrors"
+_CREATION_IDS = "/creation-ids"
+CLUSTER_ID = "/cluster/id"
+"""The id of the cluster, as in later Kafka (persistent)."""
+
+TOPIC_SETTINGS = "/config/topics"
+"""Its children are the topics that have settings of their own, as in Kafka 0.8."""
+BROKER_SETTINGS = "/config/brokers"
+"""Its children are the brokers whose settings were changed while they run."""
+SETTINGS_CHANGES = "/config/changes"
+"""Its children announce changes of settings, as in Kafka 0.8 (persistent, for 15 minutes)."""
+
+REPLICATED_TOPICS = "/replicated/topics"
+"""Its children are the topics that have replicas."""
+REPLICATED_BROKERS = "/replicated/brokers"
+"""Its children are the brokers that are registered for replication (ephemeral)."""
+CONTROLLER = "/controller"
+"""The broker that is the controller, as in Kafka 0.8 (ephemeral)."""
+CONTROLLER_EPOCH = "/controller_epoch"
+"""How many controllers there have been, as in Kafka 0.8 (persistent)."""
+ADMIN = "/admin"
+"""Jobs of the controller, as in Kafka 0.8."""
+REASSIGNMENTS = "/admin/reassign_partitions"
+"""The changes of replicas that are under way, as in Kafka 0.8 (persistent)."""
+DELETIONS = "/admin/delete_topics"
+"""Its children are the topics that are being deleted, as in Kafka 0.8."""
 
 DEFAULT_PORT = 2181
 
@@ -76,6 +101,57 @@ def mirror_error(group_name: str, partition: TopicPartition) -> str:
     Kafka 0.7 has no such node, and its tools do not read this tree.
     """
     return f"{_MIRRORS}/{group_name}/errors/{partition.topic}/{partition.name}"
+
+
+def creation_ids(topic_name: str) -> str:
+    """Return the path whose children are the brokers that have, or had, a topic.
+
+    Kafka 0.7 has no such node, and its tools do not read this tree.
+    """
+    return f"{_CREATION_IDS}/{topic_name}"
+
+
+def creation_id(topic_name: str, broker_id: int) -> str:
+    """Return the path of the id of a topic's creation on a broker (persistent).
+
+    It outlives the topic, marked as deleted, so that a later creation is told from this one.
+    """
+    return f"{creation_ids(topic_name)}/{broker_id}"
+
+
+def replicated_broker(broker_id: int) -> str:
+    """Return the path of a broker's registration for replication (ephemeral)."""
+    return f"{REPLICATED_BROKERS}/{broker_id}"
+
+
+def replicated_topic(name: str) -> str:
+    """Return the path of the replicas of a topic (persistent)."""
+    return f"{REPLICATED_TOPICS}/{name}"
+
+
+def replicated_partition(partition: TopicPartition) -> str:
+    """Return the path above a replicated partition's state (persistent, empty)."""
+    return f"{replicated_topic(partition.topic)}/partitions/{partition.name}"
+
+
+def partition_state(partition: TopicPartition) -> str:
+    """Return the path of who leads a replicated partition (persistent)."""
+    return f"{replicated_partition(partition)}/state"
+
+
+def deletion(topic_name: str) -> str:
+    """Return the path that says that a replicated topic is being deleted (persistent, empty)."""
+    return f"{DELETIONS}/{topic_name}"
+
+
+def topic_settings(name: str) -> str:
+    """Return the path of a topic's own settings (persistent)."""
+    return f"{TOPIC_SETTINGS}/{name}"
+
+
+def broker_settings(broker_id: int) -> str:
+    """Return the path of a broker's settings that were changed while it runs (persistent)."""
+    return f"{BROKER_SETTINGS}/{broker_id}"
 
 
 class ConnectString(NamedTuple):

@@ -12,6 +12,9 @@ import contextlib
 import logging
 import threading
 import time
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import NamedTuple
 
 from broker.errors import (
     CoordinationError,
@@ -21,12 +24,36 @@ from broker.errors import (
 )
 from broker.zk import paths
 from broker.zk.session import NodeStat, Session, SessionState
-from broker.zk.values import BrokerInfo, decode_broker, encode_broker, encode_number
+from broker.zk.values import (
+    DELETED_CREATION,
+    BrokerInfo,
+    decode_broker,
+    decode_cluster_id,
+    decode_creation_id,
+    encode_broker,
+    encode_cluster_id,
+    encode_creation_id,
+    encode_number,
+    encode_replicated_broker,
+)
 
 logger = logging.getLogger(__name__)
 
 # Servers expire sessions at the next tick after the timeout, and only while they have a leader.
 _EXPIRY_SLACK = 1.5
+_NAMED_MAX = 5
+
+
+def _listed(node_paths: list[str]) -> str:
+    rest = len(node_paths) - _NAMED_MAX
+    return ", ".join(node_paths[:_NAMED_MAX]) + (f" and {rest} more" if rest > 0 else "")
+
+
+class _Topic(NamedTuple):
+    """A topic of the broker: its partition count, and its creation id if it has one."""
+
+    partition_count: int
+    creation_id: str | None
 
 
 class Registration:
@@ -35,17 +62,31 @@ class Registration:
     Args:
         session: the session the nodes belong to.
         session_timeout_ms: after so long the nodes of an earlier run expire.
+        on_change: called when a node that was created may be gone, so that `synchronize` is due;
+            runs in the session's thread and must not block.
     """
 
-    def __init__(self, session: Session, *, session_timeout_ms: int) -> None:
+    def __init__(
+        self, session: Session, *, session_timeout_ms: int, on_change: Callable[[], None]
+    ) -> None:
         self._session = session
         self._wait_limit_s = session_timeout_ms / 1000 * _EXPIRY_SLACK
         self._work = threading.Lock()  # one writer of nodes at a time
         self._changed = threading.Condition()  # guards the fields below
         self._broker: BrokerInfo | None = None
-        self._topics: dict[str, int] = {}
-        self._registered_topics: dict[str, int] = {}
+        self._rack = ""
+        self._is_clean = False
+        self._was_registered_clean = False
+        self.broker_epoch: int | None = None
+        """The change of ZooKeeper that made the last registration for replication."""
+        self._cluster_id: str | None = None
+        self._topics: dict[str, _Topic] = {}
+        self._new_topics: set[str] = set()  # created, and not registered since
+        self._registered_topics: dict[str, _Topic] = {}
         self._registered_session: int | None = None
+        self._topics_session: int | None = None  # of the nodes in _registered_topics
+        self._changed_nodes: set[str] = set()  # whose watches have fired
+        self._on_change = on_change
         self._error: CoordinationError | None = None
         self._wakeup = threading.Event()
         self._is_closed = False
@@ -73,23 +114,50 @@ class Registration:
         is_current = self._registered_session is not None
         return is_current and self._topics == self._registered_topics
 
-    def register_broker(self, info: BrokerInfo) -> None:
+    def register_broker(self, info: BrokerInfo, *, rack: str, is_clean: bool) -> None:
         """Register a broker; see `Registry.register_broker`."""
         with self._work:
+            self._rack, self._is_clean = rack, is_clean
             self._register_broker(info)
             with self._changed:
                 self._broker = info
                 self._changed.notify_all()
 
-    def add_topic(self, topic: str, count: int) -> None:
+    def join_cluster(self, proposed_id: str) -> str:
+        """Return the id of the cluster; see `Registry.join_cluster`."""
+        self._cluster_id = self._registered_cluster_id(proposed_id)
+        return self._cluster_id
+
+    def _registered_cluster_id(self, proposed_id: str) -> str:
+        with contextlib.suppress(RegistryConflictError):
+            self._session.create(paths.CLUSTER_ID, encode_cluster_id(proposed_id))
+        return decode_cluster_id(self._session.get(paths.CLUSTER_ID)[0])
+
+    def _validate_cluster(self) -> None:
+        known = self._cluster_id
+        if known is not None and (found := self._registered_cluster_id(known)) != known:
+            raise RegistryConflictError(
+                f"ZooKeeper is now of cluster {found}, and this broker of cluster {known}"
+            )
+
+    def mark_clean(self) -> None:
+        """Have the next `synchronize` say that the broker has lost nothing it is trusted with."""
+        self._is_clean = True
+
+    def add_topic(
+        self, topic: str, count: int, *, creation_id: str | None = None, is_new: bool = False
+    ) -> None:
         """Add a topic to the wanted ones; `synchronize` registers it."""
         with self._changed:
-            self._topics[topic] = count
+            self._topics[topic] = _Topic(count, creation_id)
+            if is_new:
+                self._new_topics.add(topic)
 
     def remove_topic(self, topic: str) -> None:
         """Remove a topic from the wanted ones; `synchronize` deregisters it."""
         with self._changed:
             self._topics.pop(topic, None)
+            self._new_topics.discard(topic)
 
     def synchronize(self) -> None:
         """Create the wanted nodes missing in the present session, and delete unwanted ones.
@@ -114,18 +182,92 @@ class Registration:
         broker = self._broker
         if broker is None:
             return
+        gone = self._forget_gone(broker.id)
         if self._session.session_id != self._registered_session:
+            if self._registered_session is not None:
+                self.forget_session()
             self._register_broker(broker)
+        if self._is_clean and not self._was_registered_clean:
+            self._session.set(*self._replication_node(broker))
+            self._was_registered_clean = True
         with self._changed:
+            if self._broker is None:
+                return  # `deregister` waits for `_work`; the broker keeps its topics
             missing = dict(self._topics.items() - self._registered_topics.items())
             surplus = self._registered_topics.keys() - self._topics.keys()
         if surplus:
             self._session.delete_many(paths.topic_broker(topic, broker.id) for topic in surplus)
+            nodes = [paths.creation_id(topic, broker.id) for topic in surplus]
+            self._session.set_many(dict.fromkeys(nodes, (DELETED_CREATION, -1)))
             with self._changed:
                 for topic in surplus:
                     self._registered_topics.pop(topic, None)
         if missing:
             self._register_topics(broker.id, missing)
+        if gone:
+            logger.warning(
+                "nodes of broker %d were missing in ZooKeeper, deleted by another client or with "
+                "its history, and are registered again: %s",
+                broker.id,
+                _listed(gone),
+            )
+
+    def _forget_gone(self, broker_id: int) -> list[str]:
+        """Look at the nodes whose watches have fired; return those that are to be created again."""
+        with self._changed:
+            fired, self._changed_nodes = self._changed_nodes, set()
+            nodes = {
+                paths.topic_broker(topic, broker_id): topic for topic in self._registered_topics
+            }
+        own = {paths.broker(broker_id), paths.replicated_broker(broker_id)}
+        suspects = fired & {*own, *nodes}
+        try:
+            found = self._watch_nodes(suspects)
+        except CoordinationError:
+            with self._changed:
+                self._changed_nodes |= suspects
+            raise
+        session_id = self._session.session_id
+        with self._changed:
+            if self._registered_session != session_id:
+                return []  # all of them are created again
+            gone = sorted(
+                path
+                for path in suspects
+                if path not in found or found[path].ephemeral_owner != session_id
+            )
+            for path in gone:
+                if path in own:
+                    self._registered_session = None
+                else:
+                    self._registered_topics.pop(nodes[path], None)
+        return gone
+
+    def _watch_nodes(self, node_paths: Collection[str]) -> dict[str, NodeStat]:
+        """Return the metadata of nodes, and have their change noted; missing ones are left out."""
+        found = self._session.get_many(node_paths, watch=lambda path: partial(self._note, path))
+        for path, (_, stat) in found.items():
+            if path.startswith(paths.REPLICATED_BROKERS):
+                self.broker_epoch = stat.czxid
+        return {path: stat for path, (_, stat) in found.items()}
+
+    def _watch_created(self, node_paths: Collection[str]) -> None:
+        """Watch nodes that were created; some may be gone again."""
+        try:
+            watched = self._watch_nodes(node_paths).keys()
+        except CoordinationError:
+            with self._changed:
+                self._changed_nodes.update(node_paths)  # the next attempt watches them
+            raise
+        for path in set(node_paths) - watched:
+            self._note(path)
+
+    def _note(self, path: str) -> None:
+        with self._changed:
+            is_first = not self._changed_nodes
+            self._changed_nodes.add(path)
+        if is_first:
+            self._on_change()
 
     def forget_session(self) -> None:
         """Record that the session, and with it all nodes, has expired."""
@@ -174,9 +316,28 @@ class Registration:
             except RegistryUnreachableError:
                 if self._is_closed or time.monotonic() >= deadline_s:
                     raise
+        self._register_for_replication(info)
         with self._changed:
             self._registered_session = session_id
-            self._registered_topics = {}
+            if self._topics_session != session_id:
+                self._registered_topics = {}
+                self._topics_session = session_id
+        self._watch_created([paths.broker(info.id), paths.replicated_broker(info.id)])
+
+    def _register_for_replication(self, info: BrokerInfo) -> None:
+        """Create the node by which controllers know the broker; caller holds `_work`.
+
+        The id node is ours, so one of another session is from an earlier run. It is never kept:
+        the new one tells the controller that the broker is another run, or was away.
+        """
+        self._was_registered_clean = self._is_clean
+        path, value = self._replication_node(info)
+        if self._session.create_many({path: value}):
+            self._take_over(path, value)
+
+    def _replication_node(self, info: BrokerInfo) -> tuple[str, bytes]:
+        value = encode_replicated_broker(info.host, info.port, self._rack, is_clean=self._is_clean)
+        return paths.replicated_broker(info.id), value
 
     def _try_register_broker(self, info: BrokerInfo, deadline_s: float) -> bool:
         """Return whether the id node is ours; if not, try again.
@@ -185,6 +346,7 @@ class Registration:
         """
         if self._is_closed:
             raise RegistryUnreachableError("the registry was stopped")
+        self._validate_cluster()
         path = paths.broker(info.id)
         try:
             self._session.create(path, encode_broker(info), ephemeral=True)
@@ -235,20 +397,54 @@ class Registration:
         if not self._is_closed and self._session.exists(path, watch=self._wakeup.set):
             self._wakeup.wait(timeout_s)
 
-    def _register_topics(self, broker_id: int, topics: dict[str, int]) -> None:
+    def _register_topics(self, broker_id: int, topics: Mapping[str, _Topic]) -> None:
         """Create topic nodes; caller holds `_work`.
 
         The id node is ours, so a node of another session is from an earlier run. It is replaced
         even if its value is right, as it would expire with that session.
         """
+        with self._changed:
+            new = self._new_topics & topics.keys()
+        # before the counts, so that whoever sees the topic sees which one it is
+        self._record_creations(broker_id, topics, new)
         nodes = {
-            paths.topic_broker(topic, broker_id): encode_number(count)
-            for topic, count in topics.items()
+            paths.topic_broker(name, broker_id): encode_number(topic.partition_count)
+            for name, topic in topics.items()
         }
         for path in self._session.create_many(nodes):
             self._take_over(path, nodes[path])
         with self._changed:
             self._registered_topics.update(topics)
+            self._new_topics -= {one for one in new if self._topics.get(one) == topics[one]}
+            # the start of a broker with thousands of topics need not wait for the watches
+            self._changed.notify_all()
+        self._watch_created(nodes)
+
+    def _record_creations(
+        self, broker_id: int, topics: Mapping[str, _Topic], new: Collection[str]
+    ) -> None:
+        """Replace the creation ids of topics that were created again, and add missing ones.
+
+        The moment at which a node was created tells which offsets are older than the topic. That
+        of an existing topic whose node is missing (as ZooKeeper has lost its data) is unknown, so
+        no id is written for it.
+        """
+        nodes = {paths.creation_id(topic, broker_id): topic for topic in topics}
+        found = self._session.get_many(nodes)
+        missing = {
+            path: topics[topic].creation_id if topic in new else None
+            for path, topic in nodes.items()
+            if path not in found
+        }
+        replaced: dict[str, str | None] = {}
+        for path, (value, _) in found.items():
+            creation_id, known = topics[nodes[path]].creation_id, decode_creation_id(value)
+            is_surely_another = known is not None or nodes[path] in new
+            if creation_id not in (None, known) and is_surely_another:
+                replaced[path] = creation_id
+        self._session.delete_many(replaced)
+        wanted = {path: encode_creation_id(one) for path, one in (missing | replaced).items()}
+        self._session.create_many(wanted, ephemeral=False)
 
     def _take_over(self, path: str, value: bytes) -> None:
         try:

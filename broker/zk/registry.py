@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable
 from enum import Enum, auto
 from typing import NamedTuple, Self
@@ -24,18 +25,20 @@ from broker.zk.session import (
     Session,
     SessionState,
 )
-from broker.zk.values import BrokerInfo, decode_broker, decode_number
+from broker.zk.values import DELETED_CREATION, BrokerInfo, decode_broker, decode_number
 
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 1.0
+_QUIET_S = 0.3
 
 
 class RegistryStatus(NamedTuple):
     """State of the session and of the registration.
 
     `session_id` is hexadecimal as in ZooKeeper's own tools, None without a connection;
-    `is_registered` is true if a broker and all its topics are; `error` is that of the last attempt
+    `is_registered` is true if a broker and all its topics are, as far as is known: not while the
+    connection is away for longer than the session timeout; `error` is that of the last attempt
     to register them.
     """
 
@@ -49,6 +52,7 @@ class _Wake(Enum):
     """Events of the worker, besides changes of the session's state."""
 
     TOPIC = auto()
+    NODES = auto()  # of this broker, which may be gone
     STOP = auto()
 
 
@@ -90,8 +94,14 @@ class Registry:
         )
         self.on_session_expired: Callable[[], None] | None = None
         self.on_reconnected: Callable[[], None] | None = None
-        self._registration = Registration(self.session, session_timeout_ms=session_timeout_ms)
+        self._registration = Registration(
+            self.session,
+            session_timeout_ms=session_timeout_ms,
+            on_change=lambda: self._events.put(_Wake.NODES),
+        )
         self._is_away = False
+        self._away_since_s: float | None = None
+        self._stopped = threading.Event()
         self._reported_error = ""
         self._worker = threading.Thread(target=self._work, name="registry", daemon=True)
 
@@ -102,18 +112,19 @@ class Registry:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def start(self, timeout_s: float = 10.0) -> None:
-        """Connect, and wait until the session is established.
+    def start(self, timeout_s: float = 10.0, *, retries_refused: bool = True) -> None:
+        """Connect, and wait until the session is established; see `Session.start`.
 
         Raises:
             RegistryUnreachableError: no server responded in time.
         """
-        self.session.start(timeout_s)
+        self.session.start(timeout_s, retries_refused=retries_refused)
         self._worker.start()
 
     def stop(self) -> None:
         """End the session, which deletes its ephemeral nodes; a second call does nothing."""
         self._registration.close()
+        self._stopped.set()
         self.session.stop()
         if self._worker.is_alive():
             self._events.put(_Wake.STOP)
@@ -134,14 +145,45 @@ class Registry:
         """Return the present state of session and registration."""
         session_id = self.session.session_id
         error = self._registration.error
+        is_registered = self._registration.broker is not None and self._registration.is_complete
         return RegistryStatus(
             state=self.state,
             session_id=None if session_id is None else f"0x{session_id & (1 << 64) - 1:x}",
-            is_registered=self._registration.broker is not None and self._registration.is_complete,
+            is_registered=is_registered and not self._may_have_expired(),
             error=None if error is None else str(error),
         )
 
-    def register_broker(self, broker_id: int, host: str, port: int, *, creator: str) -> None:
+    def _may_have_expired(self) -> bool:
+        """Return whether the connection is away for longer than the session lasts without it."""
+        since_s = self._away_since_s
+        return since_s is not None and time.monotonic() > since_s + self.session.session_timeout_s
+
+    def join_cluster(self, proposed_id: str) -> str:
+        """Return the id of the cluster; one without an id gets the proposed one.
+
+        The broker is registered with this cluster only, also after an expired session, where a
+        registry that has lost the id gets it again.
+
+        Raises:
+            CoordinationError: the id is malformed, or no response came in time.
+        """
+        return self._registration.join_cluster(proposed_id)
+
+    @property
+    def broker_epoch(self) -> int | None:
+        """Return what tells this registration of the broker from others, None before the first."""
+        return self._registration.broker_epoch
+
+    def register_broker(
+        self,
+        broker_id: int,
+        host: str,
+        port: int,
+        *,
+        creator: str,
+        rack: str = "",
+        is_clean: bool = False,
+    ) -> None:
         """Register this process's broker, and again after each expired session.
 
         A node left by an earlier run of the same broker is replaced. If it may belong to a live
@@ -152,6 +194,9 @@ class Registry:
             host: the address clients connect to.
             port: the port clients connect to.
             creator: `<host>-<milliseconds>`, made once for a data directory and kept in it.
+            rack: where the broker stands, empty if it is not known.
+            is_clean: whether the logs are as they were when the broker was last registered; if
+                not, it leaves the in-sync replicas of its partitions. See `mark_clean`.
 
         Raises:
             RegistryConflictError: another broker has the id; the message names it.
@@ -159,10 +204,26 @@ class Registry:
 
         Source: Kafka 0.7 `ZkUtils.registerBrokerInZk`, which refuses a fast restart as well.
         """
-        self._registration.register_broker(BrokerInfo(broker_id, host, port, creator))
+        info = BrokerInfo(broker_id, host, port, creator)
+        self._registration.register_broker(info, rack=rack, is_clean=is_clean)
         self._events.put(_Wake.TOPIC)  # topics may have been added before the broker
 
-    def register_topic(self, topic: str, partition_count: int) -> None:
+    def mark_clean(self) -> None:
+        """Record that the controller knows of an unclean start: the process has lost nothing since.
+
+        Returns at once. To be called when the controller's first states have come.
+        """
+        self._registration.mark_clean()
+        self._events.put(_Wake.TOPIC)
+
+    def register_topic(
+        self,
+        topic: str,
+        partition_count: int,
+        *,
+        creation_id: str | None = None,
+        is_new: bool = False,
+    ) -> None:
         """Have the worker register a topic of this broker, now and after each expired session.
 
         Returns at once; `await_registered` waits for it. Takes effect after `register_broker`.
@@ -170,8 +231,10 @@ class Registry:
         Args:
             topic: its name.
             partition_count: how many partitions of it this broker has.
+            creation_id: differs from that of former topics of the same name; None if unknown.
+            is_new: it has just been created: offsets stored until now are not of this topic.
         """
-        self._registration.add_topic(topic, partition_count)
+        self._registration.add_topic(topic, partition_count, creation_id=creation_id, is_new=is_new)
         self._events.put(_Wake.TOPIC)
 
     def deregister_topic(self, topic: str) -> None:
@@ -278,6 +341,34 @@ class Registry:
             counts[topic][broker_id] = decode_number(value, f"value of {path}")
         return counts
 
+    def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
+        """Return the brokers that have each topic and are not live.
+
+        Returns:
+            No list for a topic of which no broker has left a record, as those of Kafka 0.7.
+
+        Raises:
+            RegistryUnreachableError: no response came in time.
+        """
+        live = set(self._live_broker_ids())
+        parents = {paths.creation_ids(topic): topic for topic in topics}
+        recorded = {
+            parents[path]: _numbers(names)
+            for path, names in self.session.children_many(parents).items()
+        }
+        nodes = {
+            paths.creation_id(topic, home): (topic, home)
+            for topic, homes in recorded.items()
+            for home in homes
+            if home not in live
+        }
+        absent: dict[str, list[int]] = {topic: [] for topic in recorded}
+        for path, (value, _) in self.session.get_many(nodes).items():
+            topic, home = nodes[path]
+            if value != DELETED_CREATION:
+                absent[topic].append(home)
+        return absent
+
     def _live_broker_ids(self) -> list[int]:
         return _numbers(self._children_if_any(paths.BROKER_IDS))
 
@@ -305,8 +396,13 @@ class Registry:
 
     def _handle(self, event: SessionState | _Wake) -> float | None:
         """Handle an event; return after how many seconds to retry, None if all is registered."""
+        if event is _Wake.NODES:
+            self._stopped.wait(_QUIET_S)  # whoever deletes nodes may be about to delete more
+        if event is SessionState.CONNECTED:
+            self._away_since_s = None
         if event is SessionState.SUSPENDED:
             self._is_away = True
+            self._away_since_s = time.monotonic()
             logger.warning("connection to ZooKeeper at %s lost", self.connect)
         if event is SessionState.LOST:
             self._is_away = True

@@ -7,16 +7,18 @@ are relative to the chroot, which is created with the first write below it.
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.connection import ConnectionDropped
 from kazoo.protocol.states import KazooState
 from kazoo.retry import ForceRetryError, KazooRetry
 
@@ -52,6 +54,8 @@ _CHANGED = (
     kazoo_errors.RolledBackError,
     kazoo_errors.RuntimeInconsistency,
 )
+_NOT_AT_FAULT = (kazoo_errors.RolledBackError, kazoo_errors.RuntimeInconsistency)
+"""What a transaction gives for changes that are not made because of another one."""
 
 
 @contextmanager
@@ -120,7 +124,58 @@ def _node_stat(stat: Any) -> NodeStat:
     )
 
 
+class CreateNode(NamedTuple):
+    """A change of a transaction: a node is created.
+
+    With `is_sequential` a number is appended to the path, which grows with each such node.
+    """
+
+    path: str
+    value: bytes
+    ephemeral: bool = False
+    is_sequential: bool = False
+
+
+class SetNode(NamedTuple):
+    """A change of a transaction: a node that has a version (-1 for any) gets another value."""
+
+    path: str
+    value: bytes
+    version: int
+
+
+class DeleteNode(NamedTuple):
+    """A change of a transaction: a node that has a version (-1 for any) is deleted."""
+
+    path: str
+    version: int
+
+
+class CheckNode(NamedTuple):
+    """A condition of a transaction: a node has this version."""
+
+    path: str
+    version: int
+
+
+NodeChange = CreateNode | SetNode | DeleteNode
+
+
+class TransactionOutcome(NamedTuple):
+    """What became of a transaction.
+
+    Attributes:
+        is_done: whether all its changes were made; None if the connection was lost meanwhile.
+        failed: the position of the change or condition that does not fit; -1 if none.
+    """
+
+    is_done: bool | None
+    failed: int = -1
+
+
 logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 # Kazoo logs every failed attempt to connect; `Registry` logs each change of state once.
 _kazoo_logger = logging.getLogger(f"{__name__}.kazoo")
@@ -128,6 +183,8 @@ _kazoo_logger.setLevel(logging.ERROR)
 
 DEFAULT_SESSION_TIMEOUT_MS = 6000
 DEFAULT_REQUEST_TIMEOUT_S = 10.0
+_REFUSED_AFTER_S = 0.3
+"""After so long without a session it is looked whether there is a server at all."""
 
 
 Watch = Callable[[], None]
@@ -185,7 +242,8 @@ class Session:
             logger=_kazoo_logger,
         )
         self._client.add_listener(self._on_state)
-        self._note_granted_timeout()
+        self._refused_at_s: float | None = None  # since when servers refuse the session
+        self._intercept_handshakes()
 
     def __enter__(self) -> Self:
         self.start()
@@ -215,30 +273,101 @@ class Session:
         """Return the session timeout the server granted, after clamping the requested one."""
         return self._session_timeout_s
 
-    def _note_granted_timeout(self) -> None:
-        """Intercept the timeout that the server grants, which kazoo does not expose."""
-        connect = self._client._connection._connect
+    def _intercept_handshakes(self) -> None:
+        """Note the timeout that a server grants, and end refusals for lack of history.
 
-        def connect_and_note(*where: Any) -> tuple[float, float]:
-            read_timeout_ms, connect_timeout_ms = connect(*where)
+        A server closes the connection of a client that has seen later changes than itself. Kazoo
+        would try for ever, where ZooKeeper was restored from a backup or has lost its data.
+        """
+        connection = self._client._connection
+        connect = connection._connect
+
+        def shake_hands(*where: Any) -> tuple[float, float]:
+            try:
+                granted: tuple[float, float] = connect(*where)
+            except ConnectionDropped:
+                if connection._socket is None or not self._has_refused_for_long():
+                    raise
+                granted = self._connect_without_history(lambda: connect(*where))
+            self._refused_at_s = None
+            read_timeout_ms, connect_timeout_ms = granted
             self._session_timeout_s = read_timeout_ms * 1.5 / 1000  # it reads for two thirds of it
             return read_timeout_ms, connect_timeout_ms
 
-        self._client._connection._connect = connect_and_note
+        connection._connect = shake_hands
 
-    def start(self, timeout_s: float = 10.0) -> None:
+    def _has_refused_for_long(self) -> bool:
+        """Return whether servers have refused the session for longer than one may lag behind."""
+        now_s = time.monotonic()
+        if self._refused_at_s is None:
+            self._refused_at_s = now_s
+        return now_s - self._refused_at_s >= self._session_timeout_s / 2
+
+    def _connect_without_history(self, connect: Callable[[], _T]) -> _T:
+        """Connect as a client that has seen no changes; if that succeeds, history was the reason.
+
+        The server says next whether it still knows the session.
+        """
+        seen, self._client.last_zxid = self._client.last_zxid, 0
+        self._client._connection._socket.close()
+        try:
+            granted = connect()
+        except kazoo_errors.SessionExpiredError:
+            self._log_lost_history(seen)
+            raise
+        except BaseException:
+            self._client.last_zxid = seen  # there is no quorum, or the like
+            raise
+        self._log_lost_history(seen)
+        return granted
+
+    def _log_lost_history(self, seen: int) -> None:
+        self._refused_at_s = None
+        logger.warning(
+            "ZooKeeper at %s has come back with less history (change 0x%x, which this process has "
+            "seen, is missing): it was restored from a backup, or has lost its data; this process "
+            "registers again what it had there",
+            *(self._address.servers, seen),
+        )
+
+    def start(self, timeout_s: float = 10.0, *, retries_refused: bool = True) -> None:
         """Connect, and wait until the session is established.
+
+        Args:
+            timeout_s: the longest wait.
+            retries_refused: wait as long too where every server refuses connections.
 
         Raises:
             RegistryUnreachableError: no server responded in time.
         """
         # kazoo's own start() warns about a missing chroot and raises a foreign error.
-        self._client.start_async().wait(timeout_s)
+        connected = self._client.start_async()
+        reason = f" within {timeout_s:g}s"
+        if retries_refused or connected.wait(min(_REFUSED_AFTER_S, timeout_s)):
+            connected.wait(timeout_s)
+        elif (refusal := self._refusal(timeout_s)) is not None:
+            reason = f": {refusal}"
+        else:
+            connected.wait(max(0.0, timeout_s - _REFUSED_AFTER_S))
         if not self._client.connected:
             self.stop()
             raise RegistryUnreachableError(
-                f"cannot reach ZooKeeper at {self._address.servers} within {timeout_s:g}s"
+                f"cannot reach ZooKeeper at {self._address.servers}{reason}"
             )
+
+    def _refusal(self, timeout_s: float) -> str | None:
+        """Return why no server can be connected to, None if one may respond yet."""
+        reason = None
+        for host, port in self._address.hosts:
+            try:
+                socket.create_connection((host, port), timeout_s).close()
+            except (ConnectionRefusedError, socket.gaierror) as error:
+                reason = (error.strerror or str(error)).lower()
+            except OSError:
+                return None
+            else:
+                return None
+        return reason
 
     def stop(self) -> None:
         """End the session, which deletes its ephemeral nodes; a second call does nothing."""
@@ -525,13 +654,68 @@ class Session:
             RegistryConflictError: the old node is gone or has another version.
             RegistryUnreachableError: no response came in time; the node may have been replaced.
         """
-        full = resolve(self._address.chroot, path)
+        self.transact([DeleteNode(path, version), CreateNode(path, value, ephemeral=True)])
+
+    def transact(self, changes: Sequence[NodeChange]) -> None:
+        """Make several changes in one step, or none of them.
+
+        Args:
+            changes: at least one; the parents of nodes to be created must exist.
+
+        Raises:
+            RegistryConflictError: a node that is to be created exists, or its parent is missing;
+                or one that is to be set or deleted is gone or has another version.
+            RegistryUnreachableError: no response came in time; all or none may have been made.
+        """
+        path = changes[0].path
+        if _failed_at(self._write(lambda: self._start_transaction(changes), path)) >= 0:
+            raise RegistryConflictError(f"node {path} was changed by another client")
+
+    def transact_many(
+        self, transactions: Iterable[Sequence[NodeChange | CheckNode]]
+    ) -> list[TransactionOutcome]:
+        """Make transactions, with all of them in flight at once.
+
+        Args:
+            transactions: each with at least one change.
+
+        Returns:
+            The outcome of each, in their order.
+
+        Raises:
+            RegistryUnreachableError: no response came in time; any of them may have been made.
+        """
+        deadline_s = self._deadline_s()
+        with self._translated("/"):
+            self._await_connection(deadline_s)
+            outcomes = []
+            for pending in [self._start_transaction(changes) for changes in transactions]:
+                try:
+                    failed = _failed_at(_result_of(pending, deadline_s))
+                    outcomes.append(TransactionOutcome(failed < 0, failed))
+                except kazoo_errors.ConnectionLoss:
+                    outcomes.append(TransactionOutcome(None))
+        return outcomes
+
+    def _start_transaction(self, changes: Iterable[NodeChange | CheckNode]) -> Any:
         transaction = self._client.transaction()
-        transaction.delete(full, version)
-        transaction.create(full, value, ephemeral=True)
-        for outcome in self._write(transaction.commit_async, path):
-            if isinstance(outcome, Exception):
-                raise RegistryConflictError(f"node {path} was changed by another client")
+        for change in changes:
+            full = resolve(self._address.chroot, change.path)
+            match change:
+                case CreateNode():
+                    transaction.create(
+                        full,
+                        change.value,
+                        ephemeral=change.ephemeral,
+                        sequence=change.is_sequential,
+                    )
+                case SetNode():
+                    transaction.set_data(full, change.value, change.version)
+                case DeleteNode():
+                    transaction.delete(full, change.version)
+                case CheckNode():
+                    transaction.check(full, change.version)
+        return transaction.commit_async()
 
     def _on_state(self, state: str) -> None:
         """Handle a change of state, in kazoo's connection thread."""
@@ -580,6 +764,15 @@ class Session:
 
 def _result_of(result: Any, deadline_s: float) -> Any:
     return result.get(timeout=max(0.0, deadline_s - time.monotonic()))
+
+
+def _failed_at(results: Sequence[object]) -> int:
+    """Return which change of a transaction did not fit, -1 if all were made."""
+    for position, result in enumerate(results):
+        # those before the one that failed were rolled back, those after it not tried
+        if isinstance(result, Exception) and not isinstance(result, _NOT_AT_FAULT):
+            return position
+    return -1
 
 
 def _as_watcher(watch: Watch | None) -> Callable[[object], None] | None:

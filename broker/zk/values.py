@@ -88,6 +88,13 @@ def _is_ipv6(text: str) -> bool:
     return True
 
 
+def encode_replicated_broker(host: str, port: int, rack: str, *, is_clean: bool) -> bytes:
+    """Return the value of a broker's registration for replication."""
+    return json.dumps(
+        {"version": 1, "host": host, "port": port, "is_clean": is_clean, "rack": rack}
+    ).encode()
+
+
 def encode_number(number: int) -> bytes:
     """Return the value of a partition count or an offset node: plain decimal."""
     return b"%d" % number
@@ -110,6 +117,82 @@ def decode_number(value: bytes, what: str) -> int:
     if len(text) > _INT64_CHARACTERS or not -(1 << 63) <= int(text) < 1 << 63:
         raise CoordinationError(f"{what} is not a number of 64 bits: {text[:_SHOWN_LENGTH]!r}")
     return int(text)
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    """Return the value of the cluster id's node, in the form of later Kafka."""
+    return json.dumps({"version": "1", "id": cluster_id}).encode()
+
+
+def decode_cluster_id(value: bytes) -> str:
+    """Parse the value of the cluster id's node.
+
+    Raises:
+        CoordinationError: it is malformed.
+    """
+    try:
+        found = json.loads(value)["id"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CoordinationError(f"cluster id is malformed: {value[:_SHOWN_LENGTH]!r}") from error
+    return str(found)
+
+
+_UNKNOWN_CREATION = b"unknown"
+DELETED_CREATION = b"deleted"
+"""The value of a creation id's node once the broker has deleted the topic."""
+
+
+def encode_creation_id(creation_id: str | None) -> bytes:
+    """Return the value of a creation id's node; None for a topic created at an unknown time."""
+    return _UNKNOWN_CREATION if creation_id is None else creation_id.encode()
+
+
+def decode_creation_id(value: bytes) -> str | None:
+    """Parse the value of a creation id's node."""
+    return None if value == _UNKNOWN_CREATION else _text(value, "creation id of a topic")
+
+
+def encode_settings(texts: Mapping[str, str]) -> bytes:
+    """Return the value of a node of settings, in the form of Kafka 0.8."""
+    return json.dumps({"version": 1, "config": dict(texts)}).encode()
+
+
+def decode_settings(path: str, value: bytes) -> dict[str, str]:
+    """Parse the value of a node of settings.
+
+    Args:
+        path: of the node, for the error message.
+        value: a JSON object; numbers and booleans are taken as their texts.
+
+    Raises:
+        CoordinationError: it has another form.
+    """
+    try:
+        texts = json.loads(value)["config"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise CoordinationError(
+            f'node {path} is not {{"version":1,"config":{{NAME:VALUE}}}}: {value[:_SHOWN_LENGTH]!r}'
+        ) from error
+    if not isinstance(texts, dict):
+        raise CoordinationError(f"in node {path}, 'config' is not an object of names and values")
+    for name, text in texts.items():
+        if not isinstance(text, str | int):
+            raise CoordinationError(f"in node {path}, the value of '{name}' is not a text")
+    return {
+        name: text if isinstance(text, str) else json.dumps(text) for name, text in texts.items()
+    }
+
+
+def encode_topic_change(topic: str) -> bytes:
+    """Return the value of a node that announces other settings of a topic, as in Kafka 0.8."""
+    return json.dumps(topic).encode()
+
+
+def encode_broker_change(broker_id: int) -> bytes:
+    """Return the value of a node that announces other settings of a broker, as in later Kafka."""
+    return json.dumps(
+        {"version": 1, "entity_type": "brokers", "entity_name": str(broker_id)}
+    ).encode()
 
 
 def encode_owner(thread_id: str) -> bytes:

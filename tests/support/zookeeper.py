@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
+from broker.zk import paths
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java, find_java
 from broker.zk.session import Session
+from tests.support.waiting import wait_until
 
 
 @pytest.fixture(scope="session")
@@ -41,3 +44,17 @@ def session(zookeeper: str) -> Iterator[Session]:
     """Return a second pair of eyes on what the test does."""
     with Session(zookeeper) as started:
         yield started
+
+
+def await_registered(session: Session, topic: str = "t", broker_id: int = 0) -> None:
+    """Wait until a broker has registered a topic, which it does after the first publish to it."""
+    path = paths.topic_broker(topic, broker_id)
+    wait_until(lambda: session.exists(path), f"the registration of {topic} by broker {broker_id}")
+
+
+def expire_session(session: Session) -> None:
+    """End a session on the server, as if its client had been silent for too long."""
+    client = KazooClient(session.connect.partition("/")[0], client_id=session._client.client_id)
+    client.start()
+    client.stop()
+    client.close()

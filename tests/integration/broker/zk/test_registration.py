@@ -79,8 +79,10 @@ def test_start_when_another_broker_has_the_id_then_refused_by_name_and_nothing_l
     start_broker: BrokerFactory, zookeeper: str, registry: Registry, tmp_path: Path
 ) -> None:
     first = start_broker(zookeeper=zookeeper)
+    node = "/replicated/brokers/0"  # the controller trusts it once all its threads run
+    wait_until(lambda: b'"is_clean": true' in registry.session.get(node)[0], "its first orders")
     threads = threading.active_count()
-    second = Broker(BrokerConfig(port=0, data_dir=tmp_path / "other", zookeeper=zookeeper))
+    second = Broker(BrokerConfig(port=0, data_dirs=(tmp_path / "other",), zookeeper=zookeeper))
     with pytest.raises(RegistryConflictError, match=f"127.0.0.1:{first.port}"):
         second.start()
     second.stop()
@@ -95,7 +97,7 @@ def test_start_when_the_registry_is_away_then_says_so_and_leaves_nothing(tmp_pat
     broker = Broker(
         BrokerConfig(
             port=0,
-            data_dir=tmp_path / "data",
+            data_dirs=(tmp_path / "data",),
             zookeeper="127.0.0.1:1",
             zk_connection_timeout_ms=300,
         )

@@ -5,9 +5,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kazoo.client import KazooClient
 
 from broker.errors import (
     CoordinationError,
@@ -15,11 +15,14 @@ from broker.errors import (
     RegistryNodeNotFoundError,
     RegistryUnreachableError,
 )
+from broker.zk import paths
 from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
+from broker.zk.registration import Registration
 from broker.zk.registry import Registry
 from broker.zk.session import Session, SessionState
 from broker.zk.values import BrokerInfo
+from tests.support.zookeeper import expire_session
 
 pytestmark = pytest.mark.zookeeper
 
@@ -32,14 +35,6 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline_s, "time is up"
         time.sleep(0.01)
-
-
-def expire_session(session: Session) -> None:
-    """End a session on the server, as if its client had been silent for too long."""
-    client = KazooClient(session.connect.partition("/")[0], client_id=session._client.client_id)
-    client.start()
-    client.stop()
-    client.close()
 
 
 @pytest.fixture
@@ -228,6 +223,42 @@ def test_deregister_when_registered_then_nodes_go_and_do_not_come_back(
     assert session.children("/brokers/ids") == []
 
 
+def test_deregister_when_a_registration_is_under_way_then_topics_are_not_recorded_as_deleted(
+    zookeeper: str, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Session(zookeeper)
+    own.start()
+    registration = Registration(own, session_timeout_ms=6000, on_change=lambda: None)
+    info = BrokerInfo(3, "h", 9092, CREATOR)
+    registration.register_broker(info, rack="", is_clean=False)
+    registration.add_topic("events", 1, creation_id="first", is_new=True)
+    registration.synchronize()
+    registration.mark_clean()
+    deregistering = threading.Thread(target=registration.deregister)
+    has_begun = threading.Event()
+    set_node, state = own.set, Session.state
+
+    def set_while_deregistering(*node: Any) -> Any:
+        has_begun.clear()
+        deregistering.start()
+        assert has_begun.wait(DEADLINE_S)
+        return set_node(*node)
+
+    def note_state(one: Session) -> SessionState:
+        has_begun.set()
+        seen: SessionState = state.__get__(one)
+        return seen
+
+    monkeypatch.setattr(own, "set", set_while_deregistering)
+    monkeypatch.setattr(Session, "state", property(note_state))
+    registration.synchronize()
+    deregistering.join(DEADLINE_S)
+    own.stop()
+
+    assert session.children("/brokers/topics/events") == []
+    assert session.get(paths.creation_id("events", 3))[0] == b"first"
+
+
 def test_deregister_when_nothing_is_registered_then_does_nothing(registry: Registry) -> None:
     registry.deregister_broker()
 
@@ -267,10 +298,9 @@ def test_session_when_expired_and_id_taken_then_tries_on_until_it_is_free(
     assert "already registered by elsewhere:1" in str(registry.status.error)
     assert not registry.status.is_registered
     session.delete("/brokers/ids/3")
-    wait_until(lambda: registry.status.is_registered)
+    wait_until(lambda: registry.status.is_registered and registry.status.error is None)
 
     assert registry.broker(3).host == "h"
-    assert registry.status.error is None
     assert len([m for m in caplog.messages if "not registered" in m]) == 1
 
 

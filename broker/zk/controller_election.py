@@ -1,0 +1,143 @@
+"""Which broker is the controller of the cluster: the first to create `/controller`.
+
+The node is created and `/controller_epoch` raised in one transaction, so that no two controllers
+have one epoch. While the node is a broker's own, the epoch is its own too: no other broker can
+raise it before the node is gone.
+
+Source: Kafka 0.8 `ZookeeperLeaderElector`, `KafkaController.incrementControllerEpoch`, with the
+repairs of later versions.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from typing import NamedTuple
+
+from broker.errors import (
+    CoordinationError,
+    RegistryConflictError,
+    RegistryNodeNotFoundError,
+)
+from broker.zk import paths
+from broker.zk.session import CreateNode, DeleteNode, Session, SetNode, Watch
+from broker.zk.values import decode_number, encode_number
+
+
+class Term(NamedTuple):
+    """A term of office of this broker as the controller.
+
+    Attributes:
+        epoch: higher than those of all terms before.
+        epoch_version: of `/controller_epoch` during the term.
+    """
+
+    epoch: int
+    epoch_version: int
+
+
+class Holder(NamedTuple):
+    """The broker that is the controller, and the node that says so."""
+
+    broker_id: int
+    session_id: int
+    version: int
+
+
+class ControllerElection:
+    """One broker's part in the election of the controller.
+
+    Args:
+        session: started; the office ends with it.
+        broker_id: of this broker, which must be registered: a node with its id from another
+            session is taken for that of an earlier run.
+    """
+
+    def __init__(self, session: Session, broker_id: int) -> None:
+        self._session = session
+        self._broker_id = broker_id
+
+    def holder(self, watch: Watch | None = None) -> Holder | None:
+        """Return the controller, None if there is none.
+
+        Args:
+            watch: called once when the controller changes, as for `Session.get`.
+
+        Raises:
+            CoordinationError: the node is malformed.
+            RegistryUnreachableError: no response came in time.
+        """
+        while True:
+            with suppress(RegistryNodeNotFoundError):
+                value, stat = self._session.get(paths.CONTROLLER, watch=watch)
+                return Holder(_decode_controller(value), stat.ephemeral_owner, stat.version)
+            if watch is None or self._session.exists(paths.CONTROLLER, watch=watch) is None:
+                return None
+
+    def try_to_win(self, watch: Watch, *, now_ms: int) -> Term | Holder:
+        """Become the controller if there is none, or find that this broker is it.
+
+        Args:
+            watch: called once when the controller changes.
+            now_ms: the time of day, for people who read the node.
+
+        Returns:
+            The term of office, or the other broker that is the controller.
+
+        Raises:
+            CoordinationError: a node is malformed.
+            RegistryUnreachableError: no response came in time; this broker may have won.
+        """
+        while True:
+            holder = self.holder(watch)
+            if holder is None:
+                self._create(now_ms)  # the next look tells whose node there is now
+            elif holder.session_id == self._session.session_id:
+                return self._term()
+            elif holder.broker_id == self._broker_id:
+                self._delete(holder)
+            else:
+                return holder
+
+    def resign(self) -> None:
+        """Give the office up, if this broker has it.
+
+        Raises:
+            RegistryUnreachableError: no response came in time.
+        """
+        holder = self.holder()
+        if holder is not None and holder.session_id == self._session.session_id:
+            self._delete(holder)
+
+    def _delete(self, holder: Holder) -> None:
+        """Delete the node, unless it has become another one meanwhile."""
+        with suppress(RegistryConflictError):
+            self._session.transact([DeleteNode(paths.CONTROLLER, holder.version)])
+
+    def _create(self, now_ms: int) -> None:
+        """Create the node and raise the epoch, if nobody else does."""
+        term = self._term()
+        node = {"version": 1, "brokerid": self._broker_id, "timestamp": str(now_ms)}
+        create = CreateNode(paths.CONTROLLER, json.dumps(node).encode(), ephemeral=True)
+        epoch = encode_number(term.epoch + 1)
+        raise_epoch = SetNode(paths.CONTROLLER_EPOCH, epoch, term.epoch_version)
+        self._session.transact_many([[create, raise_epoch]])
+
+    def _term(self) -> Term:
+        """Return the last epoch there was, and the version of its node."""
+        while True:
+            with suppress(RegistryNodeNotFoundError):
+                value, stat = self._session.get(paths.CONTROLLER_EPOCH)
+                return Term(decode_number(value, "epoch of the controller"), stat.version)
+            with suppress(RegistryConflictError):
+                self._session.create(paths.CONTROLLER_EPOCH, encode_number(0))
+
+
+def _decode_controller(value: bytes) -> int:
+    try:
+        return int(json.loads(value)["brokerid"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CoordinationError(
+            f"node {paths.CONTROLLER} is malformed: {value[:80]!r}; delete it, and a broker takes "
+            "the office"
+        ) from error

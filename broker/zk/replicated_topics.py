@@ -1,0 +1,509 @@
+"""The replicated topics in ZooKeeper: their nodes, read by brokers and written by the controller.
+
+Every write is a transaction with a condition on `/controller_epoch`, so that nothing is written by
+a controller that is not the last one. The values are JSON in the form of Kafka 0.8.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from broker.cluster_state import (
+    NO_LEADER,
+    ClusterSnapshot,
+    LiveBroker,
+    PartitionState,
+    Reassignment,
+    StateResult,
+    StateWrite,
+    StoredState,
+    TopicAssignment,
+)
+from broker.errors import (
+    ConfigError,
+    ControllerFencedError,
+    CoordinationError,
+    RegistryConflictError,
+    RegistryNodeNotFoundError,
+    RegistryUnreachableError,
+)
+from broker.topic import TopicPartition
+from broker.topic_settings import normalize
+from broker.zk import paths
+from broker.zk.session import (
+    CheckNode,
+    CreateNode,
+    DeleteNode,
+    NodeChange,
+    Session,
+    SetNode,
+    TransactionOutcome,
+    Watch,
+)
+from broker.zk.values import decode_partition_name, decode_settings, encode_settings
+
+logger = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+_BATCH = 100
+"""How many states are written in one transaction."""
+_ATTEMPTS = 10
+_ROOTS = (
+    paths.REPLICATED_TOPICS,
+    paths.TOPIC_SETTINGS,
+    paths.DELETIONS,
+)
+
+
+def encode_assignment(assignment: TopicAssignment) -> bytes:
+    """Return the value of a replicated topic's node."""
+    replicas = {one.name: list(ids) for one, ids in assignment.replicas.items()}
+    return _json({"version": 1, "creation_id": assignment.creation_id, "partitions": replicas})
+
+
+def encode_state(state: PartitionState) -> bytes:
+    """Return the value of a partition's state, as Kafka 0.8 writes it."""
+    return _json(
+        {
+            "version": 1,
+            "leader": state.leader,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+            "controller_epoch": state.controller_epoch,
+        }
+    )
+
+
+def decode_replicated_broker(broker_id: int, value: bytes, epoch: int) -> LiveBroker:
+    """Parse a broker's registration for replication.
+
+    Args:
+        broker_id: the name of the node.
+        value: of the node.
+        epoch: the change of ZooKeeper that created the node.
+
+    Raises:
+        CoordinationError: it is malformed.
+    """
+
+    def parse(found: Any) -> LiveBroker:
+        host, rack = str(found["host"]), str(found.get("rack", ""))
+        return LiveBroker(
+            broker_id, host, int(found["port"]), epoch, found["is_clean"] is True, rack
+        )
+
+    return _parsed(paths.replicated_broker(broker_id), value, parse)
+
+
+def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment:
+    """Parse a replicated topic's node.
+
+    Args:
+        topic: the name of the node.
+        value: of the node.
+        version: of the node.
+
+    Raises:
+        CoordinationError: it is malformed.
+    """
+
+    def parse(found: Any) -> TopicAssignment:
+        replicas = {
+            TopicPartition(topic, *decode_partition_name(name)): _ids(ids)
+            for name, ids in found["partitions"].items()
+        }
+        return TopicAssignment(topic, str(found["creation_id"]), replicas, version)
+
+    return _parsed(paths.replicated_topic(topic), value, parse)
+
+
+def decode_state(partition: TopicPartition, value: bytes) -> PartitionState:
+    """Parse a partition's state.
+
+    Raises:
+        CoordinationError: it is malformed.
+    """
+
+    def parse(found: Any) -> PartitionState:
+        numbers = (int(found[name]) for name in ("leader", "leader_epoch", "controller_epoch"))
+        leader, leader_epoch, controller_epoch = numbers
+        return PartitionState(leader, leader_epoch, _ids(found["isr"]), controller_epoch)
+
+    return _parsed(paths.partition_state(partition), value, parse)
+
+
+def _encode_reassignments(changes: Mapping[TopicPartition, Reassignment]) -> bytes:
+    listed = [
+        {
+            "topic": partition.topic,
+            "partition": partition.name,
+            "replicas": list(change.target),
+            "original": list(change.original),
+        }
+        for partition, change in changes.items()
+    ]
+    return _json({"version": 1, "partitions": listed})
+
+
+def _decode_reassignments(value: bytes) -> dict[TopicPartition, Reassignment]:
+    def parse(found: Any) -> dict[TopicPartition, Reassignment]:
+        return {
+            TopicPartition(
+                str(one["topic"]), *decode_partition_name(str(one["partition"]))
+            ): Reassignment(_ids(one["original"]), _ids(one["replicas"]))
+            for one in found["partitions"]
+        }
+
+    return _parsed(paths.REASSIGNMENTS, value, parse)
+
+
+def _json(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def _parsed(path: str, value: bytes, parse: Callable[[Any], _T]) -> _T:
+    try:
+        return parse(json.loads(value))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CoordinationError(f"node {path} is malformed: {value[:80]!r}") from error
+
+
+def _ids(found: Any) -> tuple[int, ...]:
+    """Return broker ids, of which there must be some, each once."""
+    ids = tuple(int(one) for one in found)
+    if not ids or len(set(ids)) < len(ids):
+        raise ValueError("no broker ids, or one twice")
+    return ids
+
+
+class ReplicatedTopics:
+    """Reads the replicated topics, and the brokers registered for replication.
+
+    All methods raise `RegistryUnreachableError` if no response comes in time. A malformed node is
+    left out and logged: its topic stays as it is until the node is mended.
+
+    Args:
+        session: started.
+        last_good_settings: returns those of a topic whose node of settings is not valid.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        last_good_settings: Callable[[str], Mapping[str, str]] = lambda _topic: {},
+    ) -> None:
+        self._session = session
+        self._last_good_settings = last_good_settings
+
+    def brokers(self, watch: Watch | None = None) -> tuple[LiveBroker, ...]:
+        """Return the brokers that are registered for replication.
+
+        Args:
+            watch: called once when a broker comes or goes, as for `Session.get`.
+        """
+        names = self._children(paths.REPLICATED_BROKERS, watch)
+        nodes = {paths.replicated_broker(int(one)): int(one) for one in names if one.isdecimal()}
+        brokers = []
+        for path, (value, stat) in self._session.get_many(nodes).items():
+            with _reported():
+                brokers.append(decode_replicated_broker(nodes[path], value, stat.czxid))
+        return tuple(brokers)
+
+    def topics(self, watch: Watch | None = None) -> list[str]:
+        """Return the names of the replicated topics.
+
+        Args:
+            watch: called once when a topic comes or goes, as for `Session.get`.
+        """
+        return self._children(paths.REPLICATED_TOPICS, watch)
+
+    def _children(self, path: str, watch: Watch | None) -> list[str]:
+        while True:
+            try:
+                return self._session.children(path, watch=watch)
+            except RegistryNodeNotFoundError:
+                if watch is None:
+                    return []
+                with suppress(RegistryConflictError):
+                    self._session.create(path)
+
+    def snapshot(self, *, on_brokers: Watch, on_topics: Watch) -> ClusterSnapshot:
+        """Return all that a new controller needs to know.
+
+        Args:
+            on_brokers: called once when a broker comes or goes.
+            on_topics: called once when a topic comes or goes.
+        """
+        brokers = self.brokers(on_brokers)
+        names = self.topics(on_topics)
+        if not names:
+            return ClusterSnapshot(brokers)
+        topics = self._assignments(names)
+        states = self.states(one for topic in topics for one in topic.replicas)
+        topics = [one for one in topics if None not in (states.get(p) for p in one.replicas)]
+        return ClusterSnapshot(
+            brokers,
+            tuple(topics),
+            {partition: stored for partition, stored in states.items() if stored is not None},
+            self.settings(names),
+            self._reassignments(),
+            frozenset(self._children(paths.DELETIONS, None)),
+        )
+
+    def _assignments(self, names: Iterable[str]) -> list[TopicAssignment]:
+        nodes = {paths.replicated_topic(one): one for one in names}
+        topics = []
+        for path, (value, stat) in self._session.get_many(nodes).items():
+            with _reported():
+                topics.append(decode_assignment(nodes[path], value, stat.version))
+        return topics
+
+    def states(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, StoredState | None]:
+        """Return the states of partitions: None for a malformed one, nothing for a missing one."""
+        nodes = {paths.partition_state(one): one for one in partitions}
+        states: dict[TopicPartition, StoredState | None] = {}
+        for path, (value, stat) in self._session.get_many(nodes).items():
+            states[nodes[path]] = None
+            with _reported():
+                state = decode_state(nodes[path], value)
+                states[nodes[path]] = StoredState(state, stat.version)
+        return states
+
+    def leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """Return the leaders of the partitions of topics, without those that have none.
+
+        Args:
+            topics: their names; those without replicas are ignored.
+        """
+        found = self._assignments(topics)
+        states = self.states(partition for one in found for partition in one.replicas)
+        return {
+            partition: stored.state.leader
+            for partition, stored in states.items()
+            if stored is not None and stored.state.leader != NO_LEADER
+        }
+
+    def settings(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
+        """Return the settings of topics, without those that have none of their own."""
+        nodes = {paths.topic_settings(one): one for one in topics}
+        settings = {}
+        for path, (value, _) in self._session.get_many(nodes).items():
+            topic = nodes[path]
+            try:
+                settings[topic] = normalize(decode_settings(path, value))
+            except (CoordinationError, ConfigError):  # every broker logs it
+                settings[topic] = dict(self._last_good_settings(topic))
+        return settings
+
+    def _reassignments(self) -> dict[TopicPartition, Reassignment]:
+        with suppress(RegistryNodeNotFoundError), _reported():
+            return _decode_reassignments(self._session.get(paths.REASSIGNMENTS)[0])
+        return {}
+
+
+class _reported:  # noqa: N801 - reads like `suppress`
+    """Log the error of a malformed node in the place of raising it."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        is_malformed = type(error) is CoordinationError
+        if is_malformed:
+            logger.error("%s; it is left alone until it is mended", error)
+        return is_malformed
+
+
+class ReplicatedTopicsStore:
+    """Writes the replicated topics, as one controller in one term; the `Store` of its decisions.
+
+    Args:
+        session: started.
+        epoch_version: the version of `/controller_epoch` while this controller is the last one.
+    """
+
+    def __init__(self, session: Session, epoch_version: int) -> None:
+        self._session = session
+        self._topics = ReplicatedTopics(session)
+        self._fence = CheckNode(paths.CONTROLLER_EPOCH, epoch_version)
+
+    def write_states(self, writes: Sequence[StateWrite]) -> list[StateResult]:
+        """Write states, many in a transaction; see `Store.write_states`."""
+        results: dict[int, StateResult] = {}
+        changes = [_changes_of(one, has_parent=False) for one in writes]
+        batches = [range(len(writes))[at : at + _BATCH] for at in range(0, len(writes), _BATCH)]
+        joined = [[one for i in batch for one in changes[i]] for batch in batches]
+        unsure: list[int] = []
+        for batch, outcome in zip(batches, self._transact_many(joined), strict=True):
+            if outcome.is_done:
+                results.update((i, _written(writes[i])) for i in batch)
+            else:
+                unsure += batch
+        for _ in range(_ATTEMPTS):
+            if not unsure:
+                return [results[i] for i in range(len(writes))]
+            unsure = self._write_each(writes, unsure, results)
+        raise RegistryUnreachableError("ZooKeeper's answers to writes of states were lost")
+
+    def _write_each(
+        self, writes: Sequence[StateWrite], numbers: list[int], results: dict[int, StateResult]
+    ) -> list[int]:
+        """Write states one by one and add their results; return those of unknown outcome.
+
+        After a lost answer it is the next attempt that tells: its version does not fit if the
+        write was carried out, and the node shows who wrote it.
+        """
+        parents = [paths.replicated_partition(writes[i].partition) for i in numbers]
+        existing = self._session.get_many(parents)
+        changes = [
+            _changes_of(writes[i], has_parent=parent in existing)
+            for i, parent in zip(numbers, parents, strict=True)
+        ]
+        refused, unknown = [], []
+        for i, outcome in zip(numbers, self._transact_many(changes), strict=True):
+            if outcome.is_done:
+                results[i] = _written(writes[i])
+            elif outcome.is_done is None:
+                unknown.append(i)
+            else:
+                refused.append(i)
+        found = self._topics.states(writes[i].partition for i in refused)
+        for i in refused:
+            stored = found.get(writes[i].partition)
+            results[i] = StateResult(stored == _written(writes[i]).stored, stored)
+        return unknown
+
+    def _transact_many(self, changes: Iterable[Sequence[NodeChange]]) -> list[TransactionOutcome]:
+        outcomes = self._session.transact_many([self._fence, *one] for one in changes)
+        if any(outcome.failed == 0 for outcome in outcomes):
+            raise ControllerFencedError("another broker has become the controller of the cluster")
+        return outcomes
+
+    def _change(self, plan: Callable[[], Sequence[NodeChange]], what: str) -> None:
+        """Make changes in one step, planned again until they are made or there are none to make.
+
+        Args:
+            plan: reads what there is, and returns what is missing; also after a lost answer.
+            what: the subject, for error messages.
+
+        Raises:
+            RegistryConflictError: others change the nodes all the time.
+        """
+        for _ in range(_ATTEMPTS):
+            changes = plan()
+            if not changes:
+                return
+            (outcome,) = self._transact_many([changes])
+            if outcome.is_done:
+                return
+        raise RegistryConflictError(f"{what} is changed by other clients all the time")
+
+    def create_topic(self, assignment: TopicAssignment, settings: Mapping[str, str]) -> None:
+        """Record a new topic; see `Store.create_topic`."""
+        path = paths.replicated_topic(assignment.topic)
+        self._session.create_many(dict.fromkeys(_ROOTS, b""), ephemeral=False)
+
+        def plan() -> list[NodeChange]:
+            if (found := self._value(path)) is not None:
+                if found[0] == encode_assignment(assignment):
+                    return []
+                raise RegistryConflictError(f"there is a replicated topic '{assignment.topic}'")
+            return [
+                CreateNode(path, encode_assignment(assignment)),
+                CreateNode(f"{path}/partitions", b""),
+                *self._replacement(paths.topic_settings(assignment.topic), _settings_of(settings)),
+            ]
+
+        self._change(plan, f"topic '{assignment.topic}'")
+
+    def write_assignment(self, assignment: TopicAssignment) -> TopicAssignment:
+        """Replace the replicas of a topic; see `Store.write_assignment`."""
+        path, value = paths.replicated_topic(assignment.topic), encode_assignment(assignment)
+        written = assignment._replace(version=assignment.version + 1)
+
+        def plan() -> list[NodeChange]:
+            found = self._value(path)
+            if found == (value, written.version):
+                return []
+            if found is None or found[1] != assignment.version:
+                raise RegistryConflictError(f"node {path} was changed by another client")
+            return [SetNode(path, value, assignment.version)]
+
+        self._change(plan, f"node {path}")
+        return written
+
+    def write_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
+        """Record the changes of replicas under way; see `Store.write_reassignments`."""
+        value = _encode_reassignments(changes) if changes else None
+        self._session.create_many({paths.ADMIN: b""}, ephemeral=False)
+        self._change(lambda: self._replacement(paths.REASSIGNMENTS, value), paths.REASSIGNMENTS)
+
+    def begin_deletion(self, topic: str) -> None:
+        """Record that a topic is being deleted; see `Store.begin_deletion`."""
+        self._session.create_many({paths.DELETIONS: b""}, ephemeral=False)
+        self._change(lambda: self._replacement(paths.deletion(topic), b""), f"topic '{topic}'")
+
+    def finish_deletion(self, assignment: TopicAssignment) -> None:
+        """Remove a topic, its record of deletion last; see `Store.finish_deletion`."""
+        topic = assignment.topic
+        parents = [paths.replicated_partition(one) for one in assignment.replicas]
+        for nodes in ([f"{parent}/state" for parent in parents], parents):
+            for at in range(0, len(nodes), _BATCH):
+                self._delete(nodes[at : at + _BATCH], topic)
+        path = paths.replicated_topic(topic)
+        last = [f"{path}/partitions", path, paths.topic_settings(topic), paths.deletion(topic)]
+        self._delete(last, topic)
+
+    def _delete(self, nodes: Sequence[str], topic: str) -> None:
+        def plan() -> list[NodeChange]:
+            found = self._session.get_many(nodes)
+            return [DeleteNode(path, -1) for path in nodes if path in found]
+
+        self._change(plan, f"topic '{topic}'")
+
+    def _replacement(self, path: str, value: bytes | None) -> list[NodeChange]:
+        """Return the change after which a node has a value; None for no node."""
+        found = self._value(path)
+        if found is None:
+            return [] if value is None else [CreateNode(path, value)]
+        if value is None:
+            return [DeleteNode(path, found[1])]
+        return [] if found[0] == value else [SetNode(path, value, found[1])]
+
+    def _value(self, path: str) -> tuple[bytes, int] | None:
+        """Return value and version of a node, None if there is none."""
+        with suppress(RegistryNodeNotFoundError):
+            value, stat = self._session.get(path)
+            return value, stat.version
+        return None
+
+
+def _changes_of(write: StateWrite, *, has_parent: bool) -> list[NodeChange]:
+    """Return the changes of nodes that a write takes.
+
+    Args:
+        write: the state.
+        has_parent: whether the node above exists though the state is new: it was deleted by hand.
+    """
+    path, value = paths.partition_state(write.partition), encode_state(write.state)
+    if write.expected_version is not None:
+        return [SetNode(path, value, write.expected_version)]
+    if has_parent:
+        return [CreateNode(path, value)]
+    return [CreateNode(paths.replicated_partition(write.partition), b""), CreateNode(path, value)]
+
+
+def _written(write: StateWrite) -> StateResult:
+    version = 0 if write.expected_version is None else write.expected_version + 1
+    return StateResult(True, StoredState(write.state, version))
+
+
+def _settings_of(settings: Mapping[str, str]) -> bytes | None:
+    return encode_settings(settings) if settings else None

@@ -1,0 +1,216 @@
+"""The settings of topics and brokers in ZooKeeper, which brokers apply while they run.
+
+A node has the overrides of one topic or broker, as texts by name. It is written by version,
+together with a node that announces the change, as Kafka 0.8 does for its tools. Brokers watch the
+nodes themselves, so that they notice one that was edited by hand as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from broker.errors import (
+    RegistryConflictError,
+    RegistryNodeNotFoundError,
+    RegistryUnreachableError,
+)
+from broker.topic import validate_topic_name
+from broker.zk import paths
+from broker.zk.session import CreateNode, DeleteNode, NodeChange, Session, SetNode, WatchOf
+from broker.zk.values import (
+    decode_settings,
+    encode_broker_change,
+    encode_settings,
+    encode_topic_change,
+)
+
+_ATTEMPTS = 10
+_CHANGES_KEPT_MS = 15 * 60_000
+_CHANGE_PREFIX = f"{paths.SETTINGS_CHANGES}/config_change_"
+_ROOTS = (paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, paths.SETTINGS_CHANGES)
+
+
+class SettingsNode(NamedTuple):
+    """The node of one topic or broker, and the value that announces a change of it."""
+
+    path: str
+    announcement: bytes
+
+
+def node_of_topic(topic: str) -> SettingsNode:
+    """Return the node with the settings of a topic.
+
+    Raises:
+        InvalidTopicError: the name is not valid.
+    """
+    validate_topic_name(topic)
+    return SettingsNode(paths.topic_settings(topic), encode_topic_change(topic))
+
+
+def node_of_broker(broker_id: int) -> SettingsNode:
+    """Return the node with the settings of a broker."""
+    return SettingsNode(paths.broker_settings(broker_id), encode_broker_change(broker_id))
+
+
+class SettingsChange(NamedTuple):
+    """The texts in a node before and after a change; equal if nothing was to be changed."""
+
+    before: Mapping[str, str]
+    after: Mapping[str, str]
+
+
+class SettingsRegistry:
+    """The settings of topics and brokers in ZooKeeper.
+
+    Args:
+        session: started.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def read(self, node: SettingsNode) -> dict[str, str]:
+        """Return the overrides of a topic or broker; none if there is no node.
+
+        Raises:
+            CoordinationError: the node is malformed.
+            RegistryUnreachableError: no response came in time.
+        """
+        return self._read(node)[0]
+
+    def _read(self, node: SettingsNode) -> tuple[dict[str, str], int | None]:
+        """Return overrides and version of a node; None for the version of a missing one."""
+        try:
+            value, stat = self._session.get(node.path)
+        except RegistryNodeNotFoundError:
+            return {}, None
+        return decode_settings(node.path, value), stat.version
+
+    def change(
+        self, node: SettingsNode, edit: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> SettingsChange:
+        """Change the overrides of a topic or broker; a node without any is deleted.
+
+        Args:
+            node: of the topic or broker.
+            edit: returns the new texts for the present ones. It is called again if another client
+                has changed the node meanwhile, so that neither change is lost.
+
+        Raises:
+            CoordinationError: the node is malformed.
+            RegistryConflictError: others change it all the time.
+            RegistryUnreachableError: no response came in time; the text says whether the change may
+                have been made.
+        """
+        for _ in range(_ATTEMPTS):
+            before, version = self._read(node)
+            after = edit(before)
+            if after == before:
+                return SettingsChange(before, before)
+            try:
+                self._write(node, after, version)
+            except RegistryConflictError:
+                continue
+            return SettingsChange(before, after)
+        raise RegistryConflictError(f"node {node.path} is changed by other clients all the time")
+
+    def delete(self, node: SettingsNode) -> bool:
+        """Delete the node of a topic or broker, malformed or not; return whether there was one.
+
+        Raises:
+            RegistryUnreachableError: no response came in time; it may have been deleted.
+        """
+        if self._session.exists(node.path) is None:
+            return False
+        self._create_roots()
+        with suppress(RegistryConflictError):  # another client has deleted it
+            self._session.transact([DeleteNode(node.path, -1), _announce(node)])
+        self._forget_old_changes()
+        return True
+
+    def _write(self, node: SettingsNode, texts: Mapping[str, str], version: int | None) -> None:
+        change: NodeChange
+        if version is None:
+            change = CreateNode(node.path, encode_settings(texts))
+        elif texts:
+            change = SetNode(node.path, encode_settings(texts), version)
+        else:
+            change = DeleteNode(node.path, version)
+        self._create_roots()
+        try:
+            self._session.transact([change, _announce(node)])
+        except RegistryUnreachableError as error:
+            raise RegistryUnreachableError(
+                f"{error}; whether the settings were changed is not known"
+            ) from error
+        self._forget_old_changes()
+
+    def read_all(self, broker_id: int, watch: WatchOf) -> dict[str, bytes]:
+        """Return the values of the nodes of all topics, and of one broker, by path.
+
+        Args:
+            broker_id: of the broker.
+            watch: returns the watches of the nodes, and of those whose children they are.
+
+        Raises:
+            RegistryNodeNotFoundError: another client deletes them all at this moment.
+            RegistryUnreachableError: no response came in time.
+        """
+        self._create_roots()  # so that they can be watched
+        children = self._session.children_many(
+            (paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS), watch=watch
+        )
+        if len(children) < 2:
+            raise RegistryNodeNotFoundError("the settings in ZooKeeper are being deleted")
+        nodes = [paths.topic_settings(name) for name in children[paths.TOPIC_SETTINGS]]
+        if str(broker_id) in children[paths.BROKER_SETTINGS]:
+            nodes.append(paths.broker_settings(broker_id))
+        found = self._session.get_many(nodes, watch=watch)
+        return {path: value for path, (value, _) in found.items()}
+
+    def topics(self) -> list[str]:
+        """Return the topics that have settings of their own, sorted.
+
+        Raises:
+            RegistryUnreachableError: no response came in time.
+        """
+        return self._children(paths.TOPIC_SETTINGS)
+
+    def brokers(self) -> list[int]:
+        """Return the brokers that have settings of their own here, sorted.
+
+        Raises:
+            RegistryUnreachableError: no response came in time.
+        """
+        names = self._children(paths.BROKER_SETTINGS)
+        return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+
+    def _children(self, path: str) -> list[str]:
+        try:
+            return self._session.children(path)
+        except RegistryNodeNotFoundError:
+            return []
+
+    def _create_roots(self) -> None:
+        """Create the parents of all nodes, which a transaction does not do."""
+        self._session.create_many(dict.fromkeys(_ROOTS, b""), ephemeral=False)
+
+    def _forget_old_changes(self) -> None:
+        """Delete announcements that are older than others by more than clients need."""
+        names = self._children(paths.SETTINGS_CHANGES)
+        stats = {
+            path: stat
+            for path, (_, stat) in self._session.get_many(
+                f"{paths.SETTINGS_CHANGES}/{name}" for name in names
+            ).items()
+        }
+        newest_ms = max((stat.ctime_ms for stat in stats.values()), default=0)
+        self._session.delete_many(
+            path for path, stat in stats.items() if newest_ms - stat.ctime_ms > _CHANGES_KEPT_MS
+        )
+
+
+def _announce(node: SettingsNode) -> CreateNode:
+    return CreateNode(_CHANGE_PREFIX, node.announcement, is_sequential=True)

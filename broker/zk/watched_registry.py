@@ -1,0 +1,250 @@
+"""The brokers and topics of the registry in memory, kept up to date by watches.
+
+Notices brokers that register, leave or move (their values are compared, KAFKA-474), new topics, and
+partitions added to a topic (KAFKA-1075). While ZooKeeper is unreachable, the last known state stays
+in use.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVar
+
+from broker.errors import CoordinationError
+from broker.zk import paths
+from broker.zk.registry import Registry
+from broker.zk.session import WatchOf
+from broker.zk.values import BrokerInfo, decode_broker, decode_number
+
+logger = logging.getLogger(__name__)
+
+_BROKERS = ""
+"""The subject of a read of the brokers; other subjects are topic names."""
+_TOPICS = "/"
+"""The subject of a read of the list of topics."""
+_RETRY_S = 1.0
+
+_T_co = TypeVar("_T_co", covariant=True)
+_T = TypeVar("_T")
+
+
+class RegistryChange(NamedTuple):
+    """What has changed in the registry.
+
+    Attributes:
+        brokers: the live brokers by id; None if they are the same.
+        counts: of each topic that has changed how many partitions each broker registers.
+    """
+
+    brokers: dict[int, BrokerInfo] | None
+    counts: dict[str, dict[int, int]]
+
+
+class _ReadMany(Protocol[_T_co]):
+    def __call__(self, node_paths: Collection[str], *, watch: WatchOf) -> Mapping[str, _T_co]: ...
+
+
+class WatchedRegistry:
+    """What the registry says of brokers and topics, for any number of threads.
+
+    Args:
+        registry: started before `start` is called.
+        name: of the thread that reads changes.
+        on_change: called after the first read and after each change, in that thread.
+        follows_all: read and watch every topic from the start; else those that `counts` is asked
+            for.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        name: str,
+        on_change: Callable[[RegistryChange], None],
+        follows_all: bool = False,
+    ) -> None:
+        self._registry = registry
+        self._on_change = on_change
+        self._follows_all = follows_all
+        # replaced, never changed in place, as are the values of _counts: readers need no lock
+        self._brokers: dict[int, BrokerInfo] = {}
+        self._counts: dict[str, dict[int, int]] = {}
+        self._armed: set[str] = set()  # watches that have not fired yet
+        self._reading = threading.Lock()
+        self._dirty: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._is_stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Start the thread that reads all there is to follow, and then what changes."""
+        self._dirty.put(_BROKERS)
+        if self._follows_all:
+            self._dirty.put(_TOPICS)
+        self._thread.start()
+
+    def request_stop(self) -> None:
+        """Have the thread end; `join` waits for that."""
+        self._is_stopped.set()
+        self._dirty.put(None)
+
+    def join(self) -> None:
+        """Wait for the end of the thread. A read under way ends with the registry's session."""
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def brokers(self) -> dict[int, BrokerInfo]:
+        """Return the live brokers, by id."""
+        return self._brokers
+
+    def read_brokers(self) -> None:
+        """Read the brokers in the caller's thread, and watch them.
+
+        Raises:
+            RegistryUnreachableError: ZooKeeper did not respond in time.
+        """
+        self._read({_BROKERS})
+
+    def counts(self, topic: str) -> dict[int, int]:
+        """Return how many partitions of a topic each broker registers; follow it from now on.
+
+        Raises:
+            RegistryUnreachableError: ZooKeeper did not respond to the first read of the topic.
+        """
+        counts = self._counts.get(topic)
+        if counts is None:
+            self._read({topic})
+            counts = self._counts[topic]
+        return counts
+
+    def _run(self) -> None:
+        """Read changed subjects again, until stopped."""
+        is_first = True
+        while (subjects := self._next_subjects()) is not None:
+            try:
+                change = self._read(subjects)
+            except CoordinationError as error:
+                for subject in subjects:
+                    self._dirty.put(subject)
+                if not self._is_stopped.wait(_RETRY_S):
+                    logger.warning("cluster metadata may be stale: %s", error)
+                continue
+            if change is not None or is_first:
+                self._on_change(change or RegistryChange(None, {}))
+            is_first = False
+
+    def _next_subjects(self) -> set[str] | None:
+        """Wait for changes; return all changed subjects, None at the end."""
+        subjects: set[str] = set()
+        while not subjects or not self._dirty.empty():
+            subject = self._dirty.get()
+            if subject is None:
+                return None
+            subjects.add(subject)
+        return subjects
+
+    def _read(self, subjects: set[str]) -> RegistryChange | None:
+        """Read subjects and watch them; return what has changed, None if nothing has."""
+        with self._reading:
+            topics = subjects - {_BROKERS, _TOPICS}
+            if _TOPICS in subjects:
+                listed = self._children({paths.TOPICS: _TOPICS}).get(paths.TOPICS, [])
+                topics |= set(listed) - self._counts.keys()
+            counts = self._read_counts(topics)
+            counts = {name: one for name, one in counts.items() if one != self._counts.get(name)}
+            # after the topics: a broker that is gone takes those with it
+            brokers = self._read_brokers() if _BROKERS in subjects else self._brokers
+            has_new_brokers = brokers != self._brokers
+            self._brokers = brokers
+            self._counts.update(counts)
+        if not counts and not has_new_brokers:
+            return None
+        return RegistryChange(brokers if has_new_brokers else None, counts)
+
+    def _read_brokers(self) -> dict[int, BrokerInfo]:
+        names = self._children({paths.BROKER_IDS: _BROKERS}).get(paths.BROKER_IDS, [])
+        nodes = {paths.broker(broker_id): broker_id for broker_id in _numbers(names)}
+        found = self._watched("node", self._registry.session.get_many, dict.fromkeys(nodes, ""))
+        brokers = {}
+        for path, (value, _) in found.items():
+            try:
+                brokers[nodes[path]] = decode_broker(nodes[path], value)
+            except CoordinationError as error:
+                logger.warning("broker %d left out: %s", nodes[path], error)
+        return brokers
+
+    def _read_counts(self, topics: Collection[str]) -> dict[str, dict[int, int]]:
+        parents = {paths.topic(topic): topic for topic in topics}
+        nodes = {
+            paths.topic_broker(parents[path], broker_id): (parents[path], broker_id)
+            for path, names in self._children(parents).items()
+            for broker_id in _numbers(names)
+        }
+        subjects = {path: topic for path, (topic, _) in nodes.items()}
+        counts: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+        found = self._watched("node", self._registry.session.get_many, subjects)
+        for path, (value, _) in found.items():
+            topic, broker_id = nodes[path]
+            try:
+                counts[topic][broker_id] = decode_number(value, f"value of {path}")
+            except CoordinationError as error:
+                logger.warning("broker %d left out for topic %s: %s", broker_id, topic, error)
+        return counts
+
+    def _children(self, subjects: Mapping[str, str]) -> dict[str, list[str]]:
+        """Return the names of the children of nodes that exist; watch these and the others."""
+        found: dict[str, list[str]] = {}
+        missing = dict(subjects)
+        while missing:
+            found.update(self._watched("children", self._registry.session.children_many, missing))
+            missing = {path: one for path, one in missing.items() if path not in found}
+            # one that comes into being meanwhile is read again
+            missing = {path: one for path, one in missing.items() if self._exists(path, one)}
+        return found
+
+    def _exists(self, path: str, subject: str) -> bool:
+        """Return whether a node exists; watch it, also if it does not."""
+        name = f"exists {path}"
+        watch = None
+        if name not in self._armed:
+            self._armed.add(name)
+            watch = partial(self._fired, name, subject)
+        try:
+            return self._registry.session.exists(path, watch=watch) is not None
+        except CoordinationError:
+            self._armed.discard(name)
+            raise
+
+    def _watched(
+        self, kind: str, read: _ReadMany[_T], subjects: Mapping[str, str]
+    ) -> Mapping[str, _T]:
+        """Read nodes, each watched for its subject unless that watch is armed already.
+
+        Returns:
+            What `read` returns, without missing nodes, which are not watched.
+        """
+        new = {path: f"{kind} {path}" for path in subjects if f"{kind} {path}" not in self._armed}
+        self._armed.update(new.values())
+
+        def watch_of(path: str) -> Callable[[], None] | None:
+            return partial(self._fired, new[path], subjects[path]) if path in new else None
+
+        try:
+            found = read(subjects.keys(), watch=watch_of)
+        except CoordinationError:
+            self._armed.difference_update(new.values())  # a read that fails may set no watch
+            raise
+        self._armed.difference_update(name for path, name in new.items() if path not in found)
+        return found
+
+    def _fired(self, name: str, subject: str) -> None:
+        """Queue a subject to be read again; runs in the session's thread and must not block."""
+        self._armed.discard(name)
+        self._dirty.put(subject)
+
+
+def _numbers(names: Collection[str]) -> list[int]:
+    return [int(name) for name in names if name.isascii() and name.isdigit()]
