@@ -46,7 +46,7 @@ interop: $(STAMP)
 	$(BIN)/python -m tests.interop.fetch $(INTEROP)
 	PYLOGCTL_PEERS=$(INTEROP) $(BIN)/python -m pytest tests/interop
 
-# The codec's twins held against each other, the compiled one built with sanitizers.
+# The codec's engines held against each other, the compiled one built with sanitizers.
 .PHONY: fuzz
 FUZZ_SECONDS ?= 120
 FUZZ_SEED ?= 0
@@ -63,6 +63,13 @@ fuzz: $(FUZZ_BUILD)
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
 		ASAN_OPTIONS=detect_leaks=0 \
 		$(BIN)/python -m fuzz --build $(<D) --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
+
+# Clusters in simulated time, with faults, from one random seed each; CONTRIBUTING.md tells more.
+.PHONY: simulate
+SECONDS ?= 120
+
+simulate: $(STAMP)
+	$(BIN)/python -m tests.simulation --seconds $(SECONDS)
 
 bench: $(STAMP)
 	mkdir -p build

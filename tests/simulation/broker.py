@@ -1,0 +1,640 @@
+"""A simulated broker: the state machines of replication and of the controller, and their shell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from broker.cluster_state import (
+    NO_LEADER,
+    EpochStart,
+    IsrChange,
+    IsrDecision,
+    ReplicatedPartition,
+)
+from broker.controller.controller import Controller, ControllerSettings, Push
+from broker.errors import (
+    BrokerError,
+    NotControllerError,
+    NotLeaderError,
+    OffsetOutOfRangeError,
+    RegistryConflictError,
+    RegistryUnreachableError,
+    ServerError,
+    StaleBrokerEpochError,
+    StaleControllerEpochError,
+    StorageError,
+    UnknownTopicError,
+)
+from broker.replication.follower import FetchResult, Follower
+from broker.replication.leader import Leader
+from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
+from broker.replication.replica import Replica, ReplicaSettings, RoleChange
+from broker.replication.replicas import Replicas
+from broker.topic import TopicPartition
+from tests.simulation.checker import Checker
+from tests.simulation.disk import SimulatedLog
+from tests.simulation.events import Done, Network, Process, Scheduler
+from tests.simulation.registry import Registry, Session, SimulatedStore
+
+LAG_TIME_S = 1.5
+_TICK_S = 0.4
+_LONG_POLL_S = 0.4
+_FETCH_TIMEOUT_S = 1.5
+_REQUEST_TIMEOUT_S = 1.5
+_RETRY_S = 0.4
+_MAX_FETCH = 4
+
+
+class Fetched(NamedTuple):
+    """The response to a replica fetch."""
+
+    answer: FetchAnswer
+    starts: tuple[EpochStart, ...]
+    data: list[object]
+
+
+class OutOfRange(NamedTuple):
+    """The error response that names the leader's start."""
+
+    log_start_offset: int
+
+
+class NotYet(NamedTuple):
+    """The response to a consumer that has read all that this replica knows to be committed."""
+
+
+@dataclass
+class _ParkedFetch:
+    leader: Leader
+    log: SimulatedLog
+    position: FetchPosition
+    respond: Done
+    is_answered: bool = False
+
+
+@dataclass
+class _Publish:
+    leader: Leader
+    end_offset: int
+    respond: Done
+
+
+@dataclass(frozen=True)
+class Options:
+    """What brokers of a run have in common."""
+
+    counts_flushed: bool
+    controller: ControllerSettings
+    is_fencing_orders: bool = True
+    replicas: Callable[..., Replicas] = Replicas
+
+
+class Broker(Process):
+    """One broker; its logs outlive it."""
+
+    def __init__(
+        self,
+        id: int,
+        scheduler: Scheduler,
+        network: Network,
+        registry: Registry,
+        checker: Checker,
+        options: Options,
+    ) -> None:
+        super().__init__(id, scheduler)
+        self.network = network
+        self.registry = registry
+        self.checker = checker
+        self.options = options
+        self.peers: dict[int, Broker] = {}
+        self.logs: dict[TopicPartition, tuple[str, SimulatedLog]] = {}
+        self.is_clean = True
+        self.is_slow = False
+        self.is_full = False
+        self.is_stopping = False
+        registry.listeners.append(self._registry_changed)
+        self._reset()
+
+    def _reset(self) -> None:
+        settings = ReplicaSettings(LAG_TIME_S, lambda topic: self.options.counts_flushed)
+        self.replicas = self.options.replicas(self.id, settings, self._open, self._delete)
+        self.session: Session | None = None
+        self.broker_epoch = -1
+        self.controller: Controller | None = None
+        self.controller_id: int | None = None
+        self.metadata: dict[TopicPartition, ReplicatedPartition] = {}
+        self._parked: list[_ParkedFetch] = []
+        self._publishes: list[_Publish] = []
+        self._queues: dict[int, list[Push]] = {}
+        self._is_sending: set[int] = set()
+        self._is_noticing = False
+        self._is_loading = False
+        self._is_known = False  # whether a controller has heard how the former run ended
+
+    # Start and end.
+
+    def start(self) -> None:
+        """Start the process; `is_clean` says how it ended before."""
+        self.is_alive, self.is_paused, self.is_stopping = True, False, False
+        self.run += 1
+        self._waiting = []
+        self._reset()
+        for _, log in self.logs.values():
+            log.opened()
+        self.scheduler.note("broker {} starts, clean: {}", self.id, self.is_clean)
+        self._was_clean = self.is_clean
+        self.is_clean = False
+        self._keep_session()
+        self.later(_TICK_S, self._tick)
+
+    def kill(self) -> None:
+        """End the process; what it wrote stays (SIGKILL)."""
+        self.scheduler.note("broker {} is killed", self.id)
+        self.is_alive = False
+
+    def lose_power(self) -> None:
+        """End the process; what was not flushed is lost, all or some of it."""
+        self.is_alive = False
+        for _, log in self.logs.values():
+            kept = self.scheduler.random.randint(log.flushed_offset, log.log_end_offset)
+            self.scheduler.note(
+                "broker {} loses power, {} ends at {}, was {}",
+                *(self.id, log.partition, kept, log.log_end_offset),
+            )
+            log.crash(kept)
+
+    def stop_cleanly(self) -> None:
+        """Ask the controller to move leaderships away, then end in good order."""
+        self.is_stopping = True
+        self._shut_down(3)
+
+    def _shut_down(self, tries: int) -> None:
+        controller = self.peers.get(self._controller())
+        if controller is None or not tries:
+            self._end()
+            return
+
+        def done(response: object) -> None:
+            if response == "moved":
+                self._end()
+            else:
+                self.later(_RETRY_S, self._shut_down, tries - 1)
+
+        epoch = self.broker_epoch
+        self.network.call(
+            *(self, controller, lambda r: controller.controlled_shutdown(self.id, epoch, r)),
+            *(done, _REQUEST_TIMEOUT_S),
+        )
+
+    def _end(self) -> None:
+        self.scheduler.note("broker {} stops in good order", self.id)
+        self.is_alive = False
+        self.is_clean = self._was_clean  # a loss is remembered until a controller knows of it
+        for _, log in self.logs.values():
+            log.flush()
+            log.checkpoint = log.high_watermark
+        if self.session is not None:
+            self.registry.expire(self.session)
+
+    def _open(self, info: ReplicatedPartition) -> SimulatedLog:
+        creation_id, log = self.logs.get(info.partition, ("", None))
+        if log is None or creation_id != info.creation_id:
+            log = SimulatedLog(self.id, info.partition, self.checker)
+            self.logs[info.partition] = (info.creation_id, log)
+            self.checker.logs[self.id, info.partition] = log
+        log.is_full = self.is_full
+        return log
+
+    def _delete(self, replica: Replica) -> None:
+        creation_id, _ = self.logs.get(replica.partition, ("", None))
+        if creation_id == replica.creation_id:
+            del self.logs[replica.partition]
+            del self.checker.logs[self.id, replica.partition]
+
+    # ZooKeeper.
+
+    def _keep_session(self) -> None:
+        """Begin a session and register, again and again if need be."""
+        try:
+            if self.session is None or self.session.is_expired:
+                self._resign()
+                self.session = None
+                self.session = self.registry.connect(self)
+            epoch = self.registry.register(self.session, is_clean=self._was_clean)
+            if epoch is not None and epoch != self.broker_epoch:
+                self.broker_epoch = epoch
+                self.replicas.registered(epoch)
+                self.scheduler.note("broker {} registers as {}", self.id, epoch)
+            if self._is_known and not self._was_clean:
+                self._was_clean = True
+                self.registry.mark_clean(self.session)
+            self._run_for_controller()
+        except RegistryUnreachableError:
+            pass
+        self.later(_TICK_S, self._keep_session)
+
+    def _controller(self) -> int:
+        try:
+            found = self.registry.controller_id(self)
+        except RegistryUnreachableError:
+            found = None
+        if found is not None:
+            self.controller_id = found
+        return -1 if self.controller_id is None else self.controller_id
+
+    def _registry_changed(self) -> None:
+        if self.is_alive and not self._is_noticing:
+            self._is_noticing = True
+            self.later(0.01 + self.scheduler.random.random() * 0.2, self._notice)
+
+    def _notice(self) -> None:
+        self._is_noticing = False
+        try:
+            self.registry.reach(self)
+            self._run_for_controller()
+        except RegistryUnreachableError:
+            self.later(_RETRY_S, self._registry_changed)
+            return
+        if self.controller is not None and self.session is not None:
+            self._control(lambda c: c.brokers_changed(self.registry.live_brokers()))
+
+    # The controller.
+
+    def _run_for_controller(self) -> None:
+        if self.controller is not None or self._is_loading or self.session is None:
+            return
+        if self.broker_epoch < 0 or self.session.is_expired or self.is_stopping:
+            return
+        epoch = self.registry.elect(self.session)
+        if epoch is not None:
+            self._load(epoch, self.session)
+
+    def _load(self, epoch: int, session: Session) -> None:
+        """Take office, or take it again after what is in the registry became uncertain."""
+        self._is_loading = False
+        if session.is_expired or self.session is not session:
+            return
+        controller = Controller(
+            *(self.id, epoch, SimulatedStore(self.registry, session, epoch)),
+            self.options.controller,
+        )
+        self.scheduler.note("broker {} is controller of epoch {}", self.id, epoch)
+        self.controller = controller
+
+        def load(controller: Controller) -> None:
+            self.registry.use(session)
+            controller.load(self.registry.snapshot(self.registry.live_brokers()))
+
+        self._control(load)
+
+    def _resign(self) -> None:
+        if self.controller is not None:
+            self.scheduler.note("broker {} resigns", self.id)
+        self.controller = None
+        self._queues.clear()
+
+    def _control(self, event: Callable[[Controller], object]) -> object:
+        """Have the controller handle an event; return what that returns, None if it failed."""
+        controller = self.controller
+        if controller is None:
+            return None
+        try:
+            result = event(controller)
+        except ServerError as error:
+            result = error
+        except (RegistryUnreachableError, RegistryConflictError):
+            self.controller = None
+            if self.session is not None and not self._is_loading:
+                self._is_loading = True
+                self.later(_RETRY_S, self._load, controller.epoch, self.session)
+            return None
+        except BrokerError:
+            self._resign()
+            return None
+        controller.take_changes()
+        for id, push in controller.take_pushes().items():
+            queue = self._queues.setdefault(id, [])
+            if push.is_full:
+                queue.clear()
+            queue.append(push)
+            self._send_pushes(controller, id)
+        return result
+
+    def _send_pushes(self, controller: Controller, id: int) -> None:
+        """Send what is queued for a broker, one push at a time, each until it is answered."""
+        queue = self._queues.get(id)
+        if self.controller is not controller or id in self._is_sending or not queue:
+            return
+        push = queue[0]
+        target = self.peers[id]
+        if not any(one.id == id and one.epoch == push.broker_epoch for one in controller.brokers):
+            queue.pop(0)
+            self._send_pushes(controller, id)
+            return
+        self._is_sending.add(id)
+
+        def done(response: object) -> None:
+            self._is_sending.discard(id)
+            now = self.controller
+            if now is not controller:
+                if now is not None:
+                    self._send_pushes(now, id)
+                return
+            if response is None:
+                self.later(0.1, self._send_pushes, controller, id)
+                return
+            if isinstance(response, StaleControllerEpochError):
+                self._resign()
+                return
+            if queue and queue[0] is push:
+                queue.pop(0)
+            if response == "done":
+                self._control(lambda c: c.delivered(id, push))
+            self._send_pushes(controller, id)
+
+        epoch, me = controller.epoch, self.id
+        self.network.call(
+            *(self, target, lambda r: target.pushed(me, epoch, push, r)),
+            *(done, _REQUEST_TIMEOUT_S),
+        )
+
+    def change_isr(self, id: int, broker_epoch: int, change: IsrChange, respond: Done) -> None:
+        """Handle a leader's request."""
+        answer = self._control(lambda c: c.change_isr(id, broker_epoch, [change]))
+        respond(answer or NotControllerError("another broker is"))
+
+    def controlled_shutdown(self, id: int, broker_epoch: int, respond: Done) -> None:
+        """Handle the request of a broker that stops."""
+        answer = self._control(lambda c: c.controlled_shutdown(id, broker_epoch))
+        unmoved = getattr(answer, "unmoved", None)
+        respond("moved" if unmoved == () else "not moved")
+
+    # Replicas.
+
+    def pushed(self, controller_id: int, epoch: int, push: Push, respond: Done) -> None:
+        """Handle the orders of a controller."""
+        now = self.scheduler.now
+        try:
+            applied = self.replicas.push(
+                *(epoch, push.broker_epoch, push.partitions, push.stopped, now),
+                is_full=push.is_full,
+            )
+        except (StaleControllerEpochError, StaleBrokerEpochError) as error:
+            respond(error)
+            return
+        self.controller_id = controller_id
+        self._is_known = True
+        for info in push.partitions:
+            known = self.metadata.get(info.partition)
+            if known is None or _order(info) >= _order(known):
+                self.metadata[info.partition] = info
+        for replica, change in applied.changes:
+            self._changed(replica, change)
+        if applied.failures:  # the disk refused: the controller sends again
+            return
+        respond("done")
+
+    def _changed(self, replica: Replica, change: RoleChange) -> None:
+        if change is RoleChange.FOLLOWS and isinstance(replica.role, Follower):
+            self._fetch(replica, replica.role)
+        if change not in (RoleChange.SKIPPED, RoleChange.REFRESHED):
+            self.scheduler.note("broker {}: {} {}", self.id, replica.partition, change.name)
+        self._settle()
+
+    def _fetch(self, replica: Replica, follower: Follower) -> None:
+        """Fetch from the leader, for as long as this term lasts."""
+        if follower.is_stopped or follower.is_parked or self.is_stopping:
+            return
+        position = follower.next_fetch(self.scheduler.now)
+        leader = self.peers.get(follower.leader)
+        if position is None or leader is None:
+            self.later(_RETRY_S, self._fetch, replica, follower)
+            return
+
+        def done(response: object) -> None:
+            delay = self._fetched(follower, position, response)
+            if delay > 0:
+                self.later(delay, self._fetch, replica, follower)
+            else:
+                self._fetch(replica, follower)
+
+        partition, epoch = replica.partition, self.broker_epoch
+        self.network.call(
+            *(self, leader, lambda r: leader.fetch(partition, self.id, epoch, position, r)),
+            *(done, _FETCH_TIMEOUT_S),
+        )
+
+    def _fetched(self, follower: Follower, position: FetchPosition, response: object) -> float:
+        """Handle the response to a fetch; return when to fetch again."""
+        now = self.scheduler.now
+        log = follower.log
+        assert isinstance(log, SimulatedLog)
+        try:
+            if isinstance(response, Fetched):
+                result = follower.fetched(
+                    position, response.answer, response.starts, len(response.data)
+                )
+                if result is FetchResult.APPEND:
+                    log.append(*response.data)
+                    follower.appended(response.answer)
+                    return self._begin_flush(log)
+                if result is FetchResult.TRUNCATED:
+                    self.scheduler.note(
+                        "broker {} cuts {} to {}", self.id, log.partition, log.log_end_offset
+                    )
+            elif isinstance(response, OutOfRange):
+                follower.out_of_range(position, response.log_start_offset, now)
+            else:
+                error = response if isinstance(response, Exception) else NotLeaderError("lost")
+                follower.refused(position, error, now)
+        except StorageError as error:
+            follower.refused(position, error, now)
+        return 0.0 if isinstance(response, Fetched) else _RETRY_S
+
+    def fetch(
+        self,
+        partition: TopicPartition,
+        follower_id: int,
+        broker_epoch: int,
+        position: FetchPosition,
+        respond: Done,
+    ) -> None:
+        """Handle a follower's fetch; wait for data if there is none."""
+        replica = self.replicas.get(partition)
+        try:
+            if replica is None:
+                raise NotLeaderError("no replica")
+            leader = replica.leader
+            log = replica.log
+            assert isinstance(log, SimulatedLog)
+            answer = leader.fetched(follower_id, broker_epoch, position, self.scheduler.now)
+        except OffsetOutOfRangeError:
+            assert replica is not None
+            respond(OutOfRange(replica.log.log_start_offset))
+            return
+        except ServerError as error:
+            respond(error)
+            return
+        if leader.has_joining:
+            self._propose(replica, leader)
+        self._settle()
+        if answer.diverging == NO_DIVERGENCE and position.offset == log.log_end_offset:
+            parked = _ParkedFetch(leader, log, position, respond)
+            self._parked.append(parked)
+            self.later(_LONG_POLL_S, self._answer_fetch, parked)
+        else:
+            respond(self._read(log, position, answer))
+
+    def _answer_fetch(self, parked: _ParkedFetch) -> None:
+        if parked.is_answered:
+            return
+        parked.is_answered = True
+        self._parked.remove(parked)
+        try:
+            answer = parked.leader.answer(parked.position)
+        except ServerError as error:
+            parked.respond(error)
+            return
+        parked.respond(self._read(parked.log, parked.position, answer))
+
+    def _read(self, log: SimulatedLog, position: FetchPosition, answer: FetchAnswer) -> Fetched:
+        if answer.diverging != NO_DIVERGENCE:
+            return Fetched(answer, (), [])
+        count = self.scheduler.random.randint(1, _MAX_FETCH)
+        data = log.read(position.offset, position.offset + count)
+        starts = log.epochs.covering(position.offset, position.offset + len(data))
+        return Fetched(answer, starts, data)
+
+    def _begin_flush(self, log: SimulatedLog) -> float:
+        """Flush a log; return how long that takes."""
+        random = self.scheduler.random.random
+        delay = random() * (1.0 if self.is_slow else 0.02)
+        if not self.options.counts_flushed:
+            delay += 0.5
+        self.later(delay, self._flushed, log, log.cuts, log.log_end_offset)
+        return delay + 0.001 if self.options.counts_flushed else 0.0
+
+    def _flushed(self, log: SimulatedLog, cuts: int, end_offset: int) -> None:
+        if log.cuts == cuts:
+            log.flushed_offset = max(log.flushed_offset, end_offset)
+            replica = self.replicas.get(log.partition)
+            if replica is not None and replica.log is log and isinstance(replica.role, Leader):
+                replica.role.flushed()
+                self._settle()
+
+    def _propose(self, replica: Replica, leader: Leader) -> None:
+        change = leader.tick(self.scheduler.now)
+        if change is None:
+            return
+        controller = self.peers.get(self._controller())
+        if controller is None:
+            leader.isr_failed(change, self.scheduler.now)
+            return
+
+        def done(response: object) -> None:
+            now = self.scheduler.now
+            if isinstance(response, list):
+                (decision,) = response
+                self._decided(replica, leader, change, decision)
+            else:
+                leader.isr_failed(change, now)
+            self._settle()
+
+        me, epoch = self.id, self.broker_epoch
+        self.network.call(
+            *(self, controller, lambda r: controller.change_isr(me, epoch, change, r)),
+            *(done, _REQUEST_TIMEOUT_S),
+        )
+
+    def _decided(
+        self, replica: Replica, leader: Leader, change: IsrChange, decision: IsrDecision
+    ) -> None:
+        now = self.scheduler.now
+        known = decision.decided
+        if known is not None and known.creation_id == replica.creation_id:
+            replica.isr_answered(change, known, now)
+        else:
+            leader.isr_failed(change, now)
+
+    def _tick(self) -> None:
+        for replica in self.replicas:
+            if isinstance(replica.role, Leader):
+                self._propose(replica, replica.role)
+        for _, log in self.logs.values():
+            if self.scheduler.random.random() < 0.1:
+                log.checkpoint = log.high_watermark
+            if log.flushed_offset < log.log_end_offset:
+                self._begin_flush(log)
+        self._settle()
+        self.later(_TICK_S, self._tick)
+
+    def _settle(self) -> None:
+        """Answer what waited for an append, a commit, or the end of a term."""
+        for parked in list(self._parked):
+            if parked.leader.is_stopped or parked.log.log_end_offset > parked.position.offset:
+                self._answer_fetch(parked)
+        if not self._publishes:
+            return
+        waiting = []
+        for publish in self._publishes:
+            try:
+                if publish.leader.is_committed(publish.end_offset):
+                    publish.respond(publish.end_offset - 1)
+                else:
+                    waiting.append(publish)
+            except ServerError:
+                publish.respond("unknown")
+        self._publishes = waiting
+
+    # Clients.
+
+    def publish(self, partition: TopicPartition, message: object, acks: int, respond: Done) -> None:
+        """Append a message."""
+        replica = self.replicas.get(partition)
+        try:
+            if replica is None or self.is_stopping:
+                raise NotLeaderError("no replica")
+            leader = replica.leader
+            leader.check_append(needs_commit=acks == -1)
+            log = replica.log
+            assert isinstance(log, SimulatedLog)
+            offset = log.append(message)
+        except ServerError as error:
+            respond(error)
+            return
+        epoch = leader.info.state.leader_epoch
+        self.checker.appended(partition, epoch, self.id, log.losses)
+        self.scheduler.note("broker {} appends {} at {}", self.id, message, offset)
+        leader.appended()
+        self._begin_flush(log)
+        if acks == -1:
+            self._publishes.append(_Publish(leader, offset + 1, respond))
+        else:
+            respond(offset)
+        self._settle()
+
+    def read(self, partition: TopicPartition, offset: int, respond: Done) -> None:
+        """Give a consumer what is committed; any replica may be asked."""
+        replica = self.replicas.get(partition)
+        if replica is None or replica.role is None:
+            respond(UnknownTopicError("no replica"))
+            return
+        log = replica.log
+        assert isinstance(log, SimulatedLog)
+        if offset < log.start:
+            respond(OutOfRange(log.start))
+        elif offset > log.high_watermark:
+            respond(NotYet())
+        else:
+            respond((offset, log.read(offset, min(offset + 10, log.high_watermark))))
+
+    def leader_of(self, partition: TopicPartition) -> tuple[int, int]:
+        """Return whom this broker believes to lead, and in which epoch."""
+        info = self.metadata.get(partition)
+        return (info.state.leader, info.state.leader_epoch) if info else (NO_LEADER, -1)
+
+
+def _order(info: ReplicatedPartition) -> tuple[int, int]:
+    return (info.state.leader_epoch, info.version)

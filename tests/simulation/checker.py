@@ -1,0 +1,219 @@
+"""What must hold in a cluster, checked with every change: the invariants I1 to I21.
+
+A change of a log, of a state in the registry, and each outcome that a client gets is compared with
+one record of what was ever committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.cluster_state import NO_LEADER, PartitionState, StoredState
+from broker.topic import TopicPartition
+
+if TYPE_CHECKING:
+    from tests.simulation.disk import SimulatedLog
+
+
+class ViolationError(AssertionError):
+    """An invariant does not hold."""
+
+
+class Send(NamedTuple):
+    """One message as a producer sees it."""
+
+    producer: int
+    number: int
+
+
+class Checker:
+    """The record of one run.
+
+    Args:
+        allows_loss: whether unclean elections are on: then messages may be lost, but replicas must
+            still agree in the end.
+    """
+
+    def __init__(self, *, allows_loss: bool) -> None:
+        self.allows_loss = allows_loss
+        self.committed: dict[TopicPartition, list[object]] = {}
+        self.states: dict[TopicPartition, StoredState] = {}
+        self.replicas: dict[TopicPartition, tuple[int, ...]] = {}
+        self.logs: dict[tuple[int, TopicPartition], SimulatedLog] = {}
+        self.writers: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+        self.controllers: dict[int, tuple[int, int]] = {}
+        self.controller_epoch = 0
+        self.sent: dict[object, int] = {}
+        """How often each message was sent where the outcome did not exclude that it is there."""
+        self.refused: set[object] = set()
+        self.acknowledged: dict[TopicPartition, dict[int, object]] = {}
+        self.committed_count = 0
+        self.truncations_below = 0
+
+    def fail(self, invariant: str, text: str) -> None:
+        raise ViolationError(f"{invariant}: {text}")
+
+    # Logs.
+
+    def epochs_changed(self, log: SimulatedLog) -> None:
+        entries = log.epochs.entries
+        if entries and entries[-1].start_offset > log.log_end_offset:
+            self.fail("I16", f"{_name(log)} ends at {log.log_end_offset}: {log.epochs}")
+
+    def truncated(self, log: SimulatedLog, offset: int, high_watermark: int) -> None:
+        if offset < high_watermark:
+            self.truncations_below += 1
+            if not self.allows_loss:
+                self.fail("I19", f"{_name(log)} is cut to {offset} below {high_watermark}")
+        self.epochs_changed(log)
+        self.log_lost_its_end(log)
+
+    def log_lost_its_end(self, log: SimulatedLog) -> None:
+        stored = self.states.get(log.partition)
+        if stored is not None and log.owner in stored.state.isr:
+            self._check_complete(log.partition, log.owner, 0)
+
+    def high_watermark_moved(self, log: SimulatedLog, before: int) -> None:
+        """Check that what is committed stays the same, and is on all in-sync replicas (I2, I13)."""
+        now = log.high_watermark
+        if not log.start <= now <= log.log_end_offset:
+            self.fail("I18", f"{_name(log)}: {log.start} {now} {log.log_end_offset}")
+        if self.allows_loss:
+            return
+        committed = self.committed.setdefault(log.partition, [])
+        end = len(committed)
+        start = max(before, log.start)
+        known = log.read(start, min(now, end))
+        if known != committed[start : min(now, end)]:
+            self.fail("I2", f"{_name(log)} has {known} from {start}, not {committed[start:now]}")
+        if now > end:
+            if end < log.start:
+                self.fail("I1", f"{_name(log)} starts at {log.start}, committed is up to {end}")
+            committed += log.read(end, now)
+            self.committed_count += now - end
+            for member in self.states[log.partition].state.isr:
+                self._check_complete(log.partition, member, end)
+
+    def _check_complete(self, partition: TopicPartition, member: int, start: int) -> None:
+        """Check that an in-sync replica has all that was ever committed (I13)."""
+        if self.allows_loss:
+            return
+        committed = self.committed.get(partition)
+        log = self.logs.get((member, partition))
+        if not committed or log is None:
+            if committed:
+                self.fail("I13", f"broker {member} is in sync in {partition} without a log")
+            return
+        start = max(start, log.start)
+        if log.log_end_offset < len(committed):
+            self.fail(
+                "I13",
+                f"{_name(log)} is in sync and ends at {log.log_end_offset}, "
+                f"committed is up to {len(committed)}",
+            )
+        if log.read(start, len(committed)) != committed[start:]:
+            self.fail("I13", f"{_name(log)} is in sync and differs from what is committed")
+
+    def appended(self, partition: TopicPartition, epoch: int, broker: int, losses: int) -> None:
+        """Check that one broker writes in an epoch, and not after it has lost messages (I14)."""
+        writer = self.writers.setdefault((partition, epoch), (broker, losses))
+        if writer != (broker, losses):
+            self.fail("I14", f"{partition} epoch {epoch}: broker {writer}, then {(broker, losses)}")
+
+    # The registry.
+
+    def state_written(
+        self, partition: TopicPartition, stored: StoredState, replicas: tuple[int, ...]
+    ) -> None:
+        before, state = self.states.get(partition), stored.state
+        self.states[partition] = stored
+        if before is not None:
+            self._check_order(partition, before, stored)
+        if state.leader != NO_LEADER and state.leader not in state.isr:
+            self.fail("I17", f"{partition}: leader {state.leader} is not in {state.isr}")
+        if (
+            not state.isr
+            or not set(state.isr) <= set(replicas)
+            or len(set(state.isr)) < len(state.isr)
+        ):
+            self.fail("I17", f"{partition}: in-sync replicas {state.isr} of {replicas}")
+        for member in state.isr:
+            self._check_complete(partition, member, 0)
+
+    def _check_order(
+        self, partition: TopicPartition, before: StoredState, stored: StoredState
+    ) -> None:
+        old, new = before.state, stored.state
+        if (
+            new.leader_epoch < old.leader_epoch
+            or new.controller_epoch < old.controller_epoch
+            or stored.version <= before.version
+        ):
+            self.fail("I15", f"{partition}: {before}, then {stored}")
+        if new.leader != old.leader and new.leader_epoch == old.leader_epoch:
+            self.fail("I15", f"{partition}: another leader in one epoch: {before}, then {stored}")
+
+    def controller_acted(self, epoch: int, broker: int, run: int) -> None:
+        """Check that one controller acts in an epoch, and none after a later one (I20)."""
+        acting = self.controllers.setdefault(epoch, (broker, run))
+        if acting != (broker, run):
+            self.fail("I20", f"controller epoch {epoch}: {acting}, then {(broker, run)}")
+        if epoch < self.controller_epoch:
+            self.fail("I20", f"controller epoch {epoch} writes after {self.controller_epoch}")
+        self.controller_epoch = epoch
+
+    # Clients.
+
+    def acknowledged_send(self, partition: TopicPartition, offset: int, message: object) -> None:
+        """Note a success of acks -1: committed, at this offset (I1, I9)."""
+        self.acknowledged.setdefault(partition, {})[offset] = message
+        if self.allows_loss:
+            return
+        committed = self.committed.get(partition, [])
+        if len(committed) <= offset or committed[offset] != message:
+            self.fail("I1", f"{partition}: {message} was acknowledged at {offset}, not committed")
+
+    def check_in_the_end(
+        self, logs: Iterable[SimulatedLog], isr_of: dict[TopicPartition, PartitionState]
+    ) -> None:
+        """Check logs against each other and against the histories of clients (I1, I3, I4, I12)."""
+        by_partition: dict[TopicPartition, list[SimulatedLog]] = {}
+        for log in logs:
+            by_partition.setdefault(log.partition, []).append(log)
+        for partition, found in by_partition.items():
+            self._check_agree(found)
+            leader = next(one for one in found if one.owner == isr_of[partition].leader)
+            self._check_content(partition, leader)
+
+    def _check_agree(self, logs: list[SimulatedLog]) -> None:
+        one = logs[0]
+        for other in logs[1:]:
+            start = max(one.start, other.start)
+            end = one.log_end_offset
+            if end != other.log_end_offset or one.read(start, end) != other.read(start, end):
+                self.fail("I12", f"{_name(one)} and {_name(other)} differ in the end")
+            mine, others = one.epochs.trimmed(start), other.epochs.trimmed(start)
+            if mine.covering(start, end) != others.covering(start, end):
+                self.fail("I16", f"{_name(one)} and {_name(other)}: {mine}, {others}")
+
+    def _check_content(self, partition: TopicPartition, log: SimulatedLog) -> None:
+        found = log.read(log.start, log.log_end_offset)
+        counts: dict[object, int] = {}
+        for message in found:
+            counts[message] = counts.get(message, 0) + 1
+        for message, count in counts.items():
+            if count > self.sent.get(message, 0):
+                why = "refused" if message in self.refused else "sent less often"
+                self.fail("I3, I4", f"{partition} has {message} {count} times: it was {why}")
+        if self.allows_loss:
+            return
+        for offset, message in self.acknowledged.get(partition, {}).items():
+            if offset >= log.start and found[offset - log.start : offset - log.start + 1] != [
+                message
+            ]:
+                self.fail("I1", f"{partition}: {message}, acknowledged at {offset}, is lost")
+
+
+def _name(log: SimulatedLog) -> str:
+    return f"{log.partition} on broker {log.owner}"

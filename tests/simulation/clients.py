@@ -1,0 +1,152 @@
+"""Simulated producers and consumers, and what they note of the outcome of each request."""
+
+from __future__ import annotations
+
+from broker.topic import TopicPartition
+from tests.simulation.broker import Broker, NotYet, OutOfRange
+from tests.simulation.checker import Checker, Send
+from tests.simulation.events import Network, Process, Scheduler
+
+_TIMEOUT_S = 2.0
+
+
+class Client(Process):
+    """What producers and consumers share: they find the leader by asking any broker."""
+
+    def __init__(
+        self,
+        id: int,
+        scheduler: Scheduler,
+        network: Network,
+        brokers: dict[int, Broker],
+        checker: Checker,
+        partition: TopicPartition,
+    ) -> None:
+        super().__init__(id, scheduler)
+        self.network = network
+        self.brokers = brokers
+        self.checker = checker
+        self.partition = partition
+        self.is_alive = True
+        self.is_done = False
+        self.leader = -1
+
+    def find_leader(self) -> None:
+        """Ask a broker, which may be wrong."""
+        live = [one for one in self.brokers.values() if one.is_alive and not one.is_paused]
+        if live:
+            asked = self.scheduler.random.choice(live)
+            self.leader, _ = asked.leader_of(self.partition)
+
+
+class Producer(Client):
+    """Sends one message at a time, and again what had an unknown outcome."""
+
+    count = 0
+    tries = 0
+    last_offset = -1
+
+    def send_next(self) -> None:
+        """Send the next message, a new one."""
+        if self.is_done:
+            return
+        self.count += 1
+        self.tries = 0
+        self._send(Send(self.id, self.count))
+
+    def _send(self, message: Send) -> None:
+        random = self.scheduler.random
+        target = self.brokers.get(self.leader)
+        if target is None:
+            self.find_leader()
+            self._next(message, is_again=True)
+            return
+        self.checker.sent[message] = self.checker.sent.get(message, 0) + 1
+        acks = -1 if random.random() < 0.8 else 1
+        begin = len(self.checker.committed.get(self.partition, ()))
+        partition = self.partition
+
+        def done(response: object) -> None:
+            if isinstance(response, int):
+                if acks == -1:
+                    self._acknowledged(message, response, begin)
+                self._next(message, is_again=False)
+            elif isinstance(response, Exception):  # it was not appended
+                self.checker.sent[message] -= 1
+                self.checker.refused.add(message)
+                self.find_leader()
+                self._next(message, is_again=True)
+            else:
+                self.find_leader()
+                self._next(message, is_again=True)
+
+        self.network.call(
+            *(self, target, lambda r: target.publish(partition, message, acks, r)),
+            *(done, _TIMEOUT_S),
+            may_repeat=False,
+        )
+
+    def _acknowledged(self, message: Send, offset: int, begin: int) -> None:
+        self.checker.acknowledged_send(self.partition, offset, message)
+        if self.tries == 0 and not self.checker.allows_loss:
+            if offset <= self.last_offset:
+                self.checker.fail("I5", f"{message} is at {offset}, after {self.last_offset}")
+            if offset < begin:
+                self.checker.fail("I6", f"{message} is at {offset}, {begin} was committed before")
+        self.last_offset = offset
+
+    def _next(self, message: Send, *, is_again: bool) -> None:
+        random = self.scheduler.random
+        delay = 0.02 + random.random() * 0.15
+        if is_again and self.tries < 4 and not self.is_done:
+            self.tries += 1
+            self.later(delay * 2, self._send, message)
+        else:
+            self.later(delay, self.send_next)
+
+
+class Consumer(Client):
+    """Reads a partition from its leader, or from any of its replicas."""
+
+    offset = 0
+    reads_any = False
+
+    def poll(self) -> None:
+        """Read what comes next."""
+        if self.scheduler.random.random() < 0.1 or self.leader < 0:
+            self.find_leader()
+        ids = [self.leader]
+        if self.reads_any:
+            ids = list(self.brokers)
+        target = self.brokers.get(self.scheduler.random.choice(ids))
+        if target is None:
+            self.later(0.3, self.poll)
+            return
+        partition, offset = self.partition, self.offset
+
+        def done(response: object) -> None:
+            if isinstance(response, OutOfRange):
+                self.offset = response.log_start_offset
+            elif isinstance(response, NotYet):
+                pass  # it waits
+            elif isinstance(response, tuple):
+                self._read(*response)
+            else:
+                self.find_leader()
+            self.later(0.1 + self.scheduler.random.random() * 0.2, self.poll)
+
+        self.network.call(
+            *(self, target, lambda r: target.read(partition, offset, r)), *(done, _TIMEOUT_S)
+        )
+
+    def _read(self, offset: int, messages: list[object]) -> None:
+        if offset != self.offset:
+            return
+        if not self.checker.allows_loss:
+            committed = self.checker.committed.get(self.partition, [])
+            expected = committed[offset : offset + len(messages)]
+            if messages != expected:
+                self.checker.fail(
+                    "I2, I7", f"{self.partition} at {offset}: {messages}, not {expected}"
+                )
+        self.offset = offset + len(messages)

@@ -1,0 +1,187 @@
+"""Deliberate defects: the checker must find each of them, or it proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from broker.cluster_state import NO_EPOCH, IsrChange, ReplicatedPartition
+from broker.replication.follower import FetchResult, Follower
+from broker.replication.leader import Leader
+from broker.replication.positions import FetchAnswer, FetchPosition
+from broker.replication.replica import Replica, RoleChange
+from broker.replication.replicas import Applied, Replicas
+from tests.simulation.broker import Broker, Options
+from tests.simulation.registry import Registry
+
+Prepare = Callable[[Options, Registry], Options]
+Patch = tuple[type, str, Callable[..., Any]]
+
+
+def _as_they_are(options: Options, registry: Registry) -> Options:
+    return options
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A defect.
+
+    Attributes:
+        text: what is wrong.
+        patches: methods that are replaced while a simulation runs.
+        prepare: changes the options of a run.
+        is_unclean: whether runs allow unclean elections; None for as it comes.
+        loses_power: whether brokers lose what is not flushed; None for as it comes.
+    """
+
+    text: str
+    patches: tuple[Patch, ...] = ()
+    prepare: Prepare = _as_they_are
+    is_unclean: bool | None = False
+    loses_power: bool | None = None
+
+
+_answer, _cut, _position = Leader.answer, Follower._cut, Follower._position
+_follow, _tick, _push, _apply = Replica._follow, Leader.tick, Replicas.push, Replica.apply
+_fetched = Leader.fetched
+
+
+def _without_comparison(self: Leader, position: FetchPosition) -> FetchAnswer:
+    return _answer(self, position._replace(last_epoch=NO_EPOCH))
+
+
+def _cut_to_high_watermark(self: Replica, info: ReplicatedPartition) -> None:
+    self.log.truncate(self.log.high_watermark)
+    _follow(self, info)
+
+
+def _cut_once(self: Follower, answer: FetchAnswer) -> FetchResult:
+    self.log.truncate(
+        max(self.log.log_start_offset, min(answer.diverging.end_offset, self.log.log_end_offset))
+    )
+    self.__dict__["has_cut"] = True
+    return FetchResult.TRUNCATED
+
+
+def _position_after_one_cut(self: Follower) -> FetchPosition:
+    position = _position(self)
+    return position._replace(last_epoch=NO_EPOCH) if "has_cut" in self.__dict__ else position
+
+
+def _any_epoch(self: Leader, position: FetchPosition) -> FetchAnswer:
+    return _answer(self, position._replace(leader_epoch=self.info.state.leader_epoch))
+
+
+def _any_term(self: Follower, position: FetchPosition) -> bool:
+    self.is_stopped = False
+    return position.offset == self.log.log_end_offset
+
+
+def _orders_of_any_epoch(self: Replica, info: ReplicatedPartition, now_s: float) -> RoleChange:
+    if info.state.leader_epoch < self.leader_epoch:
+        self.leader_epoch = -1
+    return _apply(self, info, now_s)
+
+
+def _orders_of_any_controller(
+    self: Replicas, controller_epoch: int, *arguments: Any, is_full: bool
+) -> Applied:
+    self.controller_epoch = -1
+    return _push(self, controller_epoch, *arguments, is_full=is_full)
+
+
+def _joins_at_high_watermark(self: Leader, follower: Any) -> bool:
+    return bool(follower.end_offset >= self.log.high_watermark)
+
+
+def _counts_what_it_wants(self: Leader, now_s: float) -> IsrChange | None:
+    change = _tick(self, now_s)
+    if change is not None:
+        self._count(frozenset(member.broker_id for member in change.isr))
+    return change
+
+
+def _counts_any_fetch(
+    self: Leader, replica_id: int, broker_epoch: int, position: FetchPosition, now_s: float
+) -> FetchAnswer:
+    answer = _fetched(self, replica_id, broker_epoch, position, now_s)
+    follower = self._followers.get(replica_id)
+    if follower is not None:
+        follower.end_offset = position.flushed_offset
+        self._recount()
+    return answer
+
+
+def _allow_unclean(options: Options, registry: Registry) -> Options:
+    return replace(options, controller=options.controller._replace(allows_unclean=True))
+
+
+def _count_unflushed(options: Options, registry: Registry) -> Options:
+    return replace(options, counts_flushed=False)
+
+
+def _without_fencing(options: Options, registry: Registry) -> Options:
+    registry.is_fencing = False
+    return options
+
+
+def _always_clean(self: Broker) -> None:
+    self.is_clean = True
+    _start(self)
+
+
+_start = Broker.start
+
+FAULTS = {
+    "truncation-to-high-watermark": Fault(
+        "a follower cuts its log to its high watermark, and compares no epochs (0.8)",
+        (
+            (Replica, "_follow", _cut_to_high_watermark),
+            (Leader, "answer", _without_comparison),
+        ),
+    ),
+    "one-cut": Fault(
+        "a follower cuts its log once and does not ask again (KIP-101 without KIP-279)",
+        ((Follower, "_cut", _cut_once), (Follower, "_position", _position_after_one_cut)),
+        is_unclean=True,
+    ),
+    "no-fencing": Fault(
+        "fetches, their answers and orders of earlier leader epochs are taken",
+        (
+            (Leader, "answer", _any_epoch),
+            (Follower, "_is_current", _any_term),
+            (Replica, "apply", _orders_of_any_epoch),
+        ),
+    ),
+    "join-without-epoch-start": Fault(
+        "a follower joins the in-sync replicas at the high watermark of a new leader (KAFKA-7128)",
+        ((Leader, "_may_join", _joins_at_high_watermark),),
+    ),
+    "acknowledge-before-flush": Fault(
+        "what is not flushed counts as being on a replica, and brokers lose power",
+        prepare=_count_unflushed,
+        loses_power=True,
+    ),
+    "controller-without-fencing": Fault(
+        "a former controller goes on writing states and giving orders",
+        ((Replicas, "push", _orders_of_any_controller),),
+        _without_fencing,
+    ),
+    "unclean-election": Fault(
+        "a replica that is not in sync may become the leader", prepare=_allow_unclean
+    ),
+    "changes-of-isr-at-once": Fault(
+        "a leader waits only for the in-sync replicas it wants, before they are confirmed",
+        ((Leader, "tick", _counts_what_it_wants),),
+    ),
+    "diverging-fetch-is-progress": Fault(
+        "a fetch from beyond where the logs part counts as progress (KAFKA-13141)",
+        ((Leader, "fetched", _counts_any_fetch),),
+    ),
+    "unclean-start-is-trusted": Fault(
+        "a broker that may have lost messages says that it has not",
+        ((Broker, "start", _always_clean),),
+        loses_power=True,
+    ),
+}

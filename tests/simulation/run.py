@@ -1,0 +1,366 @@
+"""One run of the simulation: a cluster, clients, faults, then peace, all from one seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from unittest.mock import patch
+
+from broker.cluster_state import NO_LEADER
+from broker.controller.controller import ControllerSettings
+from broker.topic import TopicPartition
+from tests.simulation.broker import Broker, Options
+from tests.simulation.checker import Checker
+from tests.simulation.clients import Consumer, Producer
+from tests.simulation.events import Network, Scheduler
+from tests.simulation.faults import Fault
+from tests.simulation.registry import ZOOKEEPER, Registry
+
+TOPIC = "t"
+_CHAOS_S = 14.0
+_PEACE_S = 40.0
+
+
+class Simulation:
+    """A cluster in simulated time.
+
+    Args:
+        seed: of all choices.
+        fault: a deliberate defect, which the checker is to find.
+        traces: whether to keep a trace.
+    """
+
+    def __init__(self, seed: int, fault: Fault | None = None, *, traces: bool = False) -> None:
+        self.scheduler = scheduler = Scheduler(seed)
+        if traces:
+            scheduler.trace = []
+        random = self.random = scheduler.random
+        self.is_unclean = random.random() < 0.15
+        self.loses_power = random.random() < 0.7
+        if fault is not None and fault.is_unclean is not None:
+            self.is_unclean = fault.is_unclean
+        if fault is not None and fault.loses_power is not None:
+            self.loses_power = fault.loses_power
+        self.checker = Checker(allows_loss=self.is_unclean)
+        self.network = network = Network(scheduler)
+        self.registry = Registry(
+            scheduler, self.checker, lambda id: (id, ZOOKEEPER) not in network.cuts
+        )
+        broker_count = random.choice((3, 3, 3, 4))
+        min_isr = random.choice((1, 2, 2))
+        options = Options(
+            counts_flushed=self.loses_power,
+            controller=ControllerSettings(min_isr, self.is_unclean),
+        )
+        if fault is not None:
+            options = fault.prepare(options, self.registry)
+        self._fault = fault
+        self.brokers = {
+            id: Broker(id, scheduler, network, self.registry, self.checker, options)
+            for id in range(broker_count)
+        }
+        for broker in self.brokers.values():
+            broker.peers = self.brokers
+        self.partition = TopicPartition(TOPIC, 0, 0)
+        self.factor = random.choice((2, 3, 3))
+        self.clients: list[Producer] = []
+        self.consumers: list[Consumer] = []
+        self._end_of_chaos_s = 0.0
+
+    def run(self) -> Checker:
+        """Run to the end.
+
+        Raises:
+            ViolationError: an invariant did not hold.
+        """
+        with ExitStack() as stack:
+            for owner, name, replacement in self._fault.patches if self._fault else ():
+                stack.enter_context(patch.object(owner, name, replacement))
+            return self._run()
+
+    def _run(self) -> Checker:
+        for broker in self.brokers.values():
+            broker.start()
+        self._advance(1.0)
+        self._create_topic()
+        partitions = list(self.registry.states)
+        self.partition = partitions[0]
+        for id in range(2):
+            arguments = (self.scheduler, self.network, self.brokers, self.checker)
+            producer = Producer(-1 - id, *arguments, self.random.choice(partitions))
+            consumer = Consumer(-11 - id, *arguments, self.random.choice(partitions))
+            consumer.reads_any = bool(id)
+            producer.later(0.1, producer.send_next)
+            consumer.later(0.1, consumer.poll)
+            self.clients.append(producer)
+            self.consumers.append(consumer)
+        self.network.duplication = self.random.choice((0.0, 0.05, 0.3))
+        self.network.loss = self.random.choice((0.0, 0.0, 0.02))
+        self.network.late = self.random.choice((0.0, 0.02))
+        self.registry.lost_answers = self.random.choice((0.0, 0.05))
+        self._end_of_chaos_s = self.scheduler.now + _CHAOS_S
+        self._strike()
+        self._advance(self._end_of_chaos_s)
+        self._heal()
+        self._converge()
+        self.checker.check_in_the_end(
+            [
+                log
+                for (_, _), log in self.checker.logs.items()
+                if self._is_replica(log.owner, log.partition)
+            ],
+            {partition: stored.state for partition, stored in self.registry.states.items()},
+        )
+        return self.checker
+
+    def _advance(self, until_s: float) -> None:
+        self.scheduler.run_until(until_s, _nothing)
+
+    def _create_topic(self) -> None:
+        count = self.random.choice((1, 1, 2))
+        factor = self.factor
+        while not self.registry.states:
+            for broker in self.brokers.values():
+                if broker.controller is not None:
+                    broker._control(
+                        lambda c: c.create_topic(
+                            TOPIC, count, factor, {}, creation_id="created", start=0
+                        )
+                    )
+                    break
+            self._advance(self.scheduler.now + 0.2)
+
+    def _is_replica(self, owner: int, partition: TopicPartition) -> bool:
+        return owner in self.registry.topics[TOPIC].replicas[partition]
+
+    # Faults.
+
+    def _strike(self) -> None:
+        if self.scheduler.now >= self._end_of_chaos_s:
+            return
+        random = self.random
+        (strike,) = random.choices(_STRIKES, _WEIGHTS)
+        strike(self, random.choice(list(self.brokers.values())))
+        self.scheduler.after(random.expovariate(1 / random.choice((0.15, 0.8))), self._strike)
+
+    def _for_a_while(self, longest_s: float, undo: Callable[[], None]) -> None:
+        self.scheduler.after(self.random.random() * longest_s, undo)
+
+    def _kill(self, broker: Broker) -> None:
+        if broker.is_alive:
+            if self.loses_power and self.random.random() < 0.6:
+                broker.lose_power()
+            else:
+                broker.kill()
+            self._start_later(broker)
+
+    def _kill_leader(self, broker: Broker) -> None:
+        stored = self.registry.states.get(self.partition)
+        if stored is not None and stored.state.leader != NO_LEADER:
+            self._kill(self.brokers[stored.state.leader])
+
+    def _start_later(self, broker: Broker) -> None:
+        def start() -> None:
+            if not broker.is_alive:
+                if self.random.random() < 0.4:
+                    for session in list(self.registry.sessions):
+                        if session.process is broker:
+                            self.registry.expire(session)
+                broker.start()
+
+        self._for_a_while(self.random.choice((0.5, 5.0)), start)
+
+    def _stop_cleanly(self, broker: Broker) -> None:
+        if broker.is_alive and not broker.is_paused and not broker.is_stopping:
+            broker.stop_cleanly()
+            self._restart_stopped(broker)
+
+    def _restart_stopped(self, broker: Broker) -> None:
+        def start() -> None:
+            if not broker.is_alive:
+                broker.start()
+            elif broker.is_stopping:
+                self.scheduler.after(0.5, start)
+
+        self._for_a_while(2.0, start)
+
+    def _pause(self, broker: Broker) -> None:
+        if broker.is_alive and not broker.is_paused:
+            self.scheduler.note("broker {} is paused", broker.id)
+            broker.pause()
+            self._for_a_while(self.random.choice((0.5, 5.0)), broker.resume)
+
+    def _cut(self, broker: Broker) -> None:
+        others = [*(one for one in self.brokers if one != broker.id), -1, -2]
+        chosen = self.random.sample(others, self.random.randint(1, len(others)))
+        pairs = {(broker.id, one) for one in chosen}
+        kind = self.random.random()
+        if kind < 0.6:
+            pairs |= {(two, one) for one, two in pairs}
+        elif kind < 0.8:
+            pairs = {(two, one) for one, two in pairs}
+        self.scheduler.note("cut {}", pairs)
+        self.network.cuts |= pairs
+        self._for_a_while(5.0, lambda: self._mend(pairs))
+
+    def _mend(self, pairs: set[tuple[int, int]]) -> None:
+        self.network.cuts -= pairs
+
+    def _cut_zookeeper(self, broker: Broker) -> None:
+        self.scheduler.note("broker {} is cut from ZooKeeper", broker.id)
+        pairs = {(broker.id, ZOOKEEPER)}
+        self.network.cuts |= pairs
+        self._for_a_while(self.random.choice((1.0, 5.0)), lambda: self._mend(pairs))
+
+    def _isolate_leader_with_zookeeper(self, broker: Broker) -> None:
+        stored = self.registry.states.get(self.partition)
+        if stored is None or stored.state.leader == NO_LEADER:
+            return
+        leader = stored.state.leader
+        pairs = {(leader, one) for one in self.brokers if one != leader}
+        pairs |= {(two, one) for one, two in pairs}
+        self.network.cuts |= pairs
+        self.scheduler.note("leader {} is cut from the others", leader)
+        self._for_a_while(5.0, lambda: self._mend(pairs))
+
+    def _expire(self, broker: Broker) -> None:
+        if broker.session is not None:
+            self.scheduler.note("session of broker {} is expired", broker.id)
+            self.registry.expire(broker.session)
+
+    def _expire_leader(self, broker: Broker) -> None:
+        stored = self.registry.states.get(self.partition)
+        if stored is not None and stored.state.leader != NO_LEADER:
+            self._expire(self.brokers[stored.state.leader])
+
+    def _stall_zookeeper(self, broker: Broker) -> None:
+        self.registry.is_down = True
+        self._for_a_while(3.0, self._mend_zookeeper)
+
+    def _mend_zookeeper(self) -> None:
+        self.registry.is_down = False
+
+    def _slow_disk(self, broker: Broker) -> None:
+        broker.is_slow = not broker.is_slow
+
+    def _fill_disk(self, broker: Broker) -> None:
+        self._set_full(broker, is_full=True)
+        self._for_a_while(2.0, lambda: self._set_full(broker, is_full=False))
+
+    def _set_full(self, broker: Broker, *, is_full: bool) -> None:
+        broker.is_full = is_full
+        for _, log in broker.logs.values():
+            log.is_full = is_full
+
+    def _retain(self, broker: Broker) -> None:
+        if broker.is_alive:
+            for _, log in broker.logs.values():
+                log.remove_before(self.random.randint(log.start, log.high_watermark))
+                log.checkpoint = max(log.checkpoint, log.start)
+
+    def _prefer(self, broker: Broker) -> None:
+        for one in self.brokers.values():
+            if one.is_alive and not one.is_paused and one.controller is not None:
+                one._control(lambda c: c.elect_preferred(list(self.registry.states)))
+
+    def _reassign(self, broker: Broker) -> None:
+        ids = list(self.brokers)
+        self.random.shuffle(ids)
+        target = tuple(ids[: self.random.randint(2, 3)])
+        partition = self.random.choice(list(self.registry.states))
+
+        def reassign(one: Broker) -> None:
+            one._control(lambda c: c.reassign({partition: target}))
+
+        for one in self.brokers.values():
+            if one.is_alive and not one.is_paused and one.controller is not None:
+                self.scheduler.note("reassign {} to {}", partition, target)
+                reassign(one)
+
+    def _change_min_isr(self, broker: Broker) -> None:
+        value = str(self.random.randint(1, 2))
+        settings: dict[str, Mapping[str, str]] = {TOPIC: {"min.insync.replicas": value}}
+        self.registry.settings = settings
+        for one in self.brokers.values():
+            if one.is_alive and not one.is_paused and one.controller is not None:
+                one._control(lambda c: c.settings_changed(settings))
+
+    # The end.
+
+    def _heal(self) -> None:
+        self.scheduler.note("all faults end")
+        self.network.cuts.clear()
+        self.network.loss = self.network.duplication = self.network.late = 0.0
+        self.registry.is_down = False
+        self.registry.lost_answers = 0.0
+        for broker in self.brokers.values():
+            self._set_full(broker, is_full=False)
+            broker.is_slow = False
+            if broker.is_paused:
+                broker.resume()
+            if not broker.is_alive:
+                broker.start()
+        for client in self.clients:
+            client.is_done = True
+
+    def _converge(self) -> None:
+        end = self.scheduler.now + _PEACE_S
+        self._advance(self.scheduler.now + 3.0)
+        while (why := self._unsettled()) is not None:
+            if self.scheduler.now > end:
+                self.checker.fail("I21", why)
+            for broker in self.brokers.values():
+                if not broker.is_alive:
+                    broker.start()
+            self._advance(self.scheduler.now + 0.5)
+
+    def _unsettled(self) -> str | None:
+        """Return what is not yet as it should be when all is well."""
+        for broker in self.brokers.values():
+            if not broker.is_alive:
+                return f"broker {broker.id} is down"
+            if broker._publishes:
+                return f"broker {broker.id} has unanswered publishes"
+        if sum(one.controller is not None for one in self.brokers.values()) != 1:
+            return "there is not one controller"
+        for partition, (state, _) in self.registry.states.items():
+            replicas = self.registry.topics[TOPIC].replicas[partition]
+            if state.leader == NO_LEADER or set(state.isr) != set(replicas):
+                return f"{partition}: {state}, replicas {replicas}"
+            logs = [self.checker.logs.get((one, partition)) for one in replicas]
+            ends = {log.log_end_offset for log in logs if log is not None}
+            marks = {log.high_watermark for log in logs if log is not None}
+            if len(ends) != 1 or marks != ends or None in logs:
+                return f"{partition}: logs end at {ends}, high watermarks {marks}, {state}"
+            for broker in self.brokers.values():
+                if broker.leader_of(partition) != (state.leader, state.leader_epoch):
+                    return f"broker {broker.id} does not know who leads {partition}"
+        if self.registry.reassignments:
+            return f"reassignments are under way: {self.registry.reassignments}"
+        return None
+
+
+def _nothing() -> None:
+    pass
+
+
+_STRIKES_AND_WEIGHTS: tuple[tuple[Callable[[Simulation, Broker], None], float], ...] = (
+    (Simulation._kill, 3),
+    (Simulation._kill_leader, 2),
+    (Simulation._stop_cleanly, 1),
+    (Simulation._pause, 2),
+    (Simulation._cut, 3),
+    (Simulation._cut_zookeeper, 1.5),
+    (Simulation._isolate_leader_with_zookeeper, 0.7),
+    (Simulation._expire, 0.5),
+    (Simulation._expire_leader, 1.5),
+    (Simulation._stall_zookeeper, 0.3),
+    (Simulation._slow_disk, 0.6),
+    (Simulation._fill_disk, 0.6),
+    (Simulation._retain, 0.6),
+    (Simulation._prefer, 0.8),
+    (Simulation._reassign, 0.6),
+    (Simulation._change_min_isr, 0.3),
+)
+_STRIKES = [one for one, _ in _STRIKES_AND_WEIGHTS]
+_WEIGHTS = [weight for _, weight in _STRIKES_AND_WEIGHTS]

@@ -1,0 +1,60 @@
+"""Whole clusters in simulated time keep their promises; with a defect built in, it is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulation.__main__ import find, main
+from tests.simulation.faults import FAULTS
+from tests.simulation.run import Simulation
+
+FIRST_SEEDS = range(0, 400, 50)
+
+
+@pytest.mark.parametrize("first", FIRST_SEEDS)
+def test_cluster_when_all_goes_wrong_then_keeps_its_promises(first: int) -> None:
+    for seed in range(first, first + 50):
+        try:
+            Simulation(seed).run()
+        except AssertionError as error:
+            pytest.fail(f"python -m tests.simulation --seed {seed}: {error}")
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_defect_when_built_in_then_is_found(name: str) -> None:
+    assert find(FAULTS[name], 0, 600) is not None
+
+
+def test_run_when_repeated_in_another_process_then_is_the_same_to_the_last_step() -> None:
+    traces = {
+        subprocess.run(
+            [sys.executable, "-m", "tests.simulation", "--seed", "11", "--trace"],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for hash_seed in ("1", "2")
+    }
+
+    assert len(traces) == 1
+    assert traces.pop().count(b"\n") > 100
+
+
+def test_program_when_a_run_fails_then_names_the_seed_and_shows_its_trace(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fault = "acknowledge-before-flush"
+    arguments = ["simulation", "--fault", fault, "--first", "0", "--runs", "50"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert main() == 1
+    seed = capsys.readouterr().err.split()[1]
+
+    monkeypatch.setattr(sys, "argv", ["simulation", "--fault", fault, "--seed", seed])
+    assert main() == 1
+    shown = capsys.readouterr().out
+    assert "loses power" in shown
+    assert f"seed {seed}: I" in shown
