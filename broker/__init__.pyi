@@ -24,6 +24,9 @@ from broker.producer.producer import Producer as Producer
 from broker.protocol.compression import Codec as Codec
 from broker.protocol.extension_requests import Acks as Acks
 from broker.protocol.payload_filter import PayloadFilter as PayloadFilter
+from broker.protocol.requests import EARLIEST_TIME as EARLIEST_TIME
+from broker.protocol.requests import LATEST_TIME as LATEST_TIME
+from broker.protocol.requests import FetchRequest as FetchRequest
 from broker.server.broker import Broker as Broker
 from broker.tools.audit import AuditCounter as AuditCounter
 from broker.tools.audit import AuditedProducer as AuditedProducer

@@ -1,171 +1,28 @@
 """Every setting of broker, producer and consumer, under the property names of Kafka 0.7.
 
-A `Property` is one line: name, field, kind, range, meaning. Settings are read once into a frozen
-object: defaults, then file (TOML, or Java properties as 0.7 reads them), then environment, then
-options. Unknown names are errors, with the nearest known name (0.7 ignored them: KAFKA-181).
+Settings are read into a frozen object: defaults, then file (TOML, or Java properties as 0.7 reads
+them), then environment, then options. Those of a broker that change while it runs come from
+ZooKeeper and replace the object; `topic_settings` has those of single topics.
 """
 
 from __future__ import annotations
 
-import difflib
-import logging
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar
 
 from broker.errors import ConfigError
-
-logger = logging.getLogger(__name__)
-
-HOUR_MS = 3_600_000
-MINUTE_MS = 60_000
-_INT32_MAX = 2**31 - 1
-_INT64_MAX = 2**63 - 1
-
-
-class Kind(Enum):
-    """The type of a property's value."""
-
-    INTEGER = "integer"
-    BOOLEAN = "boolean"
-    TEXT = "text"
-    PATH = "path"
-    OPTIONAL_PATH = "path or nothing"
-    TOPIC_MAP = "topic:integer,topic:integer"
-
-
-class Property(NamedTuple):
-    """One property: the field it sets, and its valid values.
-
-    `minimum` and `maximum` are in the unit of the text; its number times `scale` is in the unit of
-    the field. `choices`, if not empty, are the only texts allowed. As in 0.7, numbers are int32 by
-    default: they may be sent in requests, passed to the system or used as timeouts.
-    """
-
-    name: str
-    field: str
-    kind: Kind
-    doc: str
-    minimum: int | None = None
-    scale: int = 1
-    choices: tuple[str, ...] = ()
-    maximum: int = _INT32_MAX
-
-
-@dataclass(frozen=True, slots=True)
-class LogConfig:
-    """The settings of one topic's logs."""
-
-    segment_bytes: int
-    roll_ms: int
-    retention_ms: int
-    retention_bytes: int
-    flush_interval_messages: int
-    flush_interval_ms: int
-    flush_before_read: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """Base of the three settings classes: parsing and validation of property texts."""
-
-    PROPERTIES: ClassVar[tuple[Property, ...]] = ()
-    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {}
-    """Properties of 0.7 that are accepted and ignored, and why."""
-
-    @classmethod
-    def from_properties(cls, *layers: Mapping[str, str]) -> Self:
-        """Return settings from property texts, defaults for the rest.
-
-        Args:
-            layers: texts by name, as from `.properties` files and `-X name=value`; a later layer
-                overrides an earlier one, also where it sets the same field by another name, such as
-                hours and minutes of one time.
-
-        Raises:
-            ConfigError: a name is unknown, or a text is malformed or out of range.
-        """
-        known = {prop.name: prop for prop in cls.PROPERTIES}
-        values: dict[str, Any] = {}
-        for name, text in (item for properties in layers for item in properties.items()):
-            if name in cls.WITHOUT_EFFECT:
-                logger.warning("%s has no effect: %s", name, cls.WITHOUT_EFFECT[name])
-            elif name not in known:
-                raise ConfigError(_unknown_property(name, known))
-            else:
-                values[known[name].field] = parse_property(known[name], text)
-        return cls(**values)
-
-    def value_text(self, prop: Property) -> str:
-        """Return a property's value in this object as property text."""
-        value = getattr(self, prop.field)
-        if prop.kind is Kind.BOOLEAN:
-            return str(value).lower()
-        if prop.kind is Kind.TOPIC_MAP:
-            return ",".join(f"{topic}:{n // prop.scale}" for topic, n in value.items())
-        if prop.kind is Kind.INTEGER and value % prop.scale == 0:
-            return str(value // prop.scale)
-        if prop.kind is Kind.INTEGER:
-            return str(value / prop.scale)  # a time set in minutes and shown in hours
-        return "" if value is None else str(value)
-
-
-def parse_property(prop: Property, text: str) -> object:
-    """Return the value of a property's text, in the unit of its field.
-
-    Raises:
-        ConfigError: the text is malformed or out of range.
-    """
-    text = text.strip()
-    if prop.kind is Kind.INTEGER:
-        return _parse_integer(prop, text)
-    if prop.kind is Kind.BOOLEAN:
-        if text not in ("true", "false"):
-            raise ConfigError(f"{prop.name} is '{text}'; it must be true or false")
-        return text == "true"
-    if prop.kind is Kind.TOPIC_MAP:
-        return _parse_topic_map(prop, text)
-    if prop.choices and text not in prop.choices:
-        raise ConfigError(f"{prop.name} is '{text}'; it must be one of {', '.join(prop.choices)}")
-    if prop.kind in (Kind.PATH, Kind.OPTIONAL_PATH):
-        return _parse_path(prop, text)
-    return text
-
-
-def _parse_path(prop: Property, text: str) -> Path | None:
-    if not text:
-        if prop.kind is Kind.OPTIONAL_PATH:
-            return None
-        raise ConfigError(f"{prop.name} is empty; it must be a path")
-    try:
-        return Path(text).expanduser()
-    except RuntimeError as error:  # the home directory of an unknown user
-        raise ConfigError(f"{prop.name} is '{text}'; {error}") from error
-
-
-def _parse_integer(prop: Property, text: str) -> int:
-    try:
-        number = int(text)
-    except ValueError as error:
-        raise ConfigError(f"{prop.name} is '{text}'; it must be a whole number") from error
-    if prop.minimum is not None and number < prop.minimum:
-        raise ConfigError(f"{prop.name} is {number}; it must be at least {prop.minimum}")
-    if number > prop.maximum:
-        raise ConfigError(f"{prop.name} is {number}; it must be at most {prop.maximum}")
-    return number * prop.scale if number > 0 else number
-
-
-def _parse_topic_map(prop: Property, text: str) -> dict[str, int]:
-    values: dict[str, int] = {}
-    for item in filter(None, map(str.strip, text.split(","))):
-        topic, colon, number = item.rpartition(":")
-        if not colon or not topic.strip():
-            raise ConfigError(f"{prop.name} has '{item}'; each item is topic:number")
-        values[topic.strip()] = _parse_integer(prop, number.strip())
-    return values
+from broker.properties import (
+    HOUR_MS,
+    INT64_MAX,
+    MINUTE_MS,
+    BaseConfig,
+    Property,
+    PropertyKind,
+    parse_property,
+)
 
 
 def _processor_count() -> int:
@@ -178,18 +35,13 @@ def _processor_count() -> int:
     return max(1, (os.cpu_count() or 1) // 2)
 
 
-def _unknown_property(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"no property '{name}'" + (f"; did you mean '{near[0]}'?" if near else "")
-
-
 _P = Property
-_INT, _BOOL, _TEXT, _PATH, _MAP = (
-    Kind.INTEGER,
-    Kind.BOOLEAN,
-    Kind.TEXT,
-    Kind.PATH,
-    Kind.TOPIC_MAP,
+_INT, _BOOL, _TEXT, _PATHS, _MAP = (
+    PropertyKind.INTEGER,
+    PropertyKind.BOOLEAN,
+    PropertyKind.TEXT,
+    PropertyKind.PATHS,
+    PropertyKind.TOPIC_MAP,
 )
 
 ZOOKEEPER_PROPERTIES = (
@@ -200,7 +52,7 @@ ZOOKEEPER_PROPERTIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerConfig(Settings):
+class BrokerConfig(BaseConfig):
     """The settings of a broker.
 
     Defaults are 0.7's, except the port (0.7: 6667, its sample: 9092), the bind address (0.7: all
@@ -212,7 +64,15 @@ class BrokerConfig(Settings):
         _P("host", "host", _TEXT, "address to listen on"),
         _P("hostname", "hostname", _TEXT, "address to advertise; empty: the one listened on"),
         _P("port", "port", _INT, "port to listen on; 0 picks a free one", 0, maximum=65535),
-        _P("log.dir", "data_dir", _PATH, "data directory"),
+        _P(
+            "advertised.port",
+            "advertised_port",
+            _INT,
+            "port to advertise, where a proxy leads to this broker; 0: the one listened on",
+            0,
+            maximum=65535,
+        ),
+        _P("log.dir", "data_dirs", _PATHS, "data directory, or several with commas in between"),
         _P("num.threads", "num_threads", _INT, "processor threads", 1),
         _P("num.partitions", "num_partitions", _INT, "partitions of a new topic", 1),
         _P("topic.partition.count.map", "topic_partition_counts", _MAP, "partitions by topic", 1),
@@ -225,7 +85,7 @@ class BrokerConfig(Settings):
             _INT,
             "roll a segment above this size, bytes",
             5,
-            maximum=_INT64_MAX,
+            maximum=INT64_MAX,
         ),
         _P(
             "topic.log.file.size",
@@ -233,20 +93,22 @@ class BrokerConfig(Settings):
             _MAP,
             "the same by topic",
             1,
-            maximum=_INT64_MAX,
+            maximum=INT64_MAX,
         ),
         _P("log.roll.hours", "roll_ms", _INT, "roll a segment of this age", 1, HOUR_MS),
         _P("log.roll.minutes", "roll_ms", _INT, "the same in minutes", 1, MINUTE_MS),
+        _P("log.roll.ms", "roll_ms", _INT, "the same in milliseconds", 1, maximum=INT64_MAX),
         _P("topic.log.roll.hours", "topic_roll_ms", _MAP, "the same by topic", 1, HOUR_MS),
         _P("log.retention.hours", "retention_ms", _INT, "keep segments so long", 1, HOUR_MS),
         _P("log.retention.minutes", "retention_ms", _INT, "the same in minutes", 1, MINUTE_MS),
+        _P("log.retention.ms", "retention_ms", _INT, "the same in ms", 1, maximum=INT64_MAX),
         _P("topic.log.retention.hours", "topic_retention_ms", _MAP, "by topic", 1, HOUR_MS),
         _P(
             "log.retention.size",
             "retention_bytes",
             _INT,
             "keep so much of a partition; -1 all",
-            maximum=_INT64_MAX,
+            maximum=INT64_MAX,
         ),
         _P(
             "topic.log.retention.size",
@@ -254,7 +116,7 @@ class BrokerConfig(Settings):
             _MAP,
             "the same by topic",
             1,
-            maximum=_INT64_MAX,
+            maximum=INT64_MAX,
         ),
         _P(
             "log.cleanup.policy",
@@ -263,15 +125,28 @@ class BrokerConfig(Settings):
             "what happens to segments past retention",
             choices=("delete", "archive"),
         ),
-        _P("log.archive.dir", "archive_dir", Kind.OPTIONAL_PATH, "where policy archive puts them"),
+        _P(
+            "log.archive.dir",
+            "archive_dir",
+            PropertyKind.OPTIONAL_PATH,
+            "where policy archive puts them",
+        ),
         _P(
             "log.cleanup.interval.mins",
             "cleanup_interval_ms",
             _INT,
-            "every",
+            "how often segments past retention are looked for",
             1,
             MINUTE_MS,
             maximum=525_600,
+        ),
+        _P(
+            "log.retention.check.interval.ms",
+            "cleanup_interval_ms",
+            _INT,
+            "the same in milliseconds",
+            1,
+            maximum=525_600 * MINUTE_MS,
         ),
         _P("log.flush.interval", "flush_interval_messages", _INT, "flush after n messages", 1),
         _P("log.default.flush.interval.ms", "flush_interval_ms", _INT, "or after this time", 1),
@@ -279,8 +154,28 @@ class BrokerConfig(Settings):
         _P("log.flush.before.read", "flush_before_read", _BOOL, "consumers see flushed messages"),
         _P("log.flusher.threads", "flusher_threads", _INT, "threads that fsync", 1),
         _P("log.checkpoint.interval.ms", "checkpoint_interval_ms", _INT, "recovery point", 1),
+        _P(
+            "log.lost.offsets.reuse",
+            "reuse_lost_offsets",
+            _BOOL,
+            "a log that lost its end goes on there, not behind it",
+        ),
         _P("socket.send.buffer", "socket_send_bytes", _INT, "SO_SNDBUF; 0 leaves the system's", 0),
         _P("socket.receive.buffer", "socket_receive_bytes", _INT, "SO_RCVBUF; 0 the system's", 0),
+        _P(
+            "max.fetch.wait.ms",
+            "max_fetch_wait_ms",
+            _INT,
+            "longest wait of a read; longer ones are cut",
+            1,
+        ),
+        _P(
+            "max.fetch.positions",
+            "max_fetch_positions",
+            _INT,
+            "partitions that one read may name",
+            1,
+        ),
         _P("max.connections", "max_connections", _INT, "connections in all", 1),
         _P("max.connections.per.ip", "max_connections_per_ip", _INT, "from one address", 1),
         _P("connections.max.idle.ms", "max_idle_ms", _INT, "close after no whole request", 1),
@@ -288,24 +183,146 @@ class BrokerConfig(Settings):
             "queued.max.bytes",
             "max_queued_bytes",
             _INT,
-            "of large requests being received at once; others wait",
+            "of requests that come in pieces, each beyond 32 KiB; others wait",
             1,
-            maximum=_INT64_MAX,
+            maximum=INT64_MAX,
         ),
         _P("monitoring.period.secs", "monitoring_period_ms", _INT, "window of rates", 1, 1000),
+        _P(
+            "min.insync.replicas",
+            "min_insync_replicas",
+            _INT,
+            "replicas in sync that acks -1 needs, in topics without a number of their own",
+            1,
+        ),
+        _P(
+            "unclean.leader.election.enable",
+            "allows_unclean_election",
+            _BOOL,
+            "a replica that lacks messages may lead if no other is there, in topics without a "
+            "choice of their own",
+        ),
+        _P("broker.rack", "rack", _TEXT, "where it stands; replicas are spread over racks"),
+        _P(
+            "replica.lag.time.max.ms",
+            "replica_lag_ms",
+            _INT,
+            "a replica behind for longer is not in sync",
+            1,
+        ),
+        _P(
+            "replica.fetch.wait.max.ms",
+            "replica_fetch_wait_ms",
+            _INT,
+            "how long a leader may keep a follower waiting for messages",
+            1,
+        ),
+        _P(
+            "replica.fetch.max.bytes",
+            "replica_fetch_bytes",
+            _INT,
+            "of a partition, in one response to a follower",
+            1,
+        ),
+        _P(
+            "replica.socket.timeout.ms",
+            "replica_socket_timeout_ms",
+            _INT,
+            "wait for a response of another broker",
+            1,
+        ),
+        _P(
+            "replica.high.watermark.checkpoint.interval.ms",
+            "high_watermark_checkpoint_ms",
+            _INT,
+            "between two checkpoints of high watermarks",
+            1,
+        ),
+        _P(
+            "auto.leader.rebalance.enable",
+            "balances_leaders",
+            _BOOL,
+            "give leaderships back to the preferred replicas from time to time",
+        ),
+        _P(
+            "leader.imbalance.check.interval.seconds",
+            "leader_balance_interval_ms",
+            _INT,
+            "between two looks at that",
+            1,
+            1000,
+        ),
+        _P(
+            "leader.imbalance.per.broker.percentage",
+            "max_leader_imbalance",
+            _INT,
+            "percent of what a broker is to lead that others may lead",
+            0,
+            maximum=100,
+        ),
+        _P(
+            "controlled.shutdown.enable",
+            "enable_controlled_shutdown",
+            _BOOL,
+            "move leaderships away before the broker stops",
+        ),
+        _P(
+            "controlled.shutdown.max.retries",
+            "controlled_shutdown_retries",
+            _INT,
+            "tries after a failure",
+            0,
+        ),
+        _P(
+            "controlled.shutdown.retry.backoff.ms",
+            "controlled_shutdown_backoff_ms",
+            _INT,
+            "before each of them",
+            0,
+        ),
         _P("enable.zookeeper", "enable_zookeeper", _BOOL, "whether to use zk.connect"),
         *ZOOKEEPER_PROPERTIES,
     )
 
     WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
         "log.default.flush.scheduler.interval.ms": "a log is flushed when it is due",
+        "num.io.threads": "num.threads says how many threads serve requests",
+        "zk.synctime.ms": "watches keep what is read from ZooKeeper up to date",
     }
+    DYNAMIC: ClassVar[frozenset[str]] = frozenset(
+        (
+            "num_partitions",
+            "topic_partition_counts",
+            "max_message_bytes",
+            "segment_bytes",
+            "topic_segment_bytes",
+            "roll_ms",
+            "topic_roll_ms",
+            "retention_ms",
+            "topic_retention_ms",
+            "retention_bytes",
+            "topic_retention_bytes",
+            "cleanup_interval_ms",
+            "flush_interval_messages",
+            "flush_interval_ms",
+            "topic_flush_interval_ms",
+            "flush_before_read",
+            "checkpoint_interval_ms",
+            "max_fetch_wait_ms",
+            "max_fetch_positions",
+            "max_connections",
+            "max_connections_per_ip",
+            "max_idle_ms",
+        )
+    )
+    """The fields that change while the broker runs; all others need a restart."""
 
     broker_id: int = 0
     host: str = "127.0.0.1"
     hostname: str = ""
+    advertised_port: int = 0
     port: int = 9092
-    data_dir: Path = Path("data")
+    data_dirs: tuple[Path, ...] = (Path("data"),)
     num_threads: int = field(default_factory=_processor_count)
     num_partitions: int = 1
     topic_partition_counts: Mapping[str, int] = field(default_factory=dict)
@@ -329,13 +346,30 @@ class BrokerConfig(Settings):
     flush_before_read: bool = True
     flusher_threads: int = 2
     checkpoint_interval_ms: int = 5000
+    reuse_lost_offsets: bool = False
     socket_send_bytes: int = 0
     socket_receive_bytes: int = 0
+    max_fetch_wait_ms: int = MINUTE_MS
+    max_fetch_positions: int = 10_000
     max_connections: int = 10_000
     max_connections_per_ip: int = 10_000
     max_idle_ms: int = 10 * MINUTE_MS
     max_queued_bytes: int = 256 << 20
     monitoring_period_ms: int = 600_000
+    min_insync_replicas: int = 1
+    allows_unclean_election: bool = False
+    rack: str = ""
+    replica_lag_ms: int = 10_000
+    replica_fetch_wait_ms: int = 500
+    replica_fetch_bytes: int = 1 << 20
+    replica_socket_timeout_ms: int = 30_000
+    high_watermark_checkpoint_ms: int = 5000
+    balances_leaders: bool = True
+    leader_balance_interval_ms: int = 300_000
+    max_leader_imbalance: int = 10
+    enable_controlled_shutdown: bool = True
+    controlled_shutdown_retries: int = 3
+    controlled_shutdown_backoff_ms: int = 5000
     enable_zookeeper: bool = True
     zookeeper: str = ""
     zk_session_timeout_ms: int = 6000
@@ -344,27 +378,56 @@ class BrokerConfig(Settings):
     def __post_init__(self) -> None:
         if self.retention_policy == "archive" and self.archive_dir is None:
             raise ConfigError("log.cleanup.policy=archive needs log.archive.dir")
+        if self.replica_fetch_wait_ms >= self.replica_lag_ms:
+            raise ConfigError(
+                f"replica.fetch.wait.max.ms={self.replica_fetch_wait_ms} must be below "
+                f"replica.lag.time.max.ms={self.replica_lag_ms}: followers that wait for messages "
+                "would count as lagging"
+            )
+
+    @classmethod
+    def dynamic_property(cls, name: str) -> Property:
+        """Return a property that changes while the broker runs, by its name of 0.7 or 0.8.
+
+        Raises:
+            ConfigError: there is none of that name, or it needs a restart.
+        """
+        prop = cls.property_of(name)
+        if prop.field not in cls.DYNAMIC:
+            raise ConfigError(
+                f"{prop.name} changes at a start only: set it in the broker's properties file, and "
+                "restart the broker"
+            )
+        return prop
+
+    @classmethod
+    def normalize_overrides(cls, texts: Mapping[str, str]) -> dict[str, str]:
+        """Return settings of a running broker under their names of 0.7; one for each field.
+
+        Raises:
+            ConfigError: a name is unknown, its property needs a restart, or a text is malformed or
+                out of range.
+        """
+        normal: dict[str, tuple[str, str]] = {}
+        for name, text in texts.items():
+            prop = cls.dynamic_property(name)
+            parse_property(prop, text)
+            normal[prop.field] = prop.name, text.strip()
+        return dict(normal.values())
+
+    @property
+    def data_dir(self) -> Path:
+        """Return the first data directory."""
+        return self.data_dirs[0]
 
     @property
     def zookeeper_connect(self) -> str:
         """Return ZooKeeper's connect string; empty for a broker without ZooKeeper."""
         return self.zookeeper if self.enable_zookeeper else ""
 
-    def for_topic(self, topic: str) -> LogConfig:
-        """Return the log settings of one topic: its own, else the defaults."""
-        return LogConfig(
-            segment_bytes=self.topic_segment_bytes.get(topic, self.segment_bytes),
-            roll_ms=self.topic_roll_ms.get(topic, self.roll_ms),
-            retention_ms=self.topic_retention_ms.get(topic, self.retention_ms),
-            retention_bytes=self.topic_retention_bytes.get(topic, self.retention_bytes),
-            flush_interval_messages=self.flush_interval_messages,
-            flush_interval_ms=self.topic_flush_interval_ms.get(topic, self.flush_interval_ms),
-            flush_before_read=self.flush_before_read,
-        )
-
 
 @dataclass(frozen=True, slots=True)
-class ProducerConfig(Settings):
+class ProducerConfig(BaseConfig):
     """The settings of a producer.
 
     Defaults are 0.7's, except acknowledgements (0.7 has none), the number of retries (0.7: 0) and
@@ -424,6 +487,7 @@ class ProducerConfig(Settings):
         "callback.handler": "give Producer.from_config callbacks",
         "callback.handler.props": "give Producer.from_config callbacks",
         "zk.read.num.retries": "watches keep the cluster's metadata up to date",
+        "zk.synctime.ms": "watches keep what is read from ZooKeeper up to date",
     }
 
     producer_type: str = "sync"
@@ -450,7 +514,7 @@ class ProducerConfig(Settings):
 
 
 @dataclass(frozen=True, slots=True)
-class ConsumerConfig(Settings):
+class ConsumerConfig(BaseConfig):
     """The settings of a consumer."""
 
     PROPERTIES: ClassVar[tuple[Property, ...]] = (
@@ -460,6 +524,8 @@ class ConsumerConfig(Settings):
         _P("socket.buffersize", "socket_receive_bytes", _INT, "SO_RCVBUF; 0 the system's", 0),
         _P("fetch.size", "fetch_bytes", _INT, "per partition and request", 1),
         _P("fetch.wait.max.ms", "max_wait_ms", _INT, "how long a read may wait", 0),
+        _P("fetch.min.bytes", "fetch_min_bytes", _INT, "for so many new bytes of a broker", 1),
+        _P("num.consumer.fetchers", "num_fetchers", _INT, "threads that fetch of a broker", 1),
         _P("groupid", "group", _TEXT, "the consumer group"),
         _P("consumerid", "consumer_name", _TEXT, "the member's name; empty: one is made"),
         _P("autocommit.enable", "auto_commit", _BOOL, "commit finished offsets"),
@@ -492,12 +558,18 @@ class ConsumerConfig(Settings):
         *ZOOKEEPER_PROPERTIES,
     )
 
+    WITHOUT_EFFECT: ClassVar[Mapping[str, str]] = {
+        "zk.synctime.ms": "rebalance.backoff.ms says how long to wait for other members",
+    }
+
     broker_list: str = ""
     connect_timeout_ms: int = 5000
     socket_timeout_ms: int = 30_000
     socket_receive_bytes: int = 0
     fetch_bytes: int = 1 << 20
     max_wait_ms: int = 500
+    fetch_min_bytes: int = 1
+    num_fetchers: int = 1
     group: str = ""
     consumer_name: str = ""
     auto_commit: bool = True
@@ -543,13 +615,15 @@ def _parse_toml(path: Path, text: str) -> dict[str, str]:
 
 
 def _flatten(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, str]]:
-    maps = {prop.name for prop in BrokerConfig.PROPERTIES if prop.kind is Kind.TOPIC_MAP}
+    maps = {prop.name for prop in BrokerConfig.PROPERTIES if prop.kind is PropertyKind.TOPIC_MAP}
     for key, value in table.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and name in maps:
             yield name, ",".join(f"{topic}:{number}" for topic, number in value.items())
         elif isinstance(value, Mapping):
             yield from _flatten(value, f"{name}.")
+        elif isinstance(value, list):
+            yield name, ",".join(map(str, value))
         else:
             yield name, str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -32,6 +32,10 @@ class SparkFailedError(BrokerError):
     """A Spark job failed for a reason that is no error of this library."""
 
 
+class TaskProcessError(BrokerError):
+    """A process that ran a task of a job on this machine ended unexpectedly."""
+
+
 class ProtocolError(BrokerError):
     """Bytes from a peer do not parse; their connection is closed."""
 
@@ -41,7 +45,7 @@ class LogCorruptError(BrokerError):
 
 
 class LogLockedError(BrokerError):
-    """A data directory is in use by another process, or belongs to another broker."""
+    """A data directory is in use by another process, or belongs to another broker or cluster."""
 
 
 class CoordinationError(BrokerError):
@@ -58,6 +62,10 @@ class RegistryConflictError(CoordinationError):
     """A ZooKeeper node that must be created here exists already, or was changed by others."""
 
 
+class ControllerFencedError(CoordinationError):
+    """Another broker became the controller: what this one wanted to write was not written."""
+
+
 class RegistryNodeNotFoundError(CoordinationError):
     """A ZooKeeper node does not exist."""
 
@@ -66,6 +74,14 @@ class BrokerUnreachableError(BrokerError):
     """A broker could not be connected to, or the connection broke."""
 
     is_retriable = True
+
+
+class BrokerStoppedError(BrokerUnreachableError):
+    """A broker that stops has ended the connection in good order.
+
+    It has flushed all that it acknowledged. What it has not answered it has not stored, so that
+    it can be sent again, there or elsewhere, without a duplicate.
+    """
 
 
 class RequestTimeoutError(BrokerError):
@@ -159,6 +175,32 @@ class InvalidFetchSizeError(ServerError):
     code = 4
 
 
+class LeaderNotAvailableError(ServerError):
+    """A partition has no leader at present, as no broker that may lead it is live."""
+
+    code = 5
+    is_retriable = True
+
+
+class NotLeaderError(ServerError):
+    """The broker asked does not lead the partition; the same request goes to the leader.
+
+    Nothing was read or appended; but a publish that waited for its commit can be in the log.
+
+    Args:
+        message: for people.
+        leader: id of the broker that leads the partition, as far as the one asked knows, -1 if it
+            does not know.
+    """
+
+    code = 6
+    is_retriable = True
+
+    def __init__(self, message: str, leader: int = -1) -> None:
+        super().__init__(message)
+        self.leader = leader
+
+
 class RequestTimedOutError(ServerError):
     """The broker could not finish a request within the time the request allowed."""
 
@@ -172,10 +214,33 @@ class MessageSizeTooLargeError(ServerError):
     code = 10
 
 
+class StaleControllerEpochError(ServerError):
+    """A request comes from a broker that is the controller no more."""
+
+    code = 11
+
+
 class InvalidTopicError(ServerError):
     """A topic name is empty, too long or holds a forbidden character."""
 
     code = 17
+
+
+class NotEnoughReplicasError(ServerError):
+    """Fewer replicas are in sync than the topic requires; nothing was appended."""
+
+    code = 19
+    is_retriable = True
+
+
+class NotEnoughReplicasAfterAppendError(ServerError):
+    """Messages are in the leader's log, but too few replicas are in sync to commit them.
+
+    They may be committed later, or be cut off: to the producer the outcome is unknown.
+    """
+
+    code = 20
+    is_retriable = True
 
 
 class UnsupportedVersionError(ServerError):
@@ -190,11 +255,53 @@ class TopicExistsError(ServerError):
     code = 36
 
 
+class InvalidReplicationFactorError(ServerError):
+    """A topic is to have more replicas than there are live brokers, or fewer than one."""
+
+    code = 38
+
+
+class NotControllerError(ServerError):
+    """The broker asked is not the controller of the cluster; the text names the one that is."""
+
+    code = 41
+    is_retriable = True
+
+
+class InvalidRequestError(ServerError):
+    """The fields of a request contradict each other, or the state of the cluster."""
+
+    code = 42
+
+
 class StorageError(ServerError):
     """The broker's disk refused a write: full, read-only or failing."""
 
     code = 56
     is_retriable = True
+
+
+class OutOfDescriptorsError(StorageError):
+    """A segment could not be opened as too many files are open. On the wire a `StorageError`."""
+
+
+class FencedEpochError(ServerError):
+    """A request is of a leader epoch that is over; who sent it waits for new orders."""
+
+    code = 74
+
+
+class UnknownEpochError(ServerError):
+    """A request is of a leader epoch that the broker asked has not heard of yet."""
+
+    code = 75
+    is_retriable = True
+
+
+class StaleBrokerEpochError(ServerError):
+    """A request is for, or of, an earlier registration of a broker."""
+
+    code = 77
 
 
 class UnknownTopicError(ServerError):
@@ -222,6 +329,12 @@ class PatternTooSlowError(ServerError):
     code = 131
 
 
+class ResponseTooLargeError(ServerError):
+    """The answer to a request would be larger than the broker gives; ask for less at a time."""
+
+    code = 132
+
+
 NO_ERROR = 0
 
 ERROR_OF_CODE: dict[int, type[ServerError]] = {
@@ -232,25 +345,44 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
         InvalidMessageError,
         WrongPartitionError,
         InvalidFetchSizeError,
+        LeaderNotAvailableError,
+        NotLeaderError,
         RequestTimedOutError,
         MessageSizeTooLargeError,
+        StaleControllerEpochError,
         InvalidTopicError,
+        NotEnoughReplicasError,
+        NotEnoughReplicasAfterAppendError,
         UnsupportedVersionError,
         TopicExistsError,
+        InvalidReplicationFactorError,
+        NotControllerError,
+        InvalidRequestError,
         StorageError,
+        FencedEpochError,
+        UnknownEpochError,
+        StaleBrokerEpochError,
         UnknownTopicError,
         ShuttingDownError,
         InvalidPatternError,
         PatternTooSlowError,
+        ResponseTooLargeError,
     )
 }
 
 
-def error_for_code(code: int, message: str) -> ServerError:
+def error_for_code(code: int, message: str, leader: int = -1) -> ServerError:
     """Return the exception a client raises for a wire code other than `NO_ERROR`.
 
     A code that is not in the table becomes an `UnknownServerError`.
 
+    Args:
+        code: from the wire.
+        message: for people.
+        leader: what the response gives as the leader's broker id, for a `NotLeaderError`.
+
     Source: Kafka 0.7 `ErrorMapping.exceptionFor`.
     """
+    if code == NotLeaderError.code:
+        return NotLeaderError(message, leader)
     return ERROR_OF_CODE.get(code, UnknownServerError)(message)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,6 +11,7 @@ from broker.errors import InvalidTopicError
 
 MAX_TOPIC_NAME_LENGTH = 255
 
+codecs.lookup("utf-16-le")  # loads a module, for which a busy process may have no descriptor later
 _FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
 
 

@@ -8,6 +8,7 @@ import logging
 import selectors
 import socket
 import threading
+from collections.abc import Callable
 
 from broker.errors import BrokerError
 from broker.server.processor import Processor
@@ -73,6 +74,7 @@ class Acceptor:
         count: the limits on connections.
         peer_log: logs refused connections.
         send_bytes: SO_SNDBUF of accepted sockets; 0 leaves it to the system.
+        make_room: closes other files, called when the process is out of descriptors.
     """
 
     def __init__(
@@ -83,14 +85,16 @@ class Acceptor:
         count: ConnectionCount,
         peer_log: PeerLog,
         send_bytes: int,
+        make_room: Callable[[], None],
     ) -> None:
         self._listener = listener
         self._processors = itertools.cycle(processors)
         self._count = count
         self._peer_log = peer_log
         self._send_bytes = send_bytes
+        self._make_room = make_room
         self._stopped = threading.Event()
-        self._is_short = False
+        self._is_short = self._is_logged = False
         self._wake_receiver, self._wake_sender = socket.socketpair()
         self._thread = threading.Thread(target=self._run, name="acceptor", daemon=True)
 
@@ -125,17 +129,21 @@ class Acceptor:
             except (BlockingIOError, ConnectionAbortedError, InterruptedError):
                 return
             except OSError as error:
+                is_descriptors = error.errno in (errno.EMFILE, errno.ENFILE)
+                if is_descriptors and not self._is_short:
+                    self._is_short = True
+                    self._make_room()
+                    continue
                 self._pause(error)
                 return
-            self._is_short = False
+            self._is_short = self._is_logged = False
             self._admit(sock, str(address[0]))
 
     def _pause(self, error: OSError) -> None:
-        """Wait while the system is short of descriptors or memory; log when that begins."""
-        if not self._is_short:
-            self._is_short = True
-            is_descriptors = error.errno in (errno.EMFILE, errno.ENFILE)
-            hint = "; raise the limit on open files" if is_descriptors else ""
+        """Wait while the system is short of descriptors or memory; log when that lasts."""
+        if not self._is_logged:
+            self._is_logged = True
+            hint = "; raise the limit on open files (ulimit -n)" if self._is_short else ""
             logger.error("cannot accept connections: %s%s", error.strerror, hint)
         self._stopped.wait(_PAUSE_S)
 

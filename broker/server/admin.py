@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, Protocol
 
 from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
-    RequestTimedOutError,
+    InvalidRequestError,
+    NotLeaderError,
+    ResponseTooLargeError,
     ServerError,
     UnknownTopicError,
     WrongPartitionError,
@@ -20,37 +24,46 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
+    ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
     ListOffsetsRequest,
     MetadataRequest,
+    MoveLogRequest,
     OffsetKind,
     OffsetQuery,
     ShutdownRequest,
 )
+from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import (
+    LED_PARTITION_BYTES,
     BrokerAddress,
     HelloResponse,
     ListedOffset,
-    MetadataResponse,
-    PartitionMetadata,
-    TopicMetadata,
     encode_document,
     encode_extension_error,
+    encode_extension_header,
     encode_extension_response,
+    encode_led_partitions,
     encode_list_offsets_response,
+    encode_metadata_header,
+    encode_topic_metadata_header,
 )
+from broker.server.cluster_view import MAX_METADATA_BYTES, ClusterMetadata, ClusterView
 from broker.server.purgatory import DelayedResponse, Part, Response
+from broker.server.replica_manager import ReplicaManager
 from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
 
-WORK_DEADLINE_S = 60.0
-"""How long a client waits for a worker."""
+_SLICE_S = 0.005
+"""How long a worker lists offsets for one request before it goes on with another."""
 SHUTDOWN_DEADLINE_S = 3600.0
 MAX_PARTITIONS = 10_000
 """Of a topic that a client creates on one broker: a metadata response lists each of them."""
+_SHARED_BYTES = 1 << 14
+"""Partitions that take more in a metadata response are not copied into it."""
 
 
 class Host(Protocol):
@@ -81,110 +94,144 @@ class AdminHandler:
     Args:
         host: the broker.
         logs: where the logs are.
+        replicas: say which partitions with replicas this broker leads.
+        view: what is known of the cluster.
         clock: for deadlines.
         workers: run what reads or changes many files.
-        wake: has a processor attempt a delayed response again; callable from any thread.
     """
 
     def __init__(
         self,
         host: Host,
         logs: LogManager,
+        replicas: ReplicaManager,
+        view: ClusterView,
         clock: Clock,
         workers: ThreadPoolExecutor,
-        wake: Callable[[DelayedResponse], None],
     ) -> None:
         self._host = host
+        self._view = view
         self._logs = logs
+        self._replicas = replicas
         self._clock = clock
         self._workers = workers
-        self._wake = wake
+        self._encoded_partitions = b""
+        self._hello_body = b""
 
-    def _check_home(self, partition: TopicPartition) -> None:
-        broker_id = self._host.address().id
-        if partition.home not in (-1, broker_id):
-            raise WrongPartitionError(f"broker {broker_id} does not lead {partition}")
-
-    def list_offsets(self, request: ListOffsetsRequest, header: RequestHeader) -> DelayedResponse:
+    def list_offsets(
+        self, request: ListOffsetsRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
         """List offsets on a worker thread, as that may read part of a segment."""
-
-        def work() -> bytes:
-            return encode_list_offsets_response(
-                [self._list_offset(query) for query in request.queries]
-            )
-
-        return self._respond_from_worker(work, header, "listing offsets")
-
-    def _respond_from_worker(
-        self, work: Callable[[], bytes], header: RequestHeader, name: str
-    ) -> DelayedResponse:
-        """Respond with the body that `work` returns on a worker thread, or with its error."""
-        future = self._workers.submit(work)
-
-        def attempt(is_last: bool) -> list[Part] | None:
-            try:
-                if future.done():
-                    return [encode_extension_response(header.correlation_id, future.result())]
-                if not is_last:
-                    return None
-                raise RequestTimedOutError(f"{name} took too long")
-            except ServerError as error:
-                return [encode_extension_error(header.correlation_id, error.code, str(error))]
-
-        delayed = DelayedResponse(attempt, self._clock.monotonic_s() + WORK_DEADLINE_S, [])
-        future.add_done_callback(lambda _: self._wake(delayed))
-        return delayed
+        return _Listing(self._workers, request.queries, self._list_offset, header).start()
 
     def _list_offset(self, query: OffsetQuery) -> ListedOffset:
         partition = query.partition
         try:
-            self._check_home(partition)
-            log = self._logs.get(partition.topic, partition.index)
+            log = self._replicas.find_served(partition)
             if log is None:
                 return ListedOffset(partition, *self._empty_log(partition), 0, 0)
             offset = _offset_for(log, query.kind, query.argument)
         except ServerError as error:
-            return ListedOffset(partition, error.code, -1, -1, -1)
+            leader = error.leader if isinstance(error, NotLeaderError) else -1
+            return ListedOffset(partition, error.code, leader, -1, -1)
         return ListedOffset(partition, NO_ERROR, offset, log.log_start_offset, log.high_watermark)
 
     def _empty_log(self, partition: TopicPartition) -> tuple[int, int]:
-        """Return error and offset of a partition without a log."""
+        """Return error and offset of a partition without a log.
+
+        Raises:
+            ServerError: it is offline, or its topic has an illegal name.
+        """
         validate_topic_name(partition.topic)
-        if partition.topic not in self._logs.topics():
+        self._logs.validate_not_offline(partition.topic, partition.index)
+        if not self._logs.has_topic(partition.topic):
             return UnknownTopicError.code, -1
         if not 0 <= partition.index < self._logs.partition_count(partition.topic):
             return WrongPartitionError.code, -1
         return NO_ERROR, 0
 
     def metadata(self, request: MetadataRequest, header: RequestHeader) -> Response:
-        """List this broker's topics and the partitions it leads."""
-        topics = self._logs.topics()
-        known = frozenset(topics)
-        asked = topics if request.topics is None else request.topics
-        address = self._host.address()
-        response = MetadataResponse(
-            cluster_id=self._host.hello().cluster_id,
-            brokers=(address,),
-            topics=tuple(
-                self._topic_metadata(topic, topic in known, address.id) for topic in asked
-            ),
-        )
-        return Response(encode_extension_response(header.correlation_id, response.encode()))
+        """List this broker's topics and the partitions it leads; a topic named twice once.
 
-    def _topic_metadata(self, topic: str, is_known: bool, broker_id: int) -> TopicMetadata:
-        if not is_known:
-            return TopicMetadata(topic, UnknownTopicError.code, ())
-        only = (broker_id,)
-        return TopicMetadata(
-            topic,
-            NO_ERROR,
-            tuple(
-                PartitionMetadata(
-                    TopicPartition(topic, broker_id, index), NO_ERROR, broker_id, only, only
+        Raises:
+            ResponseTooLargeError: there are too many partitions for one response.
+        """
+        asked = dict.fromkeys(self._logs.topics() if request.topics is None else request.topics)
+        address = self._host.address()
+        cluster_id = self._host.hello().cluster_id
+        small: list[Buffer] = [encode_metadata_header(cluster_id, address, len(asked))]
+        parts: list[Part] = []
+        body_bytes = len(small[0])
+        for topic in asked:
+            is_known = self._logs.has_topic(topic)
+            count = self._logs.partition_count(topic) if is_known else 0
+            error = NO_ERROR if is_known else UnknownTopicError.code
+            head = encode_topic_metadata_header(topic, error, count)
+            body_bytes += len(head) + count * LED_PARTITION_BYTES
+            if body_bytes > MAX_METADATA_BYTES:
+                raise ResponseTooLargeError(
+                    f"the topics asked for have too many partitions for one response of "
+                    f"{MAX_METADATA_BYTES} bytes; ask for fewer topics, by name"
                 )
-                for index in range(self._logs.partition_count(topic))
-            ),
-        )
+            small.append(head)
+            partitions = self._led_partitions(address.id, count)
+            if len(partitions) < _SHARED_BYTES:
+                small.append(partitions)
+            else:
+                parts += (b"".join(small), partitions)
+                small = []
+        header_part = encode_extension_header(header.correlation_id, body_bytes)
+        return Response(header_part, *parts, b"".join(small))
+
+    def cluster_metadata(
+        self, request: ClusterMetadataRequest, header: RequestHeader
+    ) -> Response | Future[list[Response]]:
+        """List the brokers of the cluster, and topics with all their partitions.
+
+        A broker that has just started responds once it has read the registry.
+
+        Raises:
+            ResponseTooLargeError: there are too many partitions for one response.
+        """
+
+        def respond(snapshot: ClusterMetadata) -> Response:
+            body = snapshot.encode(request.topics)
+            return Response(encode_extension_header(header.correlation_id, len(body)), body)
+
+        def work() -> list[Response]:
+            try:
+                return [respond(self._view.snapshot())]
+            except ServerError as error:
+                text = str(error)
+                return [Response(encode_extension_error(header.correlation_id, error.code, text))]
+
+        if self._view.ready.done():
+            snapshot = self._view.snapshot()
+            if snapshot.is_cheap(request.topics):
+                return respond(snapshot)
+            return self._workers.submit(work)
+        done: Future[list[Response]] = Future()
+
+        def end_wait(ready: Future[None]) -> None:
+            if not done.set_running_or_notify_cancel():
+                return
+            error = ready.exception()
+            if isinstance(error, ServerError):
+                text = str(error)
+                refusal = encode_extension_error(header.correlation_id, error.code, text)
+                done.set_result([Response(refusal)])
+            else:
+                done.set_result(work())
+
+        self._view.ready.add_done_callback(end_wait)
+        return done
+
+    def _led_partitions(self, broker_id: int, count: int) -> memoryview:
+        """Return the encoded partitions of a topic, which are the same for every topic."""
+        known_count = len(self._encoded_partitions) // LED_PARTITION_BYTES
+        if count > known_count:
+            self._encoded_partitions += encode_led_partitions(broker_id, range(known_count, count))
+        return memoryview(self._encoded_partitions)[: count * LED_PARTITION_BYTES]
 
     def create_topic(self, request: CreateTopicRequest, header: RequestHeader) -> Response:
         """Create a topic.
@@ -201,21 +248,64 @@ class AdminHandler:
         self._logs.create_topic(request.topic, request.partition_count)
         return Response(encode_extension_response(header.correlation_id, b""))
 
-    def delete_topic(self, request: DeleteTopicRequest, header: RequestHeader) -> DelayedResponse:
+    def delete_topic(
+        self, request: DeleteTopicRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
         """Delete a topic on a worker thread, as its logs are flushed and their files moved."""
 
-        def work() -> bytes:
-            self._logs.delete_topic(request.topic)
+        def work() -> list[Response]:
+            try:
+                self._logs.delete_topic(request.topic)
+            except ServerError as error:
+                text = str(error)
+                return [Response(encode_extension_error(header.correlation_id, error.code, text))]
             logger.info("deleted topic '%s'", request.topic)
-            return b""
+            return [Response(encode_extension_response(header.correlation_id, b""))]
 
-        return self._respond_from_worker(work, header, f"deleting topic '{request.topic}'")
+        return self._workers.submit(work)
+
+    def move_log(self, request: MoveLogRequest, header: RequestHeader) -> Future[list[Response]]:
+        """Have a log moved to another data directory, or tell how far its latest move is.
+
+        On a worker thread, as the disks are asked for their room.
+        """
+
+        def work() -> list[Response]:
+            try:
+                body = encode_document(json.dumps(self._move_log(request)).encode())
+            except ServerError as error:
+                text = str(error)
+                return [Response(encode_extension_error(header.correlation_id, error.code, text))]
+            return [Response(encode_extension_response(header.correlation_id, body))]
+
+        return self._workers.submit(work)
+
+    def _move_log(self, request: MoveLogRequest) -> dict[str, Any]:
+        partition = request.partition
+        if partition.home == -1:
+            partition = TopicPartition(partition.topic, self._host.address().id, partition.index)
+        if request.directory:
+            move = self._logs.move_log(partition, Path(request.directory))
+        else:
+            latest = self._logs.latest_move(partition)
+            if latest is None:
+                raise InvalidRequestError(
+                    f"no move of {partition} was asked for since the broker started"
+                )
+            move = latest
+        if move.error is not None:
+            raise move.error
+        return {
+            "directory": str(move.target.absolute()),
+            "copied_bytes": move.copied_bytes,
+            "total_bytes": move.total_bytes,
+            "done": move.is_done,
+        }
 
     def hello(self, header: RequestHeader) -> Response:
         """Say who the broker is."""
-        return Response(
-            encode_extension_response(header.correlation_id, self._host.hello().encode())
-        )
+        self._hello_body = self._hello_body or self._host.hello().encode()
+        return Response(encode_extension_response(header.correlation_id, self._hello_body))
 
     def status(self, header: RequestHeader) -> Response:
         """Return the state and counters as JSON."""
@@ -234,6 +324,58 @@ class AdminHandler:
         self._host.request_shutdown(force=request.force)
         deadline_s = self._clock.monotonic_s() + SHUTDOWN_DEADLINE_S
         return DelayedResponse(attempt, deadline_s, [], lingers=True)
+
+
+class _Listing:
+    """The offsets of one request, listed on the worker threads in turn with those of others.
+
+    Args:
+        workers: run it, a slice of `_SLICE_S` at a time.
+        queries: what is asked for.
+        list_offset: lists one offset.
+        header: of the request.
+    """
+
+    def __init__(
+        self,
+        workers: ThreadPoolExecutor,
+        queries: Sequence[OffsetQuery],
+        list_offset: Callable[[OffsetQuery], ListedOffset],
+        header: RequestHeader,
+    ) -> None:
+        self._workers = workers
+        self._queries = queries
+        self._list_offset = list_offset
+        self._header = header
+        self._listed: list[ListedOffset] = []
+        self._done: Future[list[Response]] = Future()
+
+    def start(self) -> Future[list[Response]]:
+        """Start; the future is done with the response. To cancel it ends the work."""
+        self._workers.submit(self._list_some).add_done_callback(self._go_on)
+        return self._done
+
+    def _go_on(self, slice_: Future[None]) -> None:
+        error = slice_.exception()
+        if self._done.cancelled():
+            return
+        if len(self._listed) < len(self._queries) and error is None:
+            self._workers.submit(self._list_some).add_done_callback(self._go_on)
+        elif not self._done.set_running_or_notify_cancel():
+            return
+        elif error is not None:  # a bug, which costs the connection
+            self._done.set_exception(error)
+        else:
+            body = encode_list_offsets_response(self._listed)
+            response = encode_extension_response(self._header.correlation_id, body)
+            self._done.set_result([Response(response)])
+
+    def _list_some(self) -> None:
+        end_s = time.perf_counter() + _SLICE_S
+        for query in self._queries[len(self._listed) :]:
+            self._listed.append(self._list_offset(query))
+            if time.perf_counter() > end_s or self._done.cancelled():
+                return
 
 
 def supported_versions() -> dict[int, tuple[int, int]]:

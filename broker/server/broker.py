@@ -2,28 +2,36 @@
 
 from __future__ import annotations
 
+import base64
+import ipaddress
 import json
 import logging
 import os
 import resource
 import socket
 import threading
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from broker.clock import Clock, SystemClock
+from broker.cluster_state import NO_CONTROLLER, ReplicatedPartition, Unmoved
 from broker.config import BrokerConfig
-from broker.errors import BrokerError
+from broker.controller.controller import ControllerSettings
+from broker.errors import BrokerError, StorageError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol import codec
-from broker.protocol.responses import BrokerAddress, HelloResponse
+from broker.protocol.responses import BrokerAddress, HelloResponse, encode_last_response
 from broker.server.acceptor import Acceptor, listen
 from broker.server.admin import AdminHandler, supported_versions
+from broker.server.cluster_view import ClusterView, RegistryFeed
 from broker.server.connection import LingeringClient
+from broker.server.control import ControlHandler
 from broker.server.fetch import FetchHandler
+from broker.server.forwarder import Forwarder
 from broker.server.handlers import RequestHandlers
 from broker.server.metrics import (
     ProcessorMetrics,
@@ -35,15 +43,26 @@ from broker.server.pattern_filter import PatternFilter
 from broker.server.processor import Processor
 from broker.server.produce import ProduceHandler
 from broker.server.quotas import ConnectionCount, PeerLog, QueuedBytes
+from broker.server.replica_manager import ReplicaManager
+from broker.server.replica_reads import ReplicaReadHandler
+from broker.server.replication_status import replica_records, replication_metrics
 from broker.server.validation import TURN_BYTES, Validator
+from broker.topic import TopicPartition
+from broker.topic_settings import TOPIC_SETTINGS, value_text
 
 if TYPE_CHECKING:
+    from broker.server.controller_thread import ControllerThread
+    from broker.server.settings import Overrides, SettingsFollower
     from broker.zk.registry import Registry
 
 logger = logging.getLogger(__name__)
 
 QUIET_CLIENT_S = 1.0
-"""A shutdown stops waiting for clients when none has sent a request for so long."""
+"""A shutdown waits until no client has sent a request without a response for so long.
+
+Such clients, 0.7's producers above all, find out from ZooKeeper alone that the broker stops. All
+others know from their responses, and from the end of the connection, what the broker has taken.
+"""
 MAX_CLIENT_WAIT_S = 10.0
 
 
@@ -54,8 +73,8 @@ class _ShutdownSteps:
         self._clock = clock
         self._steps: list[dict[str, Any]] = []
 
-    def run(self, name: str, action: Callable[[], str | None]) -> None:
-        """Take a step; a failure is noted, and the next step follows all the same.
+    def run(self, name: str, action: Callable[[], str | None]) -> bool:
+        """Take a step, and return whether it is done; a failure is noted.
 
         Args:
             name: a few words for people.
@@ -71,6 +90,7 @@ class _ShutdownSteps:
         seconds = round(self._clock.monotonic_s() - started_s, 3)
         self._steps.append({"step": name, "seconds": seconds, "done": is_done, "note": note})
         logger.info("shutdown: %s (%.3f s)", name, seconds)
+        return is_done
 
     def document(self) -> bytes:
         """Return the steps so far as a JSON array."""
@@ -83,15 +103,33 @@ class Broker:
     Args:
         config: its settings.
         clock: for all deadlines and ages.
+        runs_zookeeper: whether ZooKeeper ends with this broker's process; part of its status.
     """
 
-    def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
+    def __init__(
+        self, config: BrokerConfig, clock: Clock | None = None, *, runs_zookeeper: bool = False
+    ) -> None:
         self.config = config
+        """Its settings now: those of its start, and what has changed in ZooKeeper since."""
+        self._start_config = config
+        self._overrides: Overrides | None = None
+        self._settings: SettingsFollower | None = None
+        self._handlers_made: list[RequestHandlers] = []
+        self._runs_zookeeper = runs_zookeeper
         self.recoveries: list[Recovery] = []
         """What the start had to cut off the logs, for the operator."""
         self._clock = clock or SystemClock()
         self._logs = LogManager(config, self._clock)
+        self._replicas = ReplicaManager(config, self._logs, self._clock, self._note_states)
+        self._logs.on_no_directory = self._fail
+        self.failure: StorageError | None = None
+        """Why the broker asks for its own shutdown, if it does."""
+        self._control = ControlHandler(self._replicas)
+        self._forwarder = Forwarder(self._replicas, self._clock, config.broker_id)
+        self._controller: ControllerThread | None = None
         self._registry: Registry | None = None
+        self._view: ClusterView | None = None
+        self._feed: RegistryFeed | None = None
         self._listener: socket.socket | None = None
         self._port = config.port
         self._acceptor: Acceptor | None = None
@@ -115,6 +153,7 @@ class Broker:
         self._steps = _ShutdownSteps(self._clock)
         self._shutdown_requested = threading.Event()
         self._is_forced = False
+        self._is_flushed = False
 
     @property
     def port(self) -> int:
@@ -125,8 +164,8 @@ class Broker:
         """Open the data directory, listen, register, and serve.
 
         Raises:
-            LogLockedError: another broker uses the data directory, or it is of another broker.
-            LogCorruptError: the logs contradict themselves.
+            LogLockedError: another broker uses the data directory, or it is of another broker or
+                cluster.
             ConfigError: the data directory cannot be used.
             AddressInUseError: the port is taken.
             RegistryUnreachableError: ZooKeeper gives no session.
@@ -139,39 +178,145 @@ class Broker:
                 self.config.host, self.config.port, receive_bytes=self.config.socket_receive_bytes
             )
             self._port = self._listener.getsockname()[1]
-            self._logs.start()
-            self._register()
-            self._start_threads(self._listener)
+            _warn_if_exposed(self._listener)
+            self._view = ClusterView(self.config.zookeeper_connect, self.address())
+            self._open_registry()
+            self._logs.start()  # retention must know the settings of topics
+            self._register(self._view)
+            self._start_threads(self._listener, self._view)
+            if self._controller is not None:
+                self._controller.start()
+            if self._settings is not None:
+                self._settings.start()
         except BaseException:
             self._stop_everything()
             raise
         self._phase = "running"
         logger.info("broker %d serves %s:%d", self.config.broker_id, self.config.host, self._port)
 
-    def _register(self) -> None:
+    def _open_registry(self) -> None:
+        """Connect to ZooKeeper, join its cluster, and apply the settings there."""
         if not self.config.zookeeper_connect:
             return
-        from broker.zk.registry import Registry  # late: kazoo, which a broker may do without
+        # late: kazoo, which a broker may do without
+        from broker.server.settings import SettingsFollower
+        from broker.zk.registry import Registry
 
         self._registry = Registry(
             self.config.zookeeper_connect, session_timeout_ms=self.config.zk_session_timeout_ms
         )
         self._registry.start(timeout_s=self.config.zk_connection_timeout_ms / 1000)
+        proposed_id = self._logs.cluster_id() or _new_cluster_id()
+        self._logs.join_cluster(self._registry.join_cluster(proposed_id))
+        self._settings = SettingsFollower(
+            self._registry.session,
+            self.config.broker_id,
+            self._logs.data_dir(),
+            self._apply_settings,
+        )
+        self._settings.load()
+
+    def _apply_settings(self, overrides: Overrides) -> None:
+        """Use the settings of the start, and those of ZooKeeper over them."""
+        config = self._start_config.changed(overrides.broker)
+        for topic in self._logs.reconfigure(config, overrides.topics):
+            self._note_topic(topic, is_new=False)
+        self._connection_count.set_limits(config.max_connections, config.max_connections_per_ip)
+        for processor in self._processors:
+            processor.set_max_idle(config.max_idle_ms / 1000)
+        for handlers in self._handlers_made:
+            handlers.reconfigure(config)
+        if self._controller is not None:
+            self._controller.settings_changed()
+        self.config, self._overrides = config, overrides  # the status shows what is in effect
+
+    def _register(self, view: ClusterView) -> None:
+        self._logs.on_new_topic = self._note_topic
+        self._logs.on_deleted_topic = self._note_deleted_topic
+        for topic in self._logs.topics():
+            view.set_own_topic(topic, self._logs.partition_count(topic))
+        registry = self._registry
+        if registry is None:
+            return
+        self._replicas.registered_epoch = lambda: registry.broker_epoch
+
+        def note_loss_known() -> None:
+            self._logs.is_loss_known = True
+            registry.mark_clean()
+
+        self._replicas.on_first_orders = note_loss_known
         address = self.address()
-        self._registry.register_broker(
-            address.id, address.host, address.port, creator=self._logs.creator_token(address.host)
+        registry.register_broker(
+            address.id,
+            address.host,
+            address.port,
+            creator=self._logs.creator_token(address.host),
+            rack=self.config.rack,
+            is_clean=self._logs.was_clean,
         )
         for topic in self._logs.topics():
-            self._register_topic(topic)
-        self._logs.on_new_topic = self._register_topic
-        self._logs.on_deleted_topic = self._registry.deregister_topic
-        self._registry.await_registered(self.config.zk_connection_timeout_ms / 1000)
+            self._register_topic(registry, topic, is_new=False)
+        registry.await_registered(self.config.zk_connection_timeout_ms / 1000)
+        self._feed = RegistryFeed(registry, view)
+        self._feed.start()
+        self._join_controllers(registry, view)
 
-    def _register_topic(self, topic: str) -> None:
-        assert self._registry is not None
-        self._registry.register_topic(topic, self._logs.partition_count(topic))
+    def _join_controllers(self, registry: Registry, view: ClusterView) -> None:
+        """Be ready to be elected as the controller, and expect its orders."""
+        assert self._settings is not None
+        from broker.server.controller_thread import (  # late: kazoo
+            ControllerThread,
+            LeaderBalance,
+        )
+        from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo
 
-    def _start_threads(self, listener: socket.socket) -> None:
+        self._replicas.expect_topics(ReplicatedTopics(registry.session).topics())
+        config = self.config
+        balance = LeaderBalance(
+            config.leader_balance_interval_ms / 1000, config.max_leader_imbalance
+        )
+        self._controller = ControllerThread(
+            registry,
+            config.broker_id,
+            self._clock,
+            ControllerSettings(config.min_insync_replicas, config.allows_unclean_election),
+            self._note_controller,
+            last_good_settings=self._settings.last_good,
+            balance=balance if config.balances_leaders else None,
+        )
+        self._control.controller = self._controller
+
+    def _note_states(self, partitions: Iterable[ReplicatedPartition]) -> None:
+        assert self._view is not None
+        self._view.apply_partition_states(partitions)
+
+    def _note_controller(self, broker_id: int) -> None:
+        assert self._view is not None
+        self._view.set_controller(broker_id)
+        self._replicas.controller_id = broker_id
+
+    def _note_topic(self, topic: str, *, is_new: bool = True) -> None:
+        """Tell clients of a topic that is new, or has another number of partitions."""
+        assert self._view is not None
+        self._view.set_own_topic(topic, self._logs.partition_count(topic))
+        if self._registry is not None:
+            self._register_topic(self._registry, topic, is_new=is_new)
+
+    def _note_deleted_topic(self, topic: str) -> None:
+        assert self._view is not None
+        self._view.set_own_topic(topic, 0)
+        if self._registry is not None:
+            self._registry.deregister_topic(topic)
+
+    def _register_topic(self, registry: Registry, topic: str, *, is_new: bool) -> None:
+        registry.register_topic(
+            topic,
+            self._logs.partition_count(topic),
+            creation_id=self._logs.creation_id(topic),
+            is_new=is_new,
+        )
+
+    def _start_threads(self, listener: socket.socket, view: ClusterView) -> None:
         peer_log = PeerLog(self._clock)
         for number in range(self.config.num_threads):
             processor = Processor(
@@ -187,8 +332,8 @@ class Broker:
             )
             self._processors.append(processor)
             processor.start(
-                self._handlers(processor, processor.metrics, TURN_BYTES),
-                self._handlers(processor, self._offload_metrics, None),
+                self._handlers(processor, view, processor.metrics, TURN_BYTES),
+                self._handlers(processor, view, self._offload_metrics, None),
             )
         self._acceptor = Acceptor(
             listener,
@@ -196,6 +341,7 @@ class Broker:
             count=self._connection_count,
             peer_log=peer_log,
             send_bytes=self.config.socket_send_bytes,
+            make_room=self._logs.close_idle_files,
         )
         self._acceptor.start()
 
@@ -203,16 +349,22 @@ class Broker:
         return ProcessorMetrics(self._clock, self.config.monitoring_period_ms / 1000)
 
     def _handlers(
-        self, processor: Processor, metrics: ProcessorMetrics, turn_bytes: int | None
+        self,
+        processor: Processor,
+        view: ClusterView,
+        metrics: ProcessorMetrics,
+        turn_bytes: int | None,
     ) -> RequestHandlers:
         """Return the handlers of one thread, with its validation budget; None for no limit."""
         config = self.config
         validator = Validator(config.max_message_bytes, turn_bytes=turn_bytes)
-        return RequestHandlers(
+        handlers = RequestHandlers(
             validator,
             ProduceHandler(
                 self,
                 self._logs,
+                self._replicas,
+                self._forwarder,
                 validator,
                 metrics,
                 self._clock,
@@ -221,18 +373,31 @@ class Broker:
             ),
             FetchHandler(
                 self._logs,
+                self._replicas,
                 self._pattern_filter,
                 metrics,
                 self._clock,
                 processor.wake,
                 broker_id=config.broker_id,
                 max_topic_name_length=config.max_topic_name_length,
+                max_wait_ms=config.max_fetch_wait_ms,
+                max_positions=config.max_fetch_positions,
             ),
-            AdminHandler(self, self._logs, self._clock, self._workers, processor.wake),
+            ReplicaReadHandler(self._replicas, self._clock, config.max_fetch_wait_ms),
+            self._control,
+            AdminHandler(self, self._logs, self._replicas, view, self._clock, self._workers),
         )
+        self._handlers_made.append(handlers)
+        return handlers
+
+    def _fail(self, failure: StorageError) -> None:
+        """Shut down, as no data directory is left."""
+        self.failure = failure
+        logger.error("the broker stops: no data directory is left")
+        self.request_shutdown(force=True)
 
     def wait_for_shutdown_request(self, timeout_s: float | None = None) -> bool:
-        """Wait until a client asks for the shutdown; return whether one did."""
+        """Wait until a client, or the loss of all disks, asks for the shutdown; return whether."""
         return self._shutdown_requested.wait(timeout_s)
 
     def request_shutdown(self, *, force: bool) -> None:
@@ -249,23 +414,74 @@ class Broker:
         return self._steps.document()
 
     def stop(self) -> None:
-        """Shut down: deregister, let clients go, flush, write the marker, close.
+        """Shut down: deregister, let clients go, flush, answer and close, write the marker.
 
-        A shutdown that a client asked for waits for the other clients to leave, unless it was
-        forced; one by a signal does not. The client gets a report of all steps. Can be called on
-        a broker that never started, or whose start failed; a second call does nothing.
+        A shutdown that a client asked for waits for clients that send without acknowledgements
+        to leave, unless it was forced; one by a signal does not. The client gets a report of all
+        steps. Can be called on a broker that never started, or whose start failed; a second call
+        does nothing.
         """
         if self._phase in ("stopping", "stopped"):
             return
         self._phase = "stopping"
+        if self._replicas.is_hosting and self.config.enable_controlled_shutdown:
+            self._steps.run("move leaderships", self._move_leaderships)
+        if self._controller is not None:
+            self._steps.run("leave the controller's office", self._leave_office)
         self._steps.run("deregister", self._deregister)
         if self._shutdown_requested.is_set() and not self._is_forced:
             self._steps.run("wait for clients", self._wait_for_clients)
         self._steps.run("refuse appends", self._refuse_appends)
-        self._steps.run("flush", self._logs.flush_all)
+        self._is_flushed = self._steps.run("flush", self._logs.flush_all)
         self._stop_everything()
         self._phase = "stopped"
         logger.info("broker %d is down", self.config.broker_id)
+
+    def _move_leaderships(self) -> str | None:
+        """Have other brokers lead what this one leads, and leave the in-sync replicas.
+
+        Tries again while a partition that another live broker could lead is not moved, as its
+        other replicas may be about to catch up.
+
+        Raises:
+            BrokerError: the controller could not be asked.
+        """
+        config = self.config
+        moved: dict[TopicPartition, int] = {}
+        left_count = 0
+        pause = threading.Event()
+        for tries_left in range(config.controlled_shutdown_retries, -1, -1):
+            may_retry = tries_left and not self._is_forced
+            asked = self._replicas.controller_id
+            try:
+                progress = self._replicas.ask_to_leave()
+            except BrokerError as error:
+                if not may_retry or not self._has_session:
+                    raise
+                logger.warning("the controller is asked again to move leaderships: %s", error)
+            else:
+                moved.update((one.partition, one.state.leader) for one in progress.moved)
+                left_count += len(progress.left)
+                unmoved = progress.unmoved
+                could_move = any(self._replicas.could_move(one.partition) for one in unmoved)
+                if not could_move or not may_retry:
+                    return _describe_progress(moved, left_count, unmoved)
+            give_up_s = self._clock.monotonic_s() + config.controlled_shutdown_backoff_ms / 1000
+            while self._clock.monotonic_s() < give_up_s and not self._is_forced:
+                pause.wait(0.05)
+                if self._replicas.controller_id not in (asked, NO_CONTROLLER):
+                    break  # there is another one now
+        return None
+
+    @property
+    def _has_session(self) -> bool:
+        return self._registry is not None and self._registry.session.state == "connected"
+
+    def _leave_office(self) -> None:
+        """Let another broker be the controller."""
+        if self._controller is not None:
+            self._controller.request_stop()
+            self._controller.join()
 
     def _deregister(self) -> None:
         if self._registry is not None:
@@ -276,22 +492,42 @@ class Broker:
         pause = threading.Event()
         while True:
             since_s = self._clock.monotonic_s() - QUIET_CLIENT_S
-            active_count = sum(one.active_since(since_s) for one in self._processors)
-            if not active_count:
+            count = sum(one.unanswered_since(since_s) for one in self._processors)
+            if not count:
                 return None
             if self._is_forced or self._clock.monotonic_s() >= give_up_s:
-                return f"{active_count} client{'s' * (active_count > 1)} still active"
+                who = "1 client still sends" if count == 1 else f"{count} clients still send"
+                return f"{who} without acknowledgements"
             pause.wait(0.05)
 
     def _refuse_appends(self) -> None:
+        """Refuse appends, and let those under way end: the flush that follows has all of them."""
         self.refuses_appends = True
+        for processor in self._processors:
+            processor.finish_turn()
+        if self._processors:
+            self._offload_worker.submit(_do_nothing).result()
 
     def _stop_everything(self) -> None:
         lingering: list[LingeringClient] = []
+        if self._settings is not None:
+            self._settings.stop()
+        if self._view is not None:
+            self._view.close()
+        if self._feed is not None:
+            self._feed.request_stop()
         self._steps.run("close connections", lambda: self._close_connections(lingering))
+        self._leave_office()
+        self._replicas.stop()  # ends orders that are being carried out
+        self._control.stop()
+        self._forwarder.stop()
         self._logs.close(self._steps.run)
         if self._registry is not None:
             self._steps.run("leave the registry", self._registry.stop)
+        if self._settings is not None:
+            self._settings.join()
+        if self._feed is not None:
+            self._feed.join()
         for one in lingering:
             one.end()
 
@@ -300,6 +536,9 @@ class Broker:
             self._acceptor.stop()
         elif self._listener is not None:
             self._listener.close()
+        last = encode_last_response("the broker is shutting down") if self._is_flushed else None
+        for processor in self._processors:
+            processor.begin_stop(last)
         for processor in self._processors:
             lingering += processor.stop()
         self._workers.shutdown()
@@ -309,7 +548,7 @@ class Broker:
     def address(self) -> BrokerAddress:
         """Return the address that clients connect to."""
         host = self.config.hostname or _advertised_host(self.config.host)
-        return BrokerAddress(self.config.broker_id, host, self._port)
+        return BrokerAddress(self.config.broker_id, host, self.config.advertised_port or self._port)
 
     def hello(self) -> HelloResponse:
         """Return who this broker is; its cluster has the name of its registry."""
@@ -336,7 +575,8 @@ class Broker:
             "phase": self._phase,
             "started_ms": self._started_ms,
             "uptime_ms": self._clock.time_ms() - self._started_ms,
-            "data": str(self.config.data_dir.absolute()),
+            "data": str(self._logs.data_dir().absolute()),
+            "directories": self._directories(),
             "topics": len(self._logs.topics()),
             "partitions": len(logs),
             "bytes": sum(log.size_bytes for log in logs),
@@ -349,12 +589,74 @@ class Broker:
                 "interval_ms": self.config.flush_interval_ms,
                 "topic_intervals_ms": dict(self.config.topic_flush_interval_ms),
             },
+            "settings": self._settings_in_effect(),
+            "start_settings": {
+                prop.name: self._start_config.value_text(prop)
+                for prop in self._start_config.shown_properties()
+            },
+            "topic_settings": self._topic_settings(),
+            "settings_problems": {} if self._settings is None else dict(self._settings.problems),
+            "failures": self._failures(),
+            "retention_waits": self._logs.retention_waits,
             "last_flush_ms": max((log.last_flush_ms for log in logs), default=0) or None,
             "clean_start": not self._logs.was_recovered,
             "zookeeper": self.config.zookeeper_connect or None,
+            "runs_zookeeper": self._runs_zookeeper,
             "session": self._session(),
+            "replicas": replica_records(self._replicas.all()),
             "metrics": self.metrics(),
         }
+
+    def _settings_in_effect(self) -> dict[str, dict[str, str]]:
+        """Return value and origin of the settings by name.
+
+        `origin` is `default`, `start` (the properties file, or an option) or `broker` (ZooKeeper).
+        """
+        config = self.config
+        overrides = {} if self._overrides is None else self._overrides.broker
+        changed = {config.property_of(name).field for name in overrides}
+        defaults = BrokerConfig()
+        found = {}
+        for prop in config.shown_properties():
+            origin = "broker" if prop.field in changed else "start"
+            if origin == "start" and getattr(config, prop.field) == getattr(defaults, prop.field):
+                origin = "default"
+            found[prop.name] = {"value": config.value_text(prop), "origin": origin}
+        return found
+
+    def _topic_settings(self) -> dict[str, dict[str, str]]:
+        """Return the overrides of topics that are in effect, by topic and name."""
+        if self._overrides is None:
+            return {}
+        return {
+            topic: {
+                one.property.name: value_text(value, one)
+                for one in TOPIC_SETTINGS
+                if (value := overrides.get(one.property.field)) is not None
+            }
+            for topic, overrides in self._overrides.topics.items()
+        }
+
+    def _directories(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "path": str(one.path),
+                "partitions": one.log_count,
+                "free_bytes": one.free_bytes,
+                "error": None if one.failure is None else str(one.failure),
+            }
+            for one in self._logs.directory_states()
+        ]
+
+    def _failures(self) -> list[dict[str, str]]:
+        """Return what is wrong with partitions: those offline, and what the disk refused."""
+        found = list(self._logs.offline().items())
+        for log in self._logs.logs():
+            found += [(log.partition, error) for error in log.failures()]
+        return [
+            {"topic": partition.topic, "partition": partition.name, "error": str(error)}
+            for partition, error in found
+        ]
 
     def _session(self) -> dict[str, Any] | None:
         if self._registry is None:
@@ -367,15 +669,21 @@ class Broker:
             "error": status.error,
         }
 
+    def _name_of(self, partition: TopicPartition) -> str:
+        """Return the name of a partition in metrics: 0.7's, where this broker is its home."""
+        if partition.home == self.config.broker_id:
+            return str(partition.index)
+        return partition.name
+
     def metrics(self) -> dict[str, dict[str, Any]]:
-        """Return the attributes of 0.7's managed objects, by object name (kafka07.md section 9).
+        """Return the attributes of 0.7's managed objects, by object name (the MBeans of Kafka 0.7).
 
         Sizes of a log are absolute: `CurrentOffset` is its high watermark, where 0.7 shows the
         position inside the last segment.
         """
         shards = [*(processor.metrics for processor in self._processors), self._offload_metrics]
         logs = {
-            f"logs.{log.partition.topic}-{log.partition.index}": {
+            f"logs.{log.partition.topic}-{self._name_of(log.partition)}": {
                 "Name": log.partition.name,
                 "Size": log.size_bytes,
                 "NumberOfSegments": log.segment_count,
@@ -384,12 +692,38 @@ class Broker:
             }
             for log in self._logs.logs()
         }
+        offline_count = sum(one.failure is not None for one in self._logs.directory_states())
         return {
             "SocketServerStats": socket_server_attributes(shards),
+            "LogManager": {"OfflineLogDirectoryCount": offline_count},
             **topic_attributes(shards),
+            **replication_metrics(replica_records(self._replicas.all()), self._controller),
             "LogFlushStats": stats_attributes(self._logs.flush_stats, "Flush", "Flushes"),
             **logs,
         }
+
+
+_SHOWN_PARTITIONS = 100
+
+
+def _describe_progress(
+    moved: Mapping[TopicPartition, int], left_count: int, unmoved: Sequence[Unmoved]
+) -> str:
+    """Return what a controlled shutdown has done, partition by partition, for people."""
+    parts = [f"{one}: led by broker {leader}" for one, leader in sorted(moved.items())]
+    shown = parts[:_SHOWN_PARTITIONS]
+    if len(parts) > len(shown):
+        shown.append(f"{len(parts) - len(shown)} more led by others")
+    if left_count:
+        shown.append(f"{left_count} partitions led by others go on without this broker")
+    shown += [f"{one}: still led here, {reason}" for one, reason in unmoved[:_SHOWN_PARTITIONS]]
+    if len(unmoved) > _SHOWN_PARTITIONS:
+        shown.append(f"{len(unmoved) - _SHOWN_PARTITIONS} more still led here")
+    return "; ".join(shown) or "nothing to move"
+
+
+def _do_nothing() -> None:
+    """Do nothing, behind all that a worker has to do."""
 
 
 def _advertised_host(host: str) -> str:
@@ -397,6 +731,23 @@ def _advertised_host(host: str) -> str:
     if host in ("", "0.0.0.0", "::"):
         return socket.gethostname()
     return host
+
+
+def _new_cluster_id() -> str:
+    """Return an id for a cluster that has none, in the form of later Kafka."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+
+
+def _warn_if_exposed(listener: socket.socket) -> None:
+    """Warn of a listener that other machines may reach, as whoever connects may do everything."""
+    host, port = listener.getsockname()[:2]
+    if not ipaddress.ip_address(host.partition("%")[0]).is_loopback:
+        logger.warning(
+            "listening on %s:%d without authentication: all who reach this port can read, write "
+            "and delete every topic and stop the broker; let only trusted networks reach it, or "
+            "listen on 127.0.0.1 (property host)",
+            *(host, port),
+        )
 
 
 def _raise_open_files_limit() -> None:

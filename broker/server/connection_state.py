@@ -44,13 +44,18 @@ class State(Enum):
     READING = auto()
     """Requests of the client."""
     MUTED = auto()
-    """A flush; requests gather in the socket meanwhile, to be appended together after it."""
+    """A flush that its last publish waits for.
+
+    Muted means that the broker does not read from the socket, though it could: the client's next
+    requests stay in the socket until the flush is complete, and are then appended with one write
+    and one flush instead of one each. Responses are sent all the same.
+    """
     OFFLOADED = auto()
-    """A worker that handles a request too large for the processor."""
+    """A worker that handles one of its requests, as that takes long."""
     YIELDED = auto()
-    """Its next turn; the validation budget of this one is used up."""
+    """Its next turn: it has used up this one, and others are served first."""
     BLOCKED = auto()
-    """The client, which must take responses before more requests are handled."""
+    """Responses, which must be complete and taken before more requests are handled."""
     WAITING_FOR_BUFFER = auto()
     """Room for a large frame in the budget that all connections share."""
     CLOSING = auto()

@@ -16,9 +16,13 @@ from typing import NamedTuple
 from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
+    NotLeaderError,
+    OutOfDescriptorsError,
     ProtocolError,
     RequestTimedOutError,
+    ResponseTooLargeError,
     ServerError,
+    StorageError,
     UnknownServerError,
     UnknownTopicError,
     WrongPartitionError,
@@ -52,6 +56,7 @@ from broker.protocol.responses import (
 from broker.server.metrics import ProcessorMetrics
 from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
 from broker.server.purgatory import DelayedResponse, Part, Response, join_bytes
+from broker.server.replica_manager import ReplicaManager
 from broker.topic import TopicPartition, validate_topic_name
 
 SEARCH_DEADLINE_S = 20.0
@@ -61,6 +66,8 @@ _MAX_RESPONSE_BYTES = (1 << 31) - 1
 _MAX_READ_BYTES = 1 << 30
 """Message sets in one response to a read; with the headers of all parts it fits a size field."""
 _WHOLE_SEGMENT = (1 << 63) - 1
+_POSITION_BYTES = 200
+"""What a position of a read that waits takes in memory."""
 
 
 class FetchHandler:
@@ -68,17 +75,21 @@ class FetchHandler:
 
     Args:
         logs: where the logs are.
+        replicas: say which partitions with replicas this broker leads.
         pattern_filter: searches them for filtered reads.
         metrics: of the thread.
         clock: for deadlines of reads that wait.
         wake: has a processor attempt a delayed response again; callable from any thread.
         broker_id: the home of this broker's partitions.
         max_topic_name_length: the longest topic name allowed.
+        max_wait_ms: the longest wait of a read; longer ones are cut to it.
+        max_positions: the most positions of a read.
     """
 
     def __init__(
         self,
         logs: LogManager,
+        replicas: ReplicaManager,
         pattern_filter: PatternFilter,
         metrics: ProcessorMetrics,
         clock: Clock,
@@ -86,14 +97,23 @@ class FetchHandler:
         *,
         broker_id: int,
         max_topic_name_length: int,
+        max_wait_ms: int,
+        max_positions: int,
     ) -> None:
         self.pattern_filter = pattern_filter
         self.metrics = metrics
         self.clock = clock
         self.wake = wake
         self._logs = logs
+        self._replicas = replicas
         self._broker_id = broker_id
         self._max_topic_name_length = max_topic_name_length
+        self._max_wait_ms = max_wait_ms
+        self._max_positions = max_positions
+
+    def set_limits(self, *, max_wait_ms: int, max_positions: int) -> None:
+        """Change the limits, from any thread; reads that wait already keep theirs."""
+        self._max_wait_ms, self._max_positions = max_wait_ms, max_positions
 
     def fetch(self, request: FetchRequest) -> Response:
         """Respond to a fetch at once, with what is readable."""
@@ -109,7 +129,8 @@ class FetchHandler:
         parts: list[Part] = []
         part_bytes = len(request.fetches) * len(encode_fetch_header(NO_ERROR, 0))
         for one in request.fetches:
-            head, found = self._fetch_one(one, _MAX_RESPONSE_BYTES - ERROR_BYTES - part_bytes)
+            room_bytes = _MAX_RESPONSE_BYTES - ERROR_BYTES - part_bytes
+            head, found = self._fetch_one(one, room_bytes, is_multifetch=True)
             parts.append(head)
             if found:
                 parts.append(found)
@@ -117,15 +138,15 @@ class FetchHandler:
         self.metrics.fetch.record(time.perf_counter() - started_s)
         return Response(*join_bytes([encode_multifetch_header(part_bytes), *parts]))
 
-    def _fetch_one(self, request: FetchRequest, room_bytes: int) -> tuple[bytes, FileSlice | None]:
+    def _fetch_one(
+        self, request: FetchRequest, room_bytes: int, *, is_multifetch: bool = False
+    ) -> tuple[bytes, FileSlice | None]:
         try:
             found = self._slice(request, room_bytes)
         except ServerError as error:
-            # 0.7 reports an illegal topic as "unknown"; our other codes mean nothing to its clients
-            code = error.code if error.code in (1, 3) else UnknownServerError.code
             if self._logs.get(request.topic, request.index):
                 self.metrics.topics[request.topic].failed_fetch += 1
-            return encode_fetch_header(code, 0), None
+            return encode_fetch_header(_code_for_07(error, is_multifetch=is_multifetch), 0), None
         if found is None:
             return encode_fetch_header(NO_ERROR, 0), None
         self.metrics.topics[request.topic].bytes_out += found.length
@@ -136,11 +157,16 @@ class FetchHandler:
         if log is None:
             self._check_partition(request.topic, request.index)
             return None
+        if log.is_replicated and request.offset > log.read_limit:
+            # this replica may be behind the one that its reader has read until now
+            return None
         found = log.read(request.offset, max(0, min(request.max_bytes, room_bytes)))
         return found if found and found.length else None
 
     def _check_partition(self, topic: str, index: int) -> None:
+        """Validate a partition that has no log; see `offsets` for errors."""
         validate_topic_name(topic, self._max_topic_name_length)
+        self._logs.validate_not_offline(topic, index)
         count = self._logs.partition_count(topic)
         if not 0 <= index < count:
             raise WrongPartitionError(
@@ -152,7 +178,8 @@ class FetchHandler:
         """Respond to an offsets request.
 
         Raises:
-            ServerError: there is no such partition; 0.7 closes the connection then.
+            ServerError: there is no such partition, or it is offline; the connection is closed
+                then, as by 0.7.
             ProtocolError: the number of offsets is negative.
         """
         if request.max_offsets < 0:
@@ -178,22 +205,44 @@ class FetchHandler:
         if parts is not None:
             return Response(*parts)
         logs = [self.log_of(position.partition) for position in request.positions]
-        deadline_s = self.clock.monotonic_s() + request.max_wait_ms / 1000
-        return DelayedResponse(attempt, deadline_s, logs)
+        expected_bytes = len(request.positions) * _POSITION_BYTES
+        return DelayedResponse(
+            attempt, self.deadline_of(request), logs, expected_bytes=expected_bytes
+        )
+
+    def check_position_count(self, count: int) -> None:
+        """Check, before they are decoded, that a read does not name too many positions.
+
+        Raises:
+            ResponseTooLargeError: it does.
+        """
+        if count > self._max_positions:
+            raise ResponseTooLargeError(
+                f"a read of {count} positions is above "
+                f"max.fetch.positions={self._max_positions}; ask for fewer at a time"
+            )
+
+    def deadline_of(self, request: ReadRequest) -> float:
+        """Return the monotonic time at which the wait of a read ends."""
+        wait_ms = min(max(0, request.max_wait_ms), self._max_wait_ms)
+        return self.clock.monotonic_s() + wait_ms / 1000
 
     def is_enough(self, request: ReadRequest) -> bool:
         """Return whether a read need not wait: enough is readable, or a partition has an error."""
         total_bytes = 0
+        enough_bytes = min(request.min_bytes, request.max_bytes)
         for position in request.positions:
             try:
                 log = self.log_of(position.partition)
             except ServerError:
                 return True
-            available = log.high_watermark - position.offset
-            if available < 0 or position.offset < log.log_start_offset:
+            if not log.log_start_offset <= position.offset <= log.read_limit:
                 return True
+            available = log.high_watermark - position.offset
             total_bytes += max(0, min(available, position.max_bytes))
-        return total_bytes >= min(request.min_bytes, request.max_bytes)
+            if total_bytes >= enough_bytes:
+                return True  # what is wrong with a later partition would end the wait too
+        return total_bytes >= enough_bytes
 
     def log_of(self, partition: TopicPartition) -> Log:
         """Return a partition's log, created if its topic exists: a reader can wait for it.
@@ -202,13 +251,15 @@ class FetchHandler:
             ServerError: this broker does not lead the partition, or has no such topic.
         """
         topic, index = partition.topic, partition.index
-        if partition.home not in (-1, self._broker_id):
-            raise WrongPartitionError(f"broker {self._broker_id} does not lead {partition}")
-        log = self._logs.get(topic, index)
+        if partition.home in (-1, self._broker_id):
+            log = self._logs.get(topic, index)
+            if log is not None and not log.is_replicated:
+                return log
+        log = self._replicas.find_served(partition)
         if log is not None:
             return log
         validate_topic_name(topic, self._max_topic_name_length)
-        if topic not in self._logs.topics():
+        if not self._logs.has_topic(topic):
             raise UnknownTopicError(f"there is no topic '{topic}' on broker {self._broker_id}")
         return self._logs.get_or_create(topic, index)
 
@@ -218,8 +269,10 @@ class FetchHandler:
         parts: list[Part] = []
         body_bytes = len(count)
         room_bytes = min(request.max_bytes, _MAX_READ_BYTES)
+        has_found = False
         for position in request.positions:
-            part, found = self._read_one(position, room_bytes)
+            part, found = self._read_one(position, room_bytes, has_found=has_found)
+            has_found |= found is not None
             set_bytes = found.length if found else 0
             head = encode_read_part_header(part, set_bytes)
             body_bytes += len(head) + set_bytes
@@ -232,13 +285,19 @@ class FetchHandler:
         return join_bytes([head, *parts])
 
     def _read_one(
-        self, position: PartitionPosition, room_bytes: int
+        self, position: PartitionPosition, room_bytes: int, *, has_found: bool
     ) -> tuple[ReadPart, FileSlice | None]:
+        """Return the part of one position, and what to send with it.
+
+        A response that has data for others and takes all descriptors has none for this one: the
+        next read has.
+        """
         partition = position.partition
         try:
             log = self.log_of(partition)
         except ServerError as problem:
-            return ReadPart(partition, problem.code, 0, 0, b""), None
+            leader = problem.leader if isinstance(problem, NotLeaderError) else 0
+            return ReadPart(partition, problem.code, leader, 0, b""), None
         error = NO_ERROR
         found = None
         try:
@@ -246,8 +305,9 @@ class FetchHandler:
             if max_bytes > 0:
                 found = log.read(position.offset, max_bytes)
         except ServerError as problem:
-            error = problem.code
-            self.metrics.topics[partition.topic].failed_fetch += 1
+            if not (has_found and isinstance(problem, OutOfDescriptorsError)):
+                error = problem.code
+                self.metrics.topics[partition.topic].failed_fetch += 1
         if found:
             self.metrics.topics[partition.topic].bytes_out += found.length
         # After the read: the high watermark in the response must not be below what was read.
@@ -269,6 +329,19 @@ class FetchHandler:
             except ServerError:
                 logs = []  # `is_enough` ends the wait at once
         return _FilteredRead(self, request, header, logs)
+
+
+def _code_for_07(error: ServerError, *, is_multifetch: bool) -> int:
+    """Return the code by which a client of 0.7 is told of an error.
+
+    Our own codes mean nothing to its clients, and "unknown", by which 0.7 also reports an illegal
+    topic, ends the fetcher of a group member with all its partitions of this broker. So of several
+    partitions one that the disk does not give looks as if nothing new had come: the member waits
+    there, until that is mended, and goes on with the others.
+    """
+    if is_multifetch and isinstance(error, StorageError):
+        return NO_ERROR
+    return error.code if error.code in (1, 3) else UnknownServerError.code
 
 
 class _SearchedPosition(NamedTuple):
@@ -302,7 +375,7 @@ class _FilteredRead(DelayedResponse):
         read = request.read
         super().__init__(
             self._try,
-            handler.clock.monotonic_s() + max(0, read.max_wait_ms) / 1000,
+            handler.deadline_of(read),
             logs,
             # The entries found are held in memory: pipelined requests must not add them up.
             expected_bytes=min(max(0, read.max_bytes), KEPT_BYTES),

@@ -7,13 +7,30 @@ refuse a request.
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
-from broker.errors import BrokerError, ProtocolError, ServerError, UnsupportedVersionError
+from broker.config import BrokerConfig
+from broker.errors import (
+    BrokerError,
+    ProtocolError,
+    ServerError,
+    UnsupportedVersionError,
+)
 from broker.protocol.append_request import PRODUCE_TYPE, PUBLISH_TYPE, append_request
+from broker.protocol.cluster_requests import (
+    AddPartitionsRequest,
+    DeleteReplicatedTopicRequest,
+    ElectLeadersRequest,
+    ListReassignmentsRequest,
+    ReassignRequest,
+)
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
+    ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
     ExtensionRequest,
@@ -21,12 +38,21 @@ from broker.protocol.extension_requests import (
     HelloRequest,
     ListOffsetsRequest,
     MetadataRequest,
+    MoveLogRequest,
     PublishRequest,
     ReadRequest,
     ShutdownRequest,
     StatusRequest,
+    position_count,
 )
 from broker.protocol.primitives import INT16, Reader
+from broker.protocol.replica_requests import (
+    ChangeIsrRequest,
+    ControlledShutdownRequest,
+    CreateReplicatedTopicRequest,
+    PushStatesRequest,
+    ReplicaFetchRequest,
+)
 from broker.protocol.requests import (
     BASE_REQUESTS,
     FIRST_EXTENSION_TYPE,
@@ -36,13 +62,16 @@ from broker.protocol.requests import (
     OffsetsRequest,
     ProduceRequest,
     RequestHeader,
+    RequestType,
     decode_request,
 )
 from broker.protocol.responses import encode_extension_error
 from broker.server.admin import AdminHandler, request_name
+from broker.server.control import ControlHandler
 from broker.server.fetch import FetchHandler
-from broker.server.produce import ProduceHandler
+from broker.server.produce import ProduceHandler, RefusedPartitions
 from broker.server.purgatory import Response
+from broker.server.replica_reads import ReplicaReadHandler
 from broker.server.validation import ValidationBudgetExceededError, Validator
 
 
@@ -69,10 +98,14 @@ class Offload:
 
 @dataclass(frozen=True, slots=True)
 class YieldTurn:
-    """The turn's validation budget is used up; remaining frames are handled in the next turn."""
+    """The turn's time or validation budget is used up; the rest is handled in the next turn."""
 
 
-Outcome = Response | CloseConnection | Offload | YieldTurn
+Outcome = Response | CloseConnection | Offload | YieldTurn | Future[Any]
+"""What becomes of a request. A `Future` is done when a worker has a list of outcomes for it."""
+_Outcome = Response | Future[Any]
+TURN_S = 0.005
+"""How long requests of one connection are handled in one turn; the last may exceed it."""
 
 
 class RequestHandlers:
@@ -82,6 +115,8 @@ class RequestHandlers:
         validator: what the produce handler validates with.
         produce: appends.
         fetch: reads.
+        replica_reads: reads of followers.
+        control: what brokers and the controller ask of each other.
         admin: the rest of our own requests.
     """
 
@@ -90,35 +125,51 @@ class RequestHandlers:
         validator: Validator,
         produce: ProduceHandler,
         fetch: FetchHandler,
+        replica_reads: ReplicaReadHandler,
+        control: ControlHandler,
         admin: AdminHandler,
     ) -> None:
         self._validator = validator
         self._produce = produce
         self._fetch = fetch
+        self._replica_reads = replica_reads
+        self._control = control
         self._admin = admin
 
-    def handle(self, frames: list[memoryview]) -> Iterator[tuple[int, Outcome]]:
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Use other limits from now on; callable from any thread."""
+        self._validator.set_limit(config.max_message_bytes)
+        self._fetch.set_limits(
+            max_wait_ms=config.max_fetch_wait_ms, max_positions=config.max_fetch_positions
+        )
+
+    def handle(
+        self, frames: list[memoryview], refused: RefusedPartitions
+    ) -> Iterator[tuple[int, Outcome]]:
         """Handle frames in order, each after the outcome of the one before has been taken.
 
         Args:
             frames: without size fields, in the order they came.
+            refused: of their connection.
 
         Yields:
             For each response how many frames are handled with it, and the response. A
             `CloseConnection` comes last, for the request that caused it and all behind it. After
-            an `Offload` or a `YieldTurn`, which come last too, the rest is for another call.
+            an `Offload`, a `Future` or a `YieldTurn`, where the caller stops, the rest is for
+            another call.
         """
         self._validator.begin_turn()
+        end_s = time.perf_counter() + TURN_S
         position = single_end = 0
         try:
             while position < len(frames):
-                if position and self._validator.is_turn_used_up:
+                if position and (self._validator.is_turn_used_up or time.perf_counter() > end_s):
                     yield position, YieldTurn()
                     return
                 request_type = frames[position][:2]
                 if position >= single_end and request_type in (PUBLISH_TYPE, PRODUCE_TYPE):
                     end = _end_of_type(frames, position)
-                    together = self._produce.append_together(frames[position:end])
+                    together = self._produce.append_together(frames[position:end], refused)
                     if together is None:
                         single_end = end
                     else:
@@ -126,7 +177,7 @@ class RequestHandlers:
                         for response in together:
                             yield position, response
                         continue
-                single = self._handle_one(frames[position])
+                single = self._handle_one(frames[position], refused)
                 position += 1
                 if single is not None:
                     yield position, single
@@ -137,11 +188,11 @@ class RequestHandlers:
         except BrokerError as error:
             yield len(frames), CloseConnection(error, is_bad_frame=False)
 
-    def _handle_one(self, frame: memoryview) -> Response | None:
+    def _handle_one(self, frame: memoryview, refused: RefusedPartitions) -> _Outcome | None:
         reader = Reader(frame)
         request_type = reader.int16()
         if request_type >= FIRST_EXTENSION_TYPE:
-            return self._handle_extension(request_type, reader)
+            return self._handle_extension(request_type, reader, refused)
         if request_type not in BASE_REQUESTS:
             raise ProtocolError(f"request {request_name(request_type)} is unknown")
         match decode_request(frame):
@@ -152,9 +203,11 @@ class RequestHandlers:
             case OffsetsRequest() as request:
                 return self._fetch.offsets(request)
             case ProduceRequest() | MultiProduceRequest() as request:
-                return self._produce.append(append_request(request, 0))
+                return _when_done(self._produce.append(append_request(request, 0), refused))
 
-    def _handle_extension(self, request_type: int, reader: Reader) -> Response | None:
+    def _handle_extension(
+        self, request_type: int, reader: Reader, refused: RefusedPartitions
+    ) -> _Outcome | None:
         header = RequestHeader.decode(reader)
         try:
             kind = EXTENSION_REQUESTS.get((request_type, header.version))
@@ -162,32 +215,74 @@ class RequestHandlers:
                 raise UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
-            return self._dispatch(kind.decode(reader), header)
+            if request_type == RequestType.READ:
+                self._fetch.check_position_count(position_count(reader.rest))
+            return self._dispatch(kind.decode(reader), header, refused)
         except ServerError as error:
             return Response(encode_extension_error(header.correlation_id, error.code, str(error)))
 
-    def _dispatch(self, request: ExtensionRequest, header: RequestHeader) -> Response | None:
+    def _dispatch(
+        self, request: ExtensionRequest, header: RequestHeader, refused: RefusedPartitions
+    ) -> _Outcome | None:
         match request:
             case PublishRequest():
-                return self._produce.append(append_request(request, header.correlation_id))
+                append = append_request(request, header.correlation_id)
+                return _when_done(self._produce.append(append, refused))
             case ReadRequest():
                 return self._fetch.read(request, header)
             case FilteredReadRequest():
                 return self._fetch.filtered_read(request, header)
             case ListOffsetsRequest():
                 return self._admin.list_offsets(request, header)
+            case ClusterMetadataRequest():
+                return self._admin.cluster_metadata(request, header)
             case MetadataRequest():
                 return self._admin.metadata(request, header)
             case CreateTopicRequest():
                 return self._admin.create_topic(request, header)
             case DeleteTopicRequest():
                 return self._admin.delete_topic(request, header)
+            case MoveLogRequest():
+                return self._admin.move_log(request, header)
             case HelloRequest():
                 return self._admin.hello(header)
             case StatusRequest():
                 return self._admin.status(header)
             case ShutdownRequest():
                 return self._admin.shutdown(request, header)
+            case ReplicaFetchRequest():
+                return self._replica_reads.read(request, header)
+            case (
+                PushStatesRequest()
+                | ChangeIsrRequest()
+                | ControlledShutdownRequest()
+                | CreateReplicatedTopicRequest()
+                | DeleteReplicatedTopicRequest()
+                | AddPartitionsRequest()
+                | ElectLeadersRequest()
+                | ReassignRequest()
+                | ListReassignmentsRequest()
+            ):
+                return self._control.handle(request, header)
+
+
+def _when_done(outcome: Response | Future[None] | None) -> _Outcome | None:
+    """Have a connection closed if what was forwarded for it was not appended."""
+    if not isinstance(outcome, Future):
+        return outcome
+    outcomes: Future[list[Outcome]] = Future()
+
+    def take(done: Future[None]) -> None:
+        error = None if done.cancelled() else done.exception()
+        if isinstance(error, BrokerError):
+            outcomes.set_result([CloseConnection(error, is_bad_frame=False)])
+        elif error is not None:
+            outcomes.set_exception(error)
+        else:
+            outcomes.set_result([])
+
+    outcome.add_done_callback(take)
+    return outcomes
 
 
 def _end_of_type(frames: list[memoryview], start: int) -> int:

@@ -1,4 +1,4 @@
-"""Counters of the broker, under the names that 0.7 shows over JMX (kafka07.md section 9).
+"""Counters of the broker, under the names that Kafka 0.7 shows over JMX.
 
 Each processor counts into objects of its own, so that counting takes no lock; `metrics` adds them
 up.

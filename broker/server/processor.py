@@ -2,23 +2,35 @@
 
 No handler blocks it. A response that must wait is in its purgatory, and a request that takes too
 long is offloaded to a worker; other threads wake the processor through a socket.
+
+Connections share its time by work, not by requests: the one for which it has worked least is served
+first, and after each `SLICE_S` it looks anew which that is. The measure is that of start-time fair
+queueing: a connection's turn starts where its last one ended, or where the turn of the connection
+served last started, if that is later; so nobody saves up time by being idle.
 """
 
 from __future__ import annotations
 
 import logging
+import math
+import select
 import selectors
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
 from functools import partial
+from operator import attrgetter
 
 from broker.clock import Clock
 from broker.errors import ProtocolError
-from broker.server.connection import Connection, LingeringClient
+from broker.protocol.append_request import PUBLISH_TYPE
+from broker.server.connection import LingeringClient, ServerConnection
+from broker.server.end_of_streams import end_streams
+from broker.server.freed_memory import give_back_freed_memory
 from broker.server.handlers import CloseConnection, Offload, Outcome, RequestHandlers, YieldTurn
 from broker.server.metrics import ProcessorMetrics
 from broker.server.purgatory import DelayedResponse, Purgatory, Response
@@ -27,6 +39,9 @@ from broker.server.quotas import PeerLog, QueuedBytes
 logger = logging.getLogger(__name__)
 
 RECEIVE_BYTES = 1 << 20
+SLICE_S = 0.01
+"""How long some connections are served before it is looked whether others should come first."""
+_HANG_UP = getattr(select, "POLLRDHUP", 0) | select.POLLHUP | select.POLLERR
 _WAKE_UP_BYTES = 4096
 _SWEEP_INTERVAL_S = 5.0
 
@@ -76,15 +91,21 @@ class Processor:
         self._wake_sender.setblocking(False)
         self._selector.register(self._wake_receiver, selectors.EVENT_READ)
         self._is_woken = False
-        self._connections: set[Connection] = set()
-        self._purgatory: Purgatory[Connection] = Purgatory()
+        self._connections: set[ServerConnection] = set()
+        self._purgatory: Purgatory[ServerConnection] = Purgatory()
         # Other threads append to these; the processor takes from them once each turn.
         self._accepted: deque[tuple[socket.socket, str]] = deque()
-        self._granted: deque[Connection] = deque()
-        self._work_done: deque[tuple[Connection, Future[list[Outcome]]]] = deque()
-        self._yielded: deque[Connection] = deque()
+        self._granted: deque[ServerConnection] = deque()
+        self._work_done: deque[tuple[ServerConnection, Future[list[Outcome]]]] = deque()
+        self._yielded: list[ServerConnection] = []
+        self._turn_start_s = 0.0
+        """Of the connection served last, by the measure of `ServerConnection.turn_end_s`."""
+        self._turn_listeners: deque[threading.Event] = deque()  # set when a turn is over
         self._next_sweep_s = clock.monotonic_s() + _SWEEP_INTERVAL_S
+        self._has_closed = False
+        """Whether connections were closed since the last sweep."""
         self._is_stopping = False
+        self._last_response: bytes | None = None
         self._lingering: list[LingeringClient] = []
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -99,14 +120,36 @@ class Processor:
         self._worker_handlers = worker_handlers
         self._thread.start()
 
+    def set_max_idle(self, max_idle_s: float) -> None:
+        """Change how long a connection may be without a whole request, from any thread."""
+        self._max_idle_s = max_idle_s
+
+    def finish_turn(self) -> None:
+        """Return once the turn under way is over; callable from any other thread."""
+        is_over = threading.Event()
+        self._turn_listeners.append(is_over)
+        self._send_wake_up()
+        while self._thread.is_alive() and not is_over.wait(_SWEEP_INTERVAL_S):
+            continue
+
+    def begin_stop(self, last_response: bytes | None = None) -> None:
+        """Have the thread answer what was received, end the streams of responses, and close.
+
+        Args:
+            last_response: for clients whose message sets were acknowledged, behind all others.
+        """
+        if not self._is_stopping:
+            self._last_response = last_response
+            self._is_stopping = True
+            self._send_wake_up()
+
     def stop(self) -> list[LingeringClient]:
-        """Complete delayed responses, close all connections and join the thread.
+        """Join the thread after `begin_stop`, which is called if it was not.
 
         Returns:
             The clients that wait for the broker's end; the caller ends them.
         """
-        self._is_stopping = True
-        self._send_wake_up()
+        self.begin_stop()
         if self._thread.ident is not None:
             self._thread.join()
         self._refuse_accepted()
@@ -129,9 +172,12 @@ class Processor:
         if threading.current_thread() is not self._thread:  # which takes it before it waits
             self._wake_up()
 
-    def active_since(self, since_s: float) -> int:
-        """Return how many connections were active since a monotonic time; from any thread."""
-        return sum(one.was_active_since(since_s) for one in self._connections.copy())
+    def unanswered_since(self, since_s: float) -> int:
+        """Return how many clients sent requests without a response since a monotonic time.
+
+        Callable from any thread.
+        """
+        return sum(one.was_unanswered_since(since_s) for one in self._connections.copy())
 
     def _wake_up(self) -> None:
         if not self._is_woken:
@@ -151,31 +197,50 @@ class Processor:
         try:
             while not self._is_stopping:
                 self._turn()
+                self._tell_turn_listeners()
         except Exception:
             logger.exception("%s ended by a bug; its connections are closed", self._thread.name)
         finally:
+            self._take_work_done()
             waiting = [one for one in self._purgatory.all() if not one.lingers]
-            self._attempt_all(waiting, is_last=True)
+            self._attempt_all(waiting, is_last=True, slice_s=math.inf)
+            self._take_yielded(is_last=True)
+            if self._is_stopping:
+                end_streams(self._connections, self._last_response, self._clock)
             for connection in list(self._connections):
                 self._close(connection)
             self._refuse_accepted()
+            self._tell_turn_listeners()
+
+    def _tell_turn_listeners(self) -> None:
+        while self._turn_listeners:
+            self._turn_listeners.popleft().set()
 
     def _turn(self) -> None:
-        for key, events in self._selector.select(self._seconds_to_next()):
-            connection: Connection | None = key.data
+        ready = self._selector.select(self._seconds_to_next())
+        if len(ready) > 1:
+            ready.sort(key=_turn_end_of)
+        end_s = time.perf_counter() + SLICE_S
+        for key, events in ready:
+            connection: ServerConnection | None = key.data
             if connection is None:
                 with suppress(BlockingIOError):
                     self._wake_receiver.recv(_WAKE_UP_BYTES)
+                continue
+            if connection not in self._connections:
                 continue
             if events & selectors.EVENT_READ:
                 self._serve(connection, self._read)
             if events & selectors.EVENT_WRITE and connection in self._connections:
                 self._serve(connection, self._advance)
+            if time.perf_counter() >= end_s:
+                break  # the selector tells of the others again
         self._take_accepted()
         # Before the queues are emptied: a thread that appends later wakes the processor again.
         self._is_woken = False
         if self._purgatory.has_woken:
-            self._attempt_all(self._purgatory.take_woken(), is_last=False)
+            for delayed in self._attempt_all(self._purgatory.take_woken(), is_last=False):
+                self._purgatory.note_woken(delayed)
         self._take_granted()
         self._take_work_done()
         self._take_yielded()
@@ -200,7 +265,7 @@ class Processor:
     def _take_accepted(self) -> None:
         while self._accepted:
             sock, address = self._accepted.popleft()
-            connection = Connection(
+            connection = ServerConnection(
                 sock,
                 address,
                 clock=self._clock,
@@ -211,30 +276,42 @@ class Processor:
             self._connections.add(connection)
             self._selector.register(sock, connection.interest, connection)
 
-    def _serve(self, connection: Connection, action: Callable[[Connection], None]) -> None:
+    def _serve(
+        self, connection: ServerConnection, action: Callable[[ServerConnection], None]
+    ) -> None:
+        began_s = time.perf_counter()
         try:
             action(connection)
         except Exception:  # a bug costs one connection, not the processor
             logger.exception("a request of %s failed by a bug", connection.peer)
             self._close(connection)
+        self._turn_start_s = max(self._turn_start_s, connection.turn_end_s)
+        connection.turn_end_s = self._turn_start_s + time.perf_counter() - began_s
 
-    def _read(self, connection: Connection) -> None:
+    def _read(self, connection: ServerConnection) -> None:
         frames = connection.receive(self._shared)
         self.metrics.bad_frames += isinstance(connection.fault, ProtocolError)
+        self.metrics.bytes_read += connection.received_bytes
         if frames:
-            size = sum(map(len, frames)) + 4 * len(frames)
-            self.metrics.bytes_read += size
             self._handle(connection, frames)
-            connection.mute_behind_flush(frames, size)
+            connection.mute_behind_flush(frames)
         self._advance(connection)
 
-    def _handle(self, connection: Connection, frames: list[memoryview]) -> None:
+    def _handle(self, connection: ServerConnection, frames: list[memoryview]) -> None:
         assert self._handlers is not None
-        for handled_count, outcome in self._handlers.handle(frames):
+        if not connection.has_published:
+            connection.has_published = frames[-1][:2] == PUBLISH_TYPE
+        is_answered = False
+        for handled_count, outcome in self._handlers.handle(frames, connection.refused):
+            is_answered = True
             match outcome:
                 case Offload():
                     connection.offload(frames[handled_count:])
                     self._offload(connection, outcome.frames)
+                    return
+                case Future():
+                    connection.offload(frames[handled_count:], outcome)
+                    outcome.add_done_callback(partial(self._note_work_done, connection))
                     return
                 case YieldTurn():
                     connection.yield_turn(frames[handled_count:])
@@ -244,8 +321,10 @@ class Processor:
             if connection.is_full:
                 connection.hold(frames[handled_count:])
                 return
+        if not is_answered:
+            connection.note_unanswered()
 
-    def _take_outcome(self, connection: Connection, outcome: Outcome) -> None:
+    def _take_outcome(self, connection: ServerConnection, outcome: Outcome) -> None:
         match outcome:
             case DelayedResponse():
                 if self._purgatory.add(outcome, connection, self.wake):
@@ -258,15 +337,17 @@ class Processor:
                 connection.fail(reason)
                 self.metrics.bad_frames += is_bad_frame
 
-    def _offload(self, connection: Connection, frames: list[memoryview]) -> None:
+    def _offload(self, connection: ServerConnection, frames: list[memoryview]) -> None:
         """Have a worker handle requests; the connection waits for it, the others do not."""
         assert self._worker_handlers is not None
         handlers = self._worker_handlers
         kept = [memoryview(bytes(one)) if one.obj is self._shared else one for one in frames]
-        future = self._worker.submit(lambda: [outcome for _, outcome in handlers.handle(kept)])
+        future = self._worker.submit(
+            lambda: [outcome for _, outcome in handlers.handle(kept, connection.refused)]
+        )
         future.add_done_callback(partial(self._note_work_done, connection))
 
-    def _note_work_done(self, connection: Connection, done: Future[list[Outcome]]) -> None:
+    def _note_work_done(self, connection: ServerConnection, done: Future[list[Outcome]]) -> None:
         """Take the outcomes soon; called from the worker's thread."""
         self._work_done.append((connection, done))
         self._wake_up()
@@ -278,20 +359,41 @@ class Processor:
             if connection in self._connections:
                 self._serve(connection, partial(self._take_outcomes, done))
 
-    def _take_outcomes(self, done: Future[list[Outcome]], connection: Connection) -> None:
-        for outcome in done.result():
+    def _take_outcomes(self, done: Future[list[Outcome]], connection: ServerConnection) -> None:
+        outcomes = done.result()
+        for outcome in outcomes:
             self._take_outcome(connection, outcome)
+        if not outcomes:
+            connection.note_unanswered()
         self._advance(connection)
 
-    def _take_yielded(self) -> None:
-        """Handle what was left in the turn before; the other connections were served meanwhile."""
-        for _ in range(len(self._yielded)):
-            connection = self._yielded.popleft()
+    def _take_yielded(self, *, is_last: bool = False) -> None:
+        """Handle what is held of earlier turns; the other connections were served meanwhile.
+
+        Args:
+            is_last: take all of them, not only those first in order.
+        """
+        if not self._yielded:
+            return
+        yielded, self._yielded = self._yielded, []
+        yielded.sort(key=attrgetter("turn_end_s"))
+        end_s = time.perf_counter() + SLICE_S
+        for number, connection in enumerate(yielded, start=1):
             if connection in self._connections:
                 connection.begin_turn()
-                self._serve(connection, self._advance)
+                self._serve(connection, self._handle_held)
+            if time.perf_counter() >= end_s and not is_last:
+                self._yielded += yielded[number:]
+                break
 
-    def _note_granted(self, connection: Connection) -> None:
+    def _handle_held(self, connection: ServerConnection) -> None:
+        frames = connection.take_held()
+        self.metrics.bad_frames += bool(frames) and isinstance(connection.fault, ProtocolError)
+        if frames:
+            self._handle(connection, frames)
+        self._advance(connection)
+
+    def _note_granted(self, connection: ServerConnection) -> None:
         """Receive the large frame that waited for the budget soon; callable from any thread."""
         self._granted.append(connection)
         self._wake_up()
@@ -302,32 +404,53 @@ class Processor:
             if connection in self._connections:
                 self._serve(connection, self._grant_buffer)
 
-    def _grant_buffer(self, connection: Connection) -> None:
+    def _grant_buffer(self, connection: ServerConnection) -> None:
         connection.grant_buffer()
         self._advance(connection)
 
-    def _attempt_all(self, delayed: Iterable[DelayedResponse], *, is_last: bool) -> None:
+    def _attempt_all(
+        self, delayed: Iterable[DelayedResponse], *, is_last: bool, slice_s: float = SLICE_S
+    ) -> list[DelayedResponse]:
         """Attempt delayed responses, then send those complete, once for each connection.
 
         Requests that gathered while a connection was muted are read at once, not a turn later,
         but after all responses are sent.
+
+        Args:
+            delayed: the responses.
+            is_last: their deadline has passed, or the broker stops.
+            slice_s: how long to attempt them.
+
+        Returns:
+            Those that are left to the next turn.
         """
-        attempted: set[Connection] = set()
-        for one in delayed:
-            connection = self._purgatory.owner_of(one)
-            if connection is not None:
-                self._serve(connection, partial(self._attempt, one, is_last))
-                attempted.add(connection)
+        owned = [(one, owner) for one in delayed if (owner := self._purgatory.owner_of(one))]
+        if len(owned) > 1:
+            owned.sort(key=_turn_end_of_owner)
+        attempted: set[ServerConnection] = set()
+        left: list[DelayedResponse] = []
+        end_s = time.perf_counter() + slice_s
+        for number, (one, connection) in enumerate(owned, start=1):
+            self._serve(connection, partial(self._attempt, one, is_last))
+            attempted.add(connection)
+            if time.perf_counter() >= end_s:
+                left = [one for one, _ in owned[number:]]
+                break
         attempted &= self._connections
         unmuted = {one for one in attempted if one.unmute()}
         for connection in attempted - unmuted:
             self._serve(connection, self._advance)
         for connection in unmuted:
             self._serve(connection, self._send)
+        end_s = time.perf_counter() + slice_s
         for connection in unmuted & self._connections:
-            self._serve(connection, self._read if connection.may_receive else self._advance)
+            may_read = connection.may_receive and time.perf_counter() < end_s
+            self._serve(connection, self._read if may_read else self._advance)
+        return left
 
-    def _attempt(self, delayed: DelayedResponse, is_last: bool, connection: Connection) -> None:
+    def _attempt(
+        self, delayed: DelayedResponse, is_last: bool, connection: ServerConnection
+    ) -> None:
         if connection.attempt(delayed, is_last=is_last):
             self._purgatory.remove(delayed)
 
@@ -337,7 +460,7 @@ class Processor:
         if due:
             self._attempt_all(due, is_last=True)
         for delayed in due:
-            if self._purgatory.owner_of(delayed) is not None:  # it has moved its deadline
+            if self._purgatory.owner_of(delayed) is not None:  # put off, or left to the next turn
                 self._purgatory.watch_deadline(delayed)
         if now_s >= self._next_sweep_s:
             self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
@@ -345,13 +468,31 @@ class Processor:
                 if reason := connection.reason_to_close(now_s, max_idle_s=self._max_idle_s):
                     self._peer_log.warn(connection.peer, reason)
                     self._close(connection)
+            self._close_deserted()
+            if self._has_closed or self._queued_bytes.has_been_emptied():
+                self._has_closed = False
+                give_back_freed_memory()
 
-    def _advance(self, connection: Connection) -> None:
-        """Send, handle held requests as far as the client takes responses, and wait for more."""
+    def _close_deserted(self) -> None:
+        """Close connections whose client has left while nothing is read from them."""
+        watched = {
+            connection.sock.fileno(): connection
+            for connection in self._connections
+            if connection.could_be_deserted
+        }
+        if watched:
+            poll = select.poll()
+            for descriptor in watched:
+                poll.register(descriptor, _HANG_UP)
+            for descriptor, _ in poll.poll(0):
+                self._close(watched[descriptor])
+
+    def _advance(self, connection: ServerConnection) -> None:
+        """Send, leave held requests to the next turn, and wait for more."""
         self._send(connection)
-        while frames := connection.take_held():
-            self._handle(connection, frames)
-            self._send(connection)
+        if connection.may_take_held:
+            connection.yield_turn()
+            self._yielded.append(connection)
         if connection.is_finished:
             # A client that simply left is not worth a line in the log.
             if not isinstance(connection.fault, (EOFError, ConnectionError)):
@@ -368,13 +509,14 @@ class Processor:
         elif known.events != events:
             self._selector.modify(connection.sock, events, connection)
 
-    def _send(self, connection: Connection) -> None:
+    def _send(self, connection: ServerConnection) -> None:
         self.metrics.bytes_written += connection.send()
 
-    def _close(self, connection: Connection) -> None:
+    def _close(self, connection: ServerConnection) -> None:
         if connection not in self._connections:
             return
         self._connections.discard(connection)
+        self._has_closed = True
         if self._selector.get_map().get(connection.sock) is not None:
             self._selector.unregister(connection.sock)
         if (client := connection.linger()) is not None:
@@ -382,3 +524,12 @@ class Processor:
         for delayed in connection.close():
             self._purgatory.remove(delayed)
         self._on_close(connection.peer)
+
+
+def _turn_end_of(ready: tuple[selectors.SelectorKey, int]) -> float:
+    connection: ServerConnection | None = ready[0].data
+    return 0.0 if connection is None else connection.turn_end_s
+
+
+def _turn_end_of_owner(owned: tuple[DelayedResponse, ServerConnection]) -> float:
+    return owned[1].turn_end_s

@@ -6,30 +6,37 @@ by message would else cost a write, a flush and a response for each. What is unu
 about any of them is left to `append`, one request at a time, so that an invalid request is refused
 alone; if it is one of 0.7, its connection is closed, as in 0.7.
 
-An acknowledgement that waits for the commit is a delayed response, woken by the log.
-`_LogAppend.is_committed` says what committed means: flushed to this broker's disk.
+An acknowledgement that waits for the commit is a delayed response, woken by the log. Committed is
+what the log calls so: flushed to this broker's disk, or on all in-sync replicas. A partition with
+replicas is appended to only while this broker leads it; where it loses the lead before the commit,
+the producer learns that the outcome is unknown.
 """
 
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
+    LeaderNotAvailableError,
     MessageSizeTooLargeError,
+    NotEnoughReplicasError,
+    NotLeaderError,
     RequestTimedOutError,
     ServerError,
     ShuttingDownError,
-    WrongPartitionError,
+    StorageError,
+    error_for_code,
 )
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol.append_request import AppendRequest, decode_single_appends
-from broker.protocol.extension_requests import Acks, single_publish_response
+from broker.protocol.extension_requests import Acks, PartitionSet, single_publish_response
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import ANY_PARTITION
 from broker.protocol.responses import (
@@ -37,9 +44,12 @@ from broker.protocol.responses import (
     encode_extension_response,
     encode_publish_response,
 )
+from broker.replication.leader import Leader
 from broker.server.admin import Host
+from broker.server.forwarder import Forwarder
 from broker.server.metrics import ProcessorMetrics
 from broker.server.purgatory import DelayedResponse, Part, Response
+from broker.server.replica_manager import ReplicaManager
 from broker.server.validation import Validator, ValidMessages
 from broker.topic import TopicPartition, validate_topic_name
 
@@ -47,6 +57,36 @@ logger = logging.getLogger(__name__)
 
 _SMALL_BYTES = 4096
 """A single request with a larger set goes to `append`: what is refused here is validated twice."""
+
+
+class Refusal(NamedTuple):
+    """Why a set was refused; an error would keep the frames alive in which it was raised."""
+
+    code: int
+    text: str
+    leader: int
+
+    def again(self) -> ServerError:
+        """Return the error for a later set."""
+        text = f"an earlier set of this connection was refused: {self.text}"
+        return error_for_code(self.code, text, self.leader)
+
+
+RefusedPartitions = dict[TopicPartition, Refusal]
+"""The partitions for which one connection's set was refused, though a later one may be taken.
+
+Later sets of that connection may have been sent before their client knew: were they stored, they
+would be in the log without those before them. A client that knows connects again.
+"""
+
+_BREAKS_ORDER = (
+    StorageError,
+    NotLeaderError,
+    LeaderNotAvailableError,
+    NotEnoughReplicasError,
+)
+"""A set is refused with one of them and the next one may be taken: of a disk that has room again,
+of a broker that leads again, of replicas that are in sync again."""
 
 
 class _LogAppend:
@@ -61,6 +101,7 @@ class _LogAppend:
         "base_offset",
         "end_offset",
         "error",
+        "leader",
         "log",
         "partition",
         "received_bytes",
@@ -75,24 +116,39 @@ class _LogAppend:
         self.received_bytes = 0
         self.valid: ValidMessages | None = None
         self.base_offset = self.end_offset = -1
+        self.leader: Leader | None = None
+        """The term in which a replicated log was appended to."""
         self.error: ServerError | None = None
 
-    @property
-    def is_committed(self) -> bool:
-        """Return whether the written messages are as safe as this broker makes them."""
-        return self.log is not None and self.log.flushed_offset >= self.end_offset
+    def _check_commit(self) -> bool:
+        """Return whether the written messages are as safe as the log's settings make them.
+
+        Where they will not be, `error` says why afterwards.
+        """
+        if self.leader is None:
+            return self.log is not None and self.log.flushed_offset >= self.end_offset
+        try:
+            return self.leader.is_committed(self.end_offset)
+        except ServerError as error:
+            self.error = error
+            return False
 
     @property
-    def is_pending(self) -> bool:
-        """Return whether the write may still be committed."""
-        has_failed = self.error is not None or self.log is None or self.log.failure is not None
-        return not has_failed and not self.is_committed
+    def awaits_commit(self) -> bool:
+        """Return whether the messages are written and not committed yet, but still may be."""
+        if self.error is not None or self.log is None or self.log.failure is not None:
+            return False
+        return not self._check_commit() and self.error is None
 
-    def end_wait(self) -> None:
+    def fail_unless_committed(self) -> None:
         """Set the error of a write that is not committed when its response is due."""
-        if self.error is None and self.log is not None and not self.is_committed:
+        if self.error is not None or self.log is None or self._check_commit():
+            return
+        if self.error is None:
+            missing = "flushed" if self.leader is None else "on all in-sync replicas"
             self.error = self.log.failure or RequestTimedOutError(
-                f"{self.log.partition} is written up to {self.end_offset}, but not flushed in time"
+                f"{self.log.partition} is written up to {self.end_offset}, but not {missing} in "
+                "time"
             )
 
     def result(self, partition: TopicPartition) -> Published:
@@ -104,7 +160,8 @@ class _LogAppend:
         if self.log is not None and self.base_offset >= 0:
             partition = self.log.partition
         if self.error is not None:
-            return Published(partition, self.error.code, -1, str(self.error))
+            leader = self.error.leader if isinstance(self.error, NotLeaderError) else -1
+            return Published(partition, self.error.code, leader, str(self.error))
         return Published(partition, NO_ERROR, self.base_offset, "")
 
 
@@ -114,6 +171,8 @@ class ProduceHandler:
     Args:
         host: says whether the broker refuses appends.
         logs: where the logs are.
+        replicas: say which partitions with replicas this broker leads.
+        forwarder: takes what clients of 0.7 send for those that others lead.
         validator: validates the sets.
         metrics: of the thread.
         clock: for deadlines.
@@ -125,6 +184,8 @@ class ProduceHandler:
         self,
         host: Host,
         logs: LogManager,
+        replicas: ReplicaManager,
+        forwarder: Forwarder,
         validator: Validator,
         metrics: ProcessorMetrics,
         clock: Clock,
@@ -134,17 +195,22 @@ class ProduceHandler:
     ) -> None:
         self._host = host
         self._logs = logs
+        self._replicas = replicas
+        self._forwarder = forwarder
         self._validator = validator
         self._metrics = metrics
         self._clock = clock
         self._broker_id = broker_id
         self._max_topic_name_length = max_topic_name_length
 
-    def append_together(self, frames: Sequence[memoryview]) -> list[Response] | None:
+    def append_together(
+        self, frames: Sequence[memoryview], refused: RefusedPartitions
+    ) -> list[Response] | None:
         """Append the sets of requests that arrived together, one write for each log.
 
         Args:
             frames: produce requests, or publish requests, without their size fields.
+            refused: of their connection.
 
         Returns:
             One response that stands for all, or none where the client expects none; None if
@@ -162,27 +228,32 @@ class ProduceHandler:
         appends: dict[int, _LogAppend] = {}
         parts: list[_WrittenSet] = []
         for partition, sets in request.parts:
-            log = self._logs.get(partition.topic, partition.index)
-            if log is None or partition.home not in (-1, self._broker_id):
+            if partition.home in (-1, self._broker_id):
+                log = self._logs.get(partition.topic, partition.index)
+            else:
+                log = self._logs.find(partition)
+            if log is None or (log.is_replicated and not self._replicas.leads(log.partition)):
                 return None
-            one = appends.get(id(log))
-            if one is None:
-                one = appends[id(log)] = _LogAppend(partition, log)
+            if refused and log.partition in refused:
+                return None
+            log_append = appends.get(id(log))
+            if log_append is None:
+                log_append = appends[id(log)] = _LogAppend(partition, log)
             sizes = list(map(len, sets))
-            parts.append((partition, one, one.received_bytes, sizes))
-            one.sets += sets
-            one.received_bytes += sum(sizes)
+            parts.append((partition, log_append, log_append.received_bytes, sizes))
+            log_append.sets += sets
+            log_append.received_bytes += sum(sizes)
         self._validator.begin_request()
-        for one in appends.values():
-            one.valid = self._validator.validate_together(one.sets)
-            if one.valid is None:
+        for log_append in appends.values():
+            log_append.valid = self._validator.validate_together(log_append.sets)
+            if log_append.valid is None:
                 return None
         correlation_ids, acks, timeout_ms, _ = request
         try:
-            for one in appends.values():
-                self._write(one, flush_now=acks is Acks.COMMITTED)
-                if one.error is not None and correlation_ids is None:
-                    raise one.error
+            for log_append in appends.values():
+                self._write(log_append, refused, flush_now=acks is Acks.COMMITTED)
+                if log_append.error is not None and correlation_ids is None:
+                    raise log_append.error
         finally:
             self._metrics.produce.record(time.perf_counter() - started_s, len(frames))
         response = self._respond(
@@ -193,11 +264,20 @@ class ProduceHandler:
         )
         return [] if response is None else [response]
 
-    def append(self, request: AppendRequest) -> Response | None:
+    def append(
+        self, request: AppendRequest, refused: RefusedPartitions
+    ) -> Response | Future[None] | None:
         """Append the sets of one request, each with a write of its own.
 
+        Sets of 0.7's requests for partitions that another broker leads are forwarded to it.
+
+        Args:
+            request: the request.
+            refused: of its connection.
+
         Returns:
-            The response, perhaps delayed; None if the client expects none.
+            The response, perhaps delayed; None if the client expects none. A future if sets are
+            forwarded: nothing that follows on the connection may be handled before it is done.
 
         Raises:
             ServerError: a set of one of 0.7's requests is refused; the sets before it are
@@ -211,69 +291,121 @@ class ProduceHandler:
             raise ShuttingDownError("the broker is shutting down")
         self._validator.begin_request()
         appends: list[_LogAppend] = []
+        forwarded: list[PartitionSet] = []
         for partition, (message_set,) in parts:
-            one = self._validate(partition, message_set)
-            if isinstance(one.error, MessageSizeTooLargeError) and not is_publish:
-                logger.warning("dropped a message set: %s", one.error)
+            if not is_publish and self._replicas.is_replicated(partition.topic):
+                partition = self._at_home(partition)
+            log_append = self._validate(partition, message_set, refused)
+            if isinstance(log_append.error, MessageSizeTooLargeError) and not is_publish:
+                logger.warning("dropped a message set: %s", log_append.error)
                 continue
-            appends.append(one)
-            if one.error is not None and not is_publish:
+            if log_append.error is None and not is_publish and self._is_led_elsewhere(partition):
+                forwarded.append(PartitionSet(partition, bytes(message_set)))
+                continue
+            appends.append(log_append)
+            if log_append.error is not None and not is_publish:
                 break  # those behind it are not appended either
         try:
-            for one in appends:
-                if one.error is None:
-                    self._write(one, flush_now=acks is Acks.COMMITTED)
-                if one.error is not None and not is_publish:
-                    raise one.error
+            for log_append in appends:
+                if log_append.error is None:
+                    self._write(log_append, refused, flush_now=acks is Acks.COMMITTED)
+                if log_append.error is not None and not is_publish:
+                    raise log_append.error
         finally:
             self._metrics.produce.record(time.perf_counter() - started_s)
+        if forwarded:
+            return self._forwarder.produce(forwarded)
         return self._respond(
             acks, timeout_ms, appends, lambda: _encode(correlation_ids or (), appends)
         )
 
-    def _validate(self, partition: TopicPartition, message_set: Buffer) -> _LogAppend:
-        one = _LogAppend(partition, None)
+    def _at_home(self, partition: TopicPartition) -> TopicPartition:
+        """Return the partition that a request of 0.7 means, of a topic with replicas."""
+        index = partition.index
+        if index == ANY_PARTITION:
+            index = self._logs.choose_partition(partition.topic)
+        return TopicPartition(partition.topic, self._broker_id, index)
+
+    def _is_led_elsewhere(self, partition: TopicPartition) -> bool:
+        """Return whether another broker than this home leads a partition, or none at present."""
+        if not self._replicas.is_replicated(partition.topic):
+            return False
+        return not self._replicas.leads(partition)
+
+    def _validate(
+        self, partition: TopicPartition, message_set: Buffer, refused: RefusedPartitions
+    ) -> _LogAppend:
+        log_append = _LogAppend(partition, None)
         if partition.home not in (-1, self._broker_id):
-            one.error = WrongPartitionError(f"broker {self._broker_id} does not lead {partition}")
-            return one
-        one.received_bytes = len(message_set)
+            log_append.log = self._logs.find(partition)
+            if log_append.log is None:
+                log_append.error = self._replicas.not_led(partition)
+                _note_refused(partition, log_append.error, refused)
+                return log_append
+        log_append.received_bytes = len(message_set)
         try:
             validate_topic_name(partition.topic, self._max_topic_name_length)
-            one.valid = self._validator.validate(partition.topic, message_set)
+            log_append.valid = self._validator.validate(partition.topic, message_set)
         except ServerError as error:
-            self._fail(one, error)
-        return one
+            self._fail(log_append, error)
+        return log_append
 
-    def _write(self, one: _LogAppend, *, flush_now: bool) -> None:
+    def _write(
+        self, log_append: _LogAppend, refused: RefusedPartitions, *, flush_now: bool
+    ) -> None:
         """Write validated messages to their log, or set the error."""
-        assert one.valid is not None
-        messages, message_count = one.valid
-        topic, index = one.partition.topic, one.partition.index
+        assert log_append.valid is not None
+        messages, message_count = log_append.valid
+        partition = log_append.partition
+        topic, index = partition.topic, partition.index
         try:
-            if one.log is None:
+            log = log_append.log
+            if log is None:
                 if self._host.refuses_appends:
-                    one.error = ShuttingDownError(f"broker {self._broker_id} is shutting down")
+                    log_append.error = ShuttingDownError(
+                        f"broker {self._broker_id} is shutting down"
+                    )
                     return
                 if index == ANY_PARTITION:
-                    index = random.randrange(self._logs.partition_count(topic))
-                one.log = self._logs.get_or_create(topic, index)
-            one.base_offset = one.log.append(messages, message_count, flush_now=flush_now)
+                    index = self._logs.choose_partition(topic)
+                log = log_append.log = self._get_or_create(topic, index)
+            if refused and (earlier := refused.get(log.partition)) is not None:
+                raise earlier.again()
+            if log.is_replicated:
+                log_append.leader = self._replicas.leader_of(log.partition)
+                log_append.leader.check_append(needs_commit=flush_now)
+            log_append.base_offset = log.append(messages, message_count, flush_now=flush_now)
         except ServerError as error:
-            self._fail(one, error)
+            home = self._broker_id if partition.home == -1 else partition.home
+            _note_refused(TopicPartition(topic, home, index), error, refused)
+            self._fail(log_append, error)
             return
-        one.end_offset = one.base_offset + len(messages)
+        log_append.end_offset = log_append.base_offset + len(messages)
         counters = self._metrics.topics[topic]
         counters.messages_in += message_count
-        counters.bytes_in += one.received_bytes
-        one.valid = None  # the response may wait for long, and needs no messages
-        one.sets.clear()
+        counters.bytes_in += log_append.received_bytes
+        log_append.valid = None  # the response may wait for long, and needs no messages
+        log_append.sets.clear()
 
-    def _fail(self, one: _LogAppend, error: ServerError) -> None:
-        one.error = error
-        topic, index = one.partition.topic, one.partition.index
+    def _get_or_create(self, topic: str, index: int) -> Log:
+        """Return the log of a partition at home, created if there is none.
+
+        Raises:
+            NotLeaderError: the partition has its replicas on other brokers.
+            ServerError: see `LogManager.get_or_create`.
+        """
+        log = self._logs.get(topic, index)
+        if log is None:
+            self._replicas.find_served(TopicPartition(topic, self._broker_id, index))
+            log = self._logs.get_or_create(topic, index)
+        return log
+
+    def _fail(self, log_append: _LogAppend, error: ServerError) -> None:
+        log_append.error = error
+        topic, index = log_append.partition.topic, log_append.partition.index
         # A name without a log is not counted: every mistyped name would add counters.
         if self._logs.get(topic, max(index, 0)):
-            self._metrics.topics[topic].failed_produce += max(1, len(one.sets))
+            self._metrics.topics[topic].failed_produce += max(1, len(log_append.sets))
 
     def _respond(
         self,
@@ -292,15 +424,28 @@ class ProduceHandler:
             return Response(encode())
 
         def attempt(is_last: bool) -> list[Part] | None:
-            if not is_last and any(one.is_pending for one in appends):
+            if not is_last and any(log_append.awaits_commit for log_append in appends):
                 return None
-            for one in appends:
-                one.end_wait()
+            for log_append in appends:
+                log_append.fail_unless_committed()
             return [encode()]
 
         deadline_s = self._clock.monotonic_s() + max(timeout_ms, 0) / 1000
-        logs = [one.log for one in appends if one.log is not None and one.error is None]
-        return DelayedResponse(attempt, deadline_s, logs, awaits_flush=True)
+        logs = [
+            log_append.log
+            for log_append in appends
+            if log_append.log is not None and log_append.error is None
+        ]
+        awaits_flush = not any(log.is_replicated for log in logs)
+        return DelayedResponse(attempt, deadline_s, logs, awaits_flush=awaits_flush)
+
+
+def _note_refused(
+    partition: TopicPartition, error: ServerError, refused: RefusedPartitions
+) -> None:
+    if isinstance(error, _BREAKS_ORDER) and partition not in refused:
+        leader = error.leader if isinstance(error, NotLeaderError) else -1
+        refused[partition] = Refusal(error.code, str(error), leader)
 
 
 _WrittenSet = tuple[TopicPartition, _LogAppend, int, list[int]]
@@ -311,20 +456,22 @@ def _encode_single(correlation_ids: Sequence[int], parts: list[_WrittenSet]) -> 
     """Return the responses to publishes of one set each, in order."""
     frames: list[bytes] = []
     ids = iter(correlation_ids)
-    for partition, one, position, sizes in parts:
-        if one.error is None and one.log is not None:
-            encode = single_publish_response(one.log.partition).encode
-            position += one.base_offset
+    for partition, log_append, position, sizes in parts:
+        if log_append.error is None and log_append.log is not None:
+            encode = single_publish_response(log_append.log.partition).encode
+            position += log_append.base_offset
             for size in sizes:
                 frames.append(encode(next(ids), position))
                 position += size
         else:
-            body = encode_publish_response([one.result(partition)])
+            body = encode_publish_response([log_append.result(partition)])
             frames += [encode_extension_response(next(ids), body) for _ in sizes]
     return b"".join(frames)
 
 
 def _encode(correlation_ids: Sequence[int], appends: list[_LogAppend]) -> bytes:
     """Return the response to a publish of any number of sets."""
-    body = encode_publish_response([one.result(one.partition) for one in appends])
+    body = encode_publish_response(
+        [log_append.result(log_append.partition) for log_append in appends]
+    )
     return encode_extension_response(correlation_ids[0], body)

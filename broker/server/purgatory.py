@@ -12,15 +12,24 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from broker.log.log import Log
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import Buffer
 
 Part = Buffer | FileSlice
 """Part of a response: bytes, or a slice of a segment file that is sent from the page cache."""
 Owner = TypeVar("Owner")
+
+
+class Watched(Protocol):
+    """What tells of its advance: a log, or the appends to one."""
+
+    def add_listener(self, callback: Callable[[], None]) -> None:
+        """Call a function at each advance, on any thread."""
+
+    def remove_listener(self, callback: Callable[[], None]) -> None:
+        """Undo one `add_listener`."""
 
 
 def join_bytes(parts: Sequence[Part]) -> list[Part]:
@@ -82,13 +91,22 @@ class DelayedResponse(Response):
         awaits_flush: it waits for a flush that is under way, and for nothing else.
     """
 
-    __slots__ = ("_attempt", "_wakeup", "awaits_flush", "deadline_s", "lingers", "logs")
+    __slots__ = (
+        "__weakref__",
+        "_attempt",
+        "_wakeup",
+        "awaits_flush",
+        "deadline_s",
+        "lingers",
+        "logs",
+        "number",
+    )
 
     def __init__(
         self,
         attempt: Callable[[bool], list[Part] | None],
         deadline_s: float,
-        logs: list[Log],
+        logs: Sequence[Watched],
         *,
         expected_bytes: int = 0,
         lingers: bool = False,
@@ -99,13 +117,15 @@ class DelayedResponse(Response):
         self.logs = logs
         self.lingers = lingers
         self.awaits_flush = awaits_flush
+        self.number = -1
+        """In the purgatory."""
         self._attempt = attempt
         self._wakeup: Callable[[], None] | None = None
 
     def watch(self, wake: Callable[[DelayedResponse], None]) -> None:
         """Call `wake` whenever one of the logs advances, from the thread that advances it."""
         self._wakeup = lambda: wake(self)
-        for log in self.logs:
+        for log in dict.fromkeys(self.logs):  # a request may name one many times
             log.add_listener(self._wakeup)
 
     def attempt(self, *, is_last: bool) -> bool:
@@ -126,9 +146,15 @@ class DelayedResponse(Response):
     def forget(self) -> None:
         """Stop watching: the response is complete, or its connection closed."""
         if self._wakeup is not None:
-            for log in self.logs:
+            for log in dict.fromkeys(self.logs):
                 log.remove_listener(self._wakeup)
             self._wakeup = None
+        self._attempt = _attempt_nothing  # which may refer to this, or to much else
+
+
+def _attempt_nothing(is_last: bool) -> list[Part] | None:
+    """Stand in for the attempts of a response that nobody waits for."""
+    return None
 
 
 class Purgatory(Generic[Owner]):
@@ -136,8 +162,13 @@ class Purgatory(Generic[Owner]):
 
     def __init__(self) -> None:
         self._owners: dict[DelayedResponse, Owner] = {}
-        self._deadlines: list[tuple[float, int, DelayedResponse]] = []
-        self._order = itertools.count()
+        self._deadlines: list[tuple[float, int]] = []
+        """In a heap, with the number of the response.
+
+        Most responses are complete long before their deadline: the heap does not keep them.
+        """
+        self._by_number: dict[int, DelayedResponse] = {}
+        self._next_number = itertools.count()
         self._woken: deque[DelayedResponse] = deque()
 
     def add(
@@ -163,16 +194,18 @@ class Purgatory(Generic[Owner]):
             delayed.forget()
             raise
         self._owners[delayed] = owner
+        delayed.number = next(self._next_number)
+        self._by_number[delayed.number] = delayed
         self.watch_deadline(delayed)
         if len(self._deadlines) > 2 * len(self._owners) + 64:
-            # most of these were completed long before their deadline
-            self._deadlines = [one for one in self._deadlines if one[2] in self._owners]
+            self._deadlines = [one for one in self._deadlines if one[1] in self._by_number]
             heapq.heapify(self._deadlines)
         return True
 
     def remove(self, delayed: DelayedResponse) -> None:
         """Remove a response that is complete, or whose connection closed."""
         self._owners.pop(delayed, None)
+        self._by_number.pop(delayed.number, None)
 
     def owner_of(self, delayed: DelayedResponse) -> Owner | None:
         """Return the connection of a response, None if it is not kept any more."""
@@ -202,11 +235,13 @@ class Purgatory(Generic[Owner]):
 
     def watch_deadline(self, delayed: DelayedResponse) -> None:
         """Have `take_due` return a response at its deadline; again, if that was moved."""
-        heapq.heappush(self._deadlines, (delayed.deadline_s, next(self._order), delayed))
+        heapq.heappush(self._deadlines, (delayed.deadline_s, delayed.number))
 
     def take_due(self, now_s: float) -> list[DelayedResponse]:
         """Return those whose deadline has passed."""
         due = []
         while self._deadlines and self._deadlines[0][0] <= now_s:
-            due.append(heapq.heappop(self._deadlines)[2])
+            delayed = self._by_number.get(heapq.heappop(self._deadlines)[1])
+            if delayed is not None:
+                due.append(delayed)
         return due

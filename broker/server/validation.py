@@ -46,6 +46,10 @@ class Validator:
         self._turn_bytes = turn_bytes
         self._turn_left_bytes = self._request_left_bytes = turn_bytes
 
+    def set_limit(self, max_message_bytes: int) -> None:
+        """Change the largest outer payload allowed, from any thread."""
+        self._max_message_bytes = max_message_bytes
+
     def begin_turn(self) -> None:
         """Start a processor's turn with a connection."""
         self._turn_left_bytes = self._request_left_bytes = self._turn_bytes

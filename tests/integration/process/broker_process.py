@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from broker.client.cluster import StaticCluster
@@ -24,12 +25,13 @@ class BrokerProcess:
     Args:
         data: the data directory.
         arguments: further ones of the command.
+        prefix: a command that runs it, with its own arguments.
 
     Raises:
         StartError: it ended before it was ready.
     """
 
-    def __init__(self, data: Path, *arguments: str) -> None:
+    def __init__(self, data: Path, *arguments: str, prefix: Sequence[str] = ()) -> None:
         self.data = data
         self.log = data.with_name(f"{data.name}.log")
         command = [sys.executable, "-m", "pylogctl", "broker", "start", "--no-zookeeper"]
@@ -37,7 +39,7 @@ class BrokerProcess:
             command += ["--port", "0"]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "--data", str(data), *arguments],
+                [*prefix, *command, "--data", str(data), *arguments],
                 cwd=REPOSITORY,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,8 +15,10 @@ def start_process(tmp_path: Path) -> Iterator[ProcessFactory]:
     """Start brokers on `tmp_path/data` unless told otherwise; killed at the end."""
     processes: list[BrokerProcess] = []
 
-    def start(*arguments: str, data: Path = tmp_path / "data") -> BrokerProcess:
-        process = BrokerProcess(data, *arguments)
+    def start(
+        *arguments: str, data: Path = tmp_path / "data", prefix: Sequence[str] = ()
+    ) -> BrokerProcess:
+        process = BrokerProcess(data, *arguments, prefix=prefix)
         processes.append(process)
         return process
 

@@ -8,7 +8,7 @@ from broker.protocol.codec import VARIABLE, encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from tests.integration.process.conftest import ProcessFactory
-from tests.support.twins import TWIN_NAMES, load_twin
+from tests.support.codec_engines import ENGINE_NAMES, load_engine
 
 SETS = [
     encode([b"a plain message"]),
@@ -18,12 +18,12 @@ SETS = [
 ]
 
 
-@pytest.mark.parametrize("first", TWIN_NAMES)
-@pytest.mark.parametrize("second", TWIN_NAMES)
+@pytest.mark.parametrize("first", ENGINE_NAMES)
+@pytest.mark.parametrize("second", ENGINE_NAMES)
 def test_log_when_its_broker_is_killed_then_is_recovered_by_either_codec(
     start_process: ProcessFactory, monkeypatch: pytest.MonkeyPatch, first: str, second: str
 ) -> None:
-    load_twin("compiled")
+    load_engine("compiled")
     monkeypatch.setenv(VARIABLE, first)
     process = start_process()
     with process.peer() as peer:

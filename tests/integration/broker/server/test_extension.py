@@ -9,6 +9,7 @@ import pytest
 from broker.errors import (
     InvalidTopicError,
     OffsetOutOfRangeError,
+    ResponseTooLargeError,
     TopicExistsError,
     UnknownTopicError,
     UnsupportedVersionError,
@@ -28,7 +29,7 @@ from broker.protocol.extension_requests import (
     encode_extension_parts,
 )
 from broker.protocol.primitives import INT16, INT32, encode_short_string
-from broker.protocol.requests import RequestHeader, RequestType
+from broker.protocol.requests import RequestHeader
 from broker.protocol.responses import (
     HelloResponse,
     ListedOffset,
@@ -70,7 +71,8 @@ def test_hello_when_asked_then_tells_who_and_what(
     assert hello.software.startswith("pylogctl ")
     assert (hello.max_message_bytes, hello.max_request_bytes) == (1234, 56789)
     assert hello.versions == {
-        number: (0, 1 if number == RequestType.READ else 0) for number, _ in EXTENSION_REQUESTS
+        number: (0, max(version for other, version in EXTENSION_REQUESTS if other == number))
+        for number, _ in EXTENSION_REQUESTS
     }
 
 
@@ -81,7 +83,7 @@ def test_extension_when_answered_then_repeats_the_correlation_id(
     peer.call(HelloRequest(), correlation_id)
 
 
-@pytest.mark.parametrize("request_type", [73, 100, 32767])
+@pytest.mark.parametrize("request_type", [100, 32767])
 def test_extension_when_type_is_unknown_then_refused_and_connection_goes_on(
     request_type: int, peer: Peer
 ) -> None:
@@ -255,6 +257,39 @@ def test_list_offsets_when_slow_then_other_connections_are_served(
     assert decode_list_offsets_response(waiting.receive_extension())[0].offset == 3
 
 
+def test_list_offsets_when_others_ask_for_very_many_then_a_small_request_need_not_wait_for_them(
+    running_broker: Broker, connect: PeerFactory
+) -> None:
+    query = OffsetQuery(partition("events"), OffsetKind.BOUNDARY_BEFORE, len(ONE) * 999)
+    asking, *greedy = [connect(running_broker) for _ in range(5)]
+    asking.publish("events", ONE * 1000)
+    for peer in greedy:
+        peer.send_extension(ListOffsetsRequest((query,) * 3000))
+    (listed,) = decode_list_offsets_response(asking.call(ListOffsetsRequest((query,))))
+    assert listed.offset == len(ONE) * 999
+    assert not all(peer.has_answer() for peer in greedy)
+    for peer in greedy:
+        assert set(decode_list_offsets_response(peer.receive_extension())) == {listed}
+
+
+def test_list_offsets_when_asked_for_in_a_pipeline_then_completed_in_order(peer: Peer) -> None:
+    peer.publish("events", ONE * 10)
+    for number in range(10):
+        peer.send_extension(
+            ListOffsetsRequest(
+                (
+                    OffsetQuery(
+                        partition("events"), OffsetKind.BOUNDARY_BEFORE, len(ONE) * number + 1
+                    ),
+                )
+            ),
+            number,
+        )
+    for number in range(10):
+        (listed,) = decode_list_offsets_response(peer.receive_extension(number))
+        assert listed.offset == len(ONE) * number
+
+
 def metadata(peer: Peer, *topics: str, all_topics: bool = False) -> MetadataResponse:
     return MetadataResponse.decode(peer.call(MetadataRequest(None if all_topics else topics)))
 
@@ -286,6 +321,40 @@ def test_metadata_when_topics_are_named_then_those_and_errors_for_unknown_ones(p
         ("events", 0, 1),
         ("a/b", UnknownTopicError.code, 0),
     ]
+
+
+def test_metadata_when_a_topic_is_named_many_times_then_is_listed_once(peer: Peer) -> None:
+    peer.call(CreateTopicRequest("events", 10_000))
+    response = metadata(peer, *["events", "nothing"] * 200)
+    assert [(one.topic, one.error, len(one.partitions)) for one in response.topics] == [
+        ("events", 0, 10_000),
+        ("nothing", UnknownTopicError.code, 0),
+    ]
+
+
+def test_metadata_when_there_are_too_many_partitions_for_one_response_then_is_refused(
+    peer: Peer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.server.admin.MAX_METADATA_BYTES", 1000)
+    peer.call(CreateTopicRequest("few", 2))
+    peer.call(CreateTopicRequest("many", 100))
+    with pytest.raises(ResponseTooLargeError, match="ask for fewer topics, by name"):
+        metadata(peer, all_topics=True)
+    assert [one.topic for one in metadata(peer, "few").topics] == ["few"]
+
+
+def test_metadata_when_topics_are_large_and_small_then_all_are_listed(peer: Peer) -> None:
+    counts = {"a": 1, "b": 5000, "c": 2, "d": 700, "e": 600, "f": 3}
+    for topic, count in counts.items():
+        peer.call(CreateTopicRequest(topic, count))
+    for _ in range(2):
+        topics = metadata(peer, all_topics=True).topics
+        assert {one.topic: len(one.partitions) for one in topics} == counts
+        assert all(
+            [partition.partition for partition in one.partitions]
+            == [TopicPartition(one.topic, 0, index) for index in range(counts[one.topic])]
+            for one in topics
+        )
 
 
 def test_metadata_when_no_topic_is_named_then_brokers_only(peer: Peer) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import math
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,9 +25,11 @@ from broker.protocol.message_set import build_set
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import ProduceRequest, decode_request, encode_request
 from broker.server.broker import Broker
+from broker.server.forwarder import Forwarder
 from broker.server.handlers import CloseConnection, Offload, RequestHandlers, YieldTurn
 from broker.server.metrics import ProcessorMetrics
 from broker.server.produce import ProduceHandler
+from broker.server.replica_manager import ReplicaManager
 from broker.server.validation import Validator
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import PeerFactory
@@ -80,7 +84,7 @@ class RunningHost:
 def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) -> Effect:
     """Handle frames with a handler of their own, and look at the effect."""
     with TemporaryDirectory() as directory:
-        config = BrokerConfig(data_dir=Path(directory) / "data", num_partitions=2)
+        config = BrokerConfig(data_dirs=(Path(directory) / "data",), num_partitions=2)
         clock = FakeClock()
         logs = LogManager(config, clock)
         logs.open()
@@ -88,6 +92,8 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
         handler = ProduceHandler(
             RunningHost(),  # type: ignore[arg-type]  # stands in for the broker
             logs,
+            replicas := ReplicaManager(config, logs, clock, lambda _: None),
+            Forwarder(replicas, clock, 0),
             validator,
             metrics,
             clock,
@@ -113,10 +119,18 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
         return Effect(content, counters, error)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def endless_turns() -> Iterator[None]:
+    """Let turns end by the budget of validation only, not on a slow machine as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("broker.server.handlers.TURN_S", math.inf)
+        yield
+
+
 def append_singly(handler: ProduceHandler, frame: memoryview) -> None:
     request = decode_request(frame)
     assert isinstance(request, ProduceRequest)
-    handler.append(append_request(request, 0))
+    handler.append(append_request(request, 0), {})
 
 
 def effect_of_each(frames_of_run: list[memoryview]) -> Effect:
@@ -133,8 +147,8 @@ def effect_of_run(frames_of_run: list[memoryview], turn_bytes: int | None) -> tu
     done_counts = [len(frames_of_run)]
 
     def handle(handler: ProduceHandler) -> None:
-        handlers = RequestHandlers(validator, handler, None, None)  # type: ignore[arg-type]  # no reads
-        for position, outcome in handlers.handle(frames_of_run):
+        handlers = RequestHandlers(validator, handler, None, None, None, None)  # type: ignore[arg-type]  # no reads
+        for position, outcome in handlers.handle(frames_of_run, {}):
             match outcome:
                 case Offload(frames):
                     done_counts.append(position - len(frames))

@@ -8,22 +8,26 @@ import threading
 from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker.errors import BrokerError
 from broker.protocol.codec import encode
 from broker.protocol.requests import ProduceRequest, encode_request
 from broker.server.broker import Broker
-from broker.server.connection import LARGE_FRAME_BYTES, Connection
-from broker.server.quotas import QueuedBytes
+from broker.server.connection import LARGE_FRAME_BYTES, ServerConnection
+from broker.server.quotas import FrameRoom, QueuedBytes
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
-from tests.integration.broker.server.peer import Peer, extension_frame, publish_request
+from tests.integration.broker.server.peer import Peer
 from tests.support.waiting import wait_until
 
 LIMIT = 1_000_000
 SET = encode([bytes(600_000)])
 FRAME = encode_request(ProduceRequest("events", 0, SET))
 """Two of these do not fit into the budget together."""
+PART = LARGE_FRAME_BYTES + 1000
+"""So much of a frame must have arrived before it asks for room."""
 
 
 @pytest.fixture
@@ -53,12 +57,12 @@ def test_frame_when_others_hold_the_budget_then_waits_and_is_taken_after_them(
     broker: Broker, connect: PeerFactory
 ) -> None:
     first, second = fill_up(broker, connect), connect(broker)
-    second.send_bytes(FRAME[:1000])
+    second.send_bytes(FRAME[:PART])
     await_waiting(broker, 1)
 
     first.send_bytes(FRAME[-1:])
     await_waiting(broker, 0)
-    second.send_bytes(FRAME[1000:])
+    second.send_bytes(FRAME[PART:])
 
     second.flush("events")
     assert second.fetch("events", 0, max_bytes=1 << 30) == (0, 2 * SET)
@@ -78,31 +82,11 @@ def test_frame_when_the_holder_of_the_budget_leaves_then_is_taken(
     assert second.fetch("events", 0, max_bytes=1 << 30) == (0, SET)
 
 
-def test_frame_when_it_begins_behind_one_that_waits_for_a_flush_then_gives_its_room_back(
-    broker: Broker, connect: PeerFactory, held_flushes: threading.Event
-) -> None:
-    first, second = connect(broker), connect(broker)
-    held_flushes.set()
-    first.publish("events", encode([b"to the same log as before"]))
-    held_flushes.clear()
-    publish = publish_request("events", encode([b"small"]), timeout_ms=60_000)
-    first.send_bytes(extension_frame(publish) + FRAME[:1000])
-    wait_until(lambda: taken_bytes(broker), "the room of the first frame")
-    second.send_bytes(FRAME[:1000])
-    await_waiting(broker, 1)
-
-    first.send_bytes(FRAME[1000:])
-    await_waiting(broker, 0)
-
-    assert not held_flushes.is_set()
-    held_flushes.set()
-
-
 def test_connections_when_one_waits_for_the_budget_then_small_requests_of_others_go_on(
     broker: Broker, connect: PeerFactory
 ) -> None:
     fill_up(broker, connect)
-    connect(broker).send_bytes(FRAME[:1000])
+    connect(broker).send_bytes(FRAME[:PART])
     await_waiting(broker, 1)
 
     other = connect(broker)
@@ -110,6 +94,24 @@ def test_connections_when_one_waits_for_the_budget_then_small_requests_of_others
 
     assert other.publish("others", one).error == 0
     assert other.fetch("others", 0) == (0, one)
+
+
+def test_frame_when_it_fits_and_large_ones_wait_then_is_taken_before_them(
+    broker: Broker, connect: PeerFactory
+) -> None:
+    fill_up(broker, connect)
+    connect(broker).send_bytes(FRAME[:PART])
+    await_waiting(broker, 1)
+
+    other = connect(broker)
+    one = encode([bytes(200_000)])
+    frame = encode_request(ProduceRequest("others", 0, one))
+    other.send_bytes(frame[:PART])
+    wait_until(lambda: taken_bytes(broker) >= len(FRAME) + len(frame), "room for the frame")
+    other.send_bytes(frame[PART:])
+
+    other.flush("others")
+    assert other.fetch("others", 0, max_bytes=1 << 30) == (0, one)
 
 
 def test_clients_when_they_wait_for_the_budget_then_hold_little_memory(
@@ -121,8 +123,8 @@ def test_clients_when_they_wait_for_the_budget_then_hold_little_memory(
         peer = connect(broker)
         peer.socket.setblocking(False)
         sent = 0
-        while sent < len(FRAME) and select.select([], [peer.socket], [], 0.05)[1]:
-            sent += peer.socket.send(FRAME[sent:])
+        while sent < len(FRAME) - 1 and select.select([], [peer.socket], [], 0.05)[1]:
+            sent += peer.socket.send(FRAME[sent:-1])
     await_waiting(broker, count)
 
     held = [
@@ -133,6 +135,39 @@ def test_clients_when_they_wait_for_the_budget_then_hold_little_memory(
     # the first to wait may have been read before anybody knew that it would have to
     assert sorted(held)[-2] <= LARGE_FRAME_BYTES
     assert taken_bytes(broker) <= LIMIT
+
+
+def test_frames_when_only_their_sizes_have_come_then_take_no_room_from_others(
+    broker: Broker, connect: PeerFactory
+) -> None:
+    for _ in range(12):
+        connect(broker).send_bytes(FRAME[:6])
+    peer = connect(broker)
+
+    peer.send_bytes(FRAME)
+    peer.flush("events")
+
+    assert peer.fetch("events", 0, max_bytes=1 << 30) == (0, SET)
+    assert taken_bytes(broker) == 0
+
+
+def test_frames_when_all_come_at_once_in_pieces_then_all_are_taken(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    """Together they are three times the budget; none may wait for another for ever."""
+    broker = start_broker(max_queued_bytes=12 << 20, max_message_bytes=4 << 20)
+    count = 9
+    frame = encode_request(ProduceRequest("events", 0, encode([bytes(4 << 20)])))
+    peers = [connect(broker) for _ in range(count)]
+    threads = [threading.Thread(target=peer.send_bytes, args=(frame,)) for peer in peers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for peer in peers:
+        peer.flush("events")
+    assert peers[0].status()["bytes"] == count * len(encode([bytes(4 << 20)]))
+    assert taken_bytes(broker) == 0
 
 
 def test_frame_when_larger_than_the_whole_budget_then_the_connection_is_closed(
@@ -157,9 +192,10 @@ def test_client_when_it_stalls_while_others_wait_for_its_room_then_is_closed(
     sweeping_broker: Broker, connect: PeerFactory
 ) -> None:
     staller, second = fill_up(sweeping_broker, connect), connect(sweeping_broker)
-    second.send_bytes(FRAME)
+    second.send_bytes(FRAME[:-1])
 
     assert staller.is_closed()
+    second.send_bytes(FRAME[-1:])
     second.flush("events")
     assert second.fetch("events", 0, max_bytes=1 << 30) == (0, SET)
 
@@ -170,14 +206,16 @@ def test_client_when_it_trickles_while_others_wait_for_its_room_then_is_closed(
     trickler, second = connect(sweeping_broker), connect(sweeping_broker)
     trickler.send_bytes(FRAME[: LARGE_FRAME_BYTES + 1])
     wait_until(lambda: taken_bytes(sweeping_broker) >= len(FRAME), "the first frame")
-    second.send_bytes(FRAME)
+    second.send_bytes(FRAME[:-1])
+    await_waiting(sweeping_broker, 1)
 
     def trickle() -> bool:
         with suppress(OSError):
             trickler.send_bytes(b"\0")
-        return taken_bytes(sweeping_broker) == 0
+        return int(sweeping_broker.status()["waiting_for_queued_bytes"]) == 0
 
     wait_until(trickle, "the second client being served")
+    second.send_bytes(FRAME[-1:])
     second.flush("events")
     assert second.fetch("events", 0, max_bytes=1 << 30) == (0, SET)
 
@@ -188,7 +226,7 @@ def test_connection_when_a_large_frame_comes_slowly_and_steadily_then_has_not_st
     budget = QueuedBytes(LIMIT)
     clock = FakeClock()
     with ours, theirs:
-        connection = Connection(
+        connection = ServerConnection(
             ours,
             "peer",
             clock=clock,
@@ -207,16 +245,16 @@ def test_connection_when_a_large_frame_comes_slowly_and_steadily_then_has_not_st
             theirs.sendall(FRAME[step * share : (step + 1) * share])
             connection.receive(shared)
             if not budget.waiting_count and budget.taken:
-                budget.reserve(LIMIT, lambda: None)
-            assert not has_stalled(step * 29.0)
-        assert has_stalled(20 * 29.0)
+                budget.ask(FrameRoom(LIMIT, lambda: None), LIMIT)
+            assert not has_stalled(step * 9.0)
+        assert has_stalled(20 * 9.0)
 
         # what the broker does not receive is no fault of the client's
         connection.offload([])
-        assert not has_stalled(30 * 29.0)
+        assert not has_stalled(30 * 9.0)
         connection.work_done()
-        assert not has_stalled(31 * 29.0)
-        assert has_stalled(33 * 29.0)
+        assert not has_stalled(31 * 9.0)
+        assert has_stalled(33 * 9.0)
 
 
 def test_client_when_it_stalls_and_nobody_needs_its_room_then_may_go_on(
@@ -238,9 +276,9 @@ def test_budget_when_connections_leave_inside_frames_then_all_of_it_is_back(
 ) -> None:
     for _ in range(5):
         with Peer(broker.port) as peer, Peer(broker.port) as waiting:
-            peer.send_bytes(FRAME[:200_000])
+            peer.send_bytes(FRAME[:PART])
             wait_until(lambda: taken_bytes(broker) > 0, "the frame")
-            waiting.send_bytes(FRAME[:1000])
+            waiting.send_bytes(FRAME[:PART])
             await_waiting(broker, 1)
         wait_until(lambda: taken_bytes(broker) == 0, "the end of the connections")
         await_waiting(broker, 0)
@@ -251,7 +289,7 @@ def test_broker_when_stopped_while_frames_wait_for_the_budget_then_stops(
 ) -> None:
     fill_up(broker, connect)
     waiting = connect(broker)
-    waiting.send_bytes(FRAME[:1000])
+    waiting.send_bytes(FRAME[:PART])
     await_waiting(broker, 1)
 
     broker.stop()
@@ -264,13 +302,13 @@ def test_frame_when_there_is_no_memory_for_it_after_its_wait_then_costs_its_conn
     broker: Broker, connect: PeerFactory, expects_bugs: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = fill_up(broker, connect), connect(broker)
-    second.send_bytes(FRAME[:1000])
+    second.send_bytes(FRAME[:PART])
     await_waiting(broker, 1)
 
-    def fail(_receiver: object, _needed: int, _start: bytes) -> None:
+    def fail(_receiver: object, _large: object, _start: bytes) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("broker.server.connection._FrameReceiver._allocate_large", fail)
+    monkeypatch.setattr("broker.server.connection._FrameReceiver._begin_large", fail)
     first.send_bytes(FRAME[-1:])
 
     assert second.is_closed()
@@ -278,34 +316,136 @@ def test_frame_when_there_is_no_memory_for_it_after_its_wait_then_costs_its_conn
     assert taken_bytes(broker) == 0
 
 
-def test_queued_bytes_when_released_then_granted_in_the_order_of_asking() -> None:
-    granted: list[str] = []
+class Ask:
+    """A frame that asks a budget for room, and notes whether it waits."""
+
+    def __init__(self, budget: QueuedBytes, frame_bytes: int, size: int) -> None:
+        self._budget = budget
+        self.room = FrameRoom(frame_bytes, self.note_granted)
+        self.is_waiting = False
+        self.ask(size)
+
+    def note_granted(self) -> None:
+        self.is_waiting = False
+
+    def ask(self, size: int) -> None:
+        self.is_waiting = not self._budget.ask(self.room, size)
+
+
+def test_queued_bytes_when_released_then_large_frames_are_granted_in_the_order_of_asking() -> None:
     budget = QueuedBytes(100)
-    first = budget.reserve(60, lambda: granted.append("first"))
-    large = budget.reserve(90, lambda: granted.append("large"))
-    small = budget.reserve(10, lambda: granted.append("small"))
-    assert (first.is_granted, large.is_granted, small.is_granted) == (True, False, False)
+    first = Ask(budget, 60, 60)
+    second, third = Ask(budget, 40, 40), Ask(budget, 30, 30)
+    assert (first.is_waiting, second.is_waiting, third.is_waiting) == (False, True, True)
     assert (budget.taken, budget.waiting_count) == (60, 2)
 
-    budget.release(first)
+    budget.release(first.room)
 
-    assert (large.is_granted, small.is_granted) == (True, True)
-    assert (budget.taken, budget.waiting_count) == (100, 0)
-    assert granted == ["large", "small"]
+    assert (second.is_waiting, third.is_waiting) == (False, False)
+    assert (budget.taken, budget.waiting_count) == (70, 0)
 
 
 def test_queued_bytes_when_one_waits_no_longer_then_those_behind_it_are_served() -> None:
     budget = QueuedBytes(100)
-    budget.reserve(60, lambda: None)
-    large = budget.reserve(90, lambda: None)
-    small = budget.reserve(10, lambda: None)
+    Ask(budget, 40, 40)
+    large, smaller = Ask(budget, 90, 90), Ask(budget, 30, 30)
+    assert (budget.taken, budget.waiting_count) == (40, 2)
 
-    budget.release(large)
+    budget.release(large.room)
 
-    assert small.is_granted
+    assert not smaller.is_waiting
     assert budget.taken == 70
 
 
-def test_queued_bytes_when_asked_for_more_than_there_are_then_refuses() -> None:
+def test_queued_bytes_when_a_large_frame_waits_then_small_ones_have_a_share() -> None:
+    budget = QueuedBytes(100)
+    first, large = Ask(budget, 60, 60), Ask(budget, 70, 10)
+    small = [Ask(budget, 10, 1) for _ in range(3)]
+    assert large.is_waiting
+    assert [one.is_waiting for one in small] == [False, False, True]
+    assert budget.taken == 80  # each small frame gets all its room at once
+
+    budget.release(small[0].room)
+    assert not small[2].is_waiting
+
+    budget.release(first.room)
+    assert not large.is_waiting
+
+
+def test_queued_bytes_when_small_frames_have_it_all_then_a_large_one_comes_before_more() -> None:
+    budget = QueuedBytes(100)
+    small = [Ask(budget, 25, 25) for _ in range(4)]
+    large = Ask(budget, 70, 70)
+    assert (budget.taken, large.is_waiting) == (100, True)
+
+    for one in small[:3]:
+        assert large.is_waiting
+        budget.release(one.room)
+        small.append(Ask(budget, 25, 25))
+
+    assert not large.is_waiting
+    assert all(one.is_waiting for one in small[4:])
+
+
+def test_queued_bytes_when_a_frame_needs_all_of_it_then_small_ones_do_not_overtake_it() -> None:
+    budget = QueuedBytes(100)
+    whole = Ask(budget, 100, 80)
+    early = Ask(budget, 20, 20)
+    assert not early.is_waiting
+    whole.ask(20)
+    late = Ask(budget, 5, 5)
+    assert (whole.is_waiting, late.is_waiting) == (True, True)
+
+    budget.release(early.room)
+
+    assert (whole.is_waiting, late.is_waiting) == (False, True)
+
+
+def test_queued_bytes_when_asked_piece_by_piece_then_takes_what_was_asked_for_only() -> None:
+    budget = QueuedBytes(100)
+    first = Ask(budget, 90, 1)
+    assert budget.taken == 1
+    first.ask(10)
+    assert (budget.taken, first.room.missing_bytes) == (11, 79)
+
+
+def test_queued_bytes_when_a_piece_would_keep_another_frame_from_the_rest_then_it_waits() -> None:
+    budget = QueuedBytes(100)
+    first = Ask(budget, 60, 10)
+    second = Ask(budget, 40, 5)
+    assert not second.is_waiting
+    second.ask(11)  # of 75 that small frames do not have, 49 would be left; the first misses 50
+    first.ask(50)
+    assert (first.is_waiting, second.is_waiting) == (False, True)
+
+    budget.release(first.room)
+
+    assert (first.is_waiting, second.is_waiting) == (False, False)
+
+
+@given(st.data())
+def test_queued_bytes_when_frames_come_in_pieces_then_all_are_received_in_the_end(
+    data: st.DataObject,
+) -> None:
+    """Whatever has been granted to whom: some frame can always go on."""
+    budget = QueuedBytes(100)
+    sizes = data.draw(st.lists(st.integers(1, 100), min_size=1, max_size=12))
+    unfinished = [
+        Ask(budget, size, data.draw(st.integers(1, size), label="first piece")) for size in sizes
+    ]
+    while unfinished:
+        assert 0 <= budget.taken <= 100
+        able = [one for one in unfinished if not one.is_waiting]
+        assert able
+        one = data.draw(st.sampled_from(able))
+        if one.room.missing_bytes:
+            one.ask(data.draw(st.integers(1, one.room.missing_bytes), label="piece"))
+        else:
+            budget.release(one.room)
+            unfinished.remove(one)
+    assert (budget.taken, budget.waiting_count) == (0, 0)
+
+
+def test_queued_bytes_when_a_frame_is_larger_than_all_of_it_then_refuses() -> None:
     with pytest.raises(BrokerError, match=r"101 bytes is above queued\.max\.bytes=100"):
-        QueuedBytes(100).reserve(101, lambda: None)
+        QueuedBytes(100).check(101)

@@ -7,6 +7,7 @@ import pytest
 from broker.errors import (
     InvalidTopicError,
     OffsetOutOfRangeError,
+    ResponseTooLargeError,
     StorageError,
     UnknownTopicError,
     WrongPartitionError,
@@ -14,7 +15,13 @@ from broker.errors import (
 from broker.log.log import Log
 from broker.log.segment import FileSlice
 from broker.protocol.codec import encode
-from broker.protocol.extension_requests import CreateTopicRequest, PartitionPosition, ReadRequest
+from broker.protocol.extension_requests import (
+    CreateTopicRequest,
+    FilteredReadRequest,
+    PartitionPosition,
+    ReadRequest,
+)
+from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.responses import ReadPart, decode_read_response
 from broker.server.broker import Broker
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
@@ -228,6 +235,45 @@ def test_read_when_it_has_many_partitions_then_all_are_answered(
     expected = [encode([b"%d" % index]) for index in range(300)]
     request = ReadRequest(LONG_MS, sum(map(len, expected)), 1 << 20, positions)
     assert [part.message_set for part in read(peer, request)] == expected
+
+
+def test_read_when_its_wait_is_longer_than_allowed_then_completed_at_the_longest(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    peer = connect(start_broker(max_fetch_wait_ms=50))
+    peer.publish("events", ONE)
+    assert peer.read("events", len(ONE), max_wait_ms=2**31 - 1).message_set == b""
+
+
+def test_read_when_it_names_too_many_positions_then_refused_and_connection_goes_on(
+    start_broker: BrokerFactory, connect: PeerFactory
+) -> None:
+    peer = connect(start_broker(max_fetch_positions=2))
+    peer.publish("events", ONE)
+    start = position("events", 0, 0)
+    for request in (
+        ReadRequest(0, 1, 100, (start,) * 3),
+        FilteredReadRequest(ReadRequest(0, 1, 100, (start,) * 3), PayloadFilter(b"")),
+    ):
+        with pytest.raises(ResponseTooLargeError, match=r"above max\.fetch\.positions=2"):
+            peer.call(request)
+    parts = decode_read_response(peer.call(ReadRequest(0, 1, 100, (start,) * 2)))
+    assert [part.message_set for part in parts] == [ONE, ONE]
+
+
+def test_read_when_it_names_a_partition_many_times_then_watches_its_log_once(
+    running_broker: Broker, peer: Peer, connect: PeerFactory
+) -> None:
+    peer.publish("events", ONE)
+    log = running_broker._logs.get("events", 0)
+    assert log is not None
+    end = position("events", 0, len(ONE))
+    reader = connect(running_broker)
+    reader.send_extension(ReadRequest(LONG_MS, 1, 100, (end,) * 1000))
+    wait_until(lambda: len(log._listeners._counts), "the read")
+    assert list(log._listeners._counts.values()) == [1]
+    peer.publish("events", ONE)
+    assert len(decode_read_response(reader.receive_extension())) == 1000
 
 
 def test_read_when_there_are_no_partitions_then_completed_at_the_deadline(peer: Peer) -> None:

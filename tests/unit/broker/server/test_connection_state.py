@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import re
+import select
 import selectors
 import socket
+import struct
 import weakref
 from collections.abc import Callable, Iterator
 
@@ -19,7 +21,7 @@ from broker.log.log import Log
 from broker.protocol.framing import encode_frame
 from broker.protocol.primitives import INT32
 from broker.server import connection_state
-from broker.server.connection import LARGE_FRAME_BYTES, MAX_QUEUED_RESPONSES, Connection
+from broker.server.connection import LARGE_FRAME_BYTES, MAX_QUEUED_RESPONSES, ServerConnection
 from broker.server.connection_state import (
     TRANSITIONS,
     Event,
@@ -28,7 +30,7 @@ from broker.server.connection_state import (
     next_state,
 )
 from broker.server.purgatory import DelayedResponse, Response
-from broker.server.quotas import QueuedBytes, Reservation
+from broker.server.quotas import FrameRoom, QueuedBytes
 from tests.doubles import FakeClock
 
 BUDGET = 4 * LARGE_FRAME_BYTES
@@ -65,6 +67,21 @@ def test_next_state_when_events_are_random_then_never_leaves_the_table(events: l
                 next_state(state, event)
 
 
+def new_connection(
+    sock: socket.socket,
+    budget: QueuedBytes,
+    on_granted: Callable[[ServerConnection], None] = lambda connection: None,
+) -> ServerConnection:
+    return ServerConnection(
+        sock,
+        "peer",
+        clock=FakeClock(),
+        max_frame_bytes=BUDGET,
+        queued_bytes=budget,
+        on_granted=on_granted,
+    )
+
+
 class Listened:
     """Stands in for a log that nothing advances."""
 
@@ -81,8 +98,8 @@ class DrivenConnection(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.budget = QueuedBytes(BUDGET)
-        self.taken: Reservation | None = None
-        self.granted: list[Connection] = []
+        self.taken: FrameRoom | None = None
+        self.granted: list[ServerConnection] = []
         ours, self.client = socket.socketpair()
         ours.setblocking(False)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 14)
@@ -90,36 +107,38 @@ class DrivenConnection(RuleBasedStateMachine):
         self.shared = bytearray(1 << 20)
         self.log: Log = Listened()  # type: ignore[assignment]  # stands in
         self.delayed: list[tuple[DelayedResponse, list[bool]]] = []
-        self.connection = Connection(
-            ours,
-            "peer",
-            clock=FakeClock(),
-            max_frame_bytes=BUDGET,
-            queued_bytes=self.budget,
-            on_granted=self.granted.append,
-        )
+        self.sent_count = self.handled_count = 0
+        self.is_cut_up = False
+        """Whether frames may be taken for parts of a large one."""
+        self.max_frames = pytest.MonkeyPatch()
+        self.max_frames.setattr("broker.server.connection.MAX_FRAMES", 3)
+        self.connection = new_connection(ours, self.budget, self.granted.append)
 
     def teardown(self) -> None:
         if self.state is not State.CLOSED:
             self.connection.close()
         self.client.close()
+        self.max_frames.undo()
 
     @property
     def state(self) -> State:
         return self.connection.state
 
     def advance(self) -> None:
-        """Send and handle what is held, as a processor does after every event."""
+        """Send and leave what is held to a later turn, as a processor does after every event."""
         self.connection.send()
-        while frames := self.connection.take_held():
-            self.handle(frames)
-            self.connection.send()
+        if self.connection.may_take_held:
+            self.connection.yield_turn()
         if self.connection.is_finished:
             self.connection.close()
 
     def handle(self, frames: list[memoryview]) -> None:
-        """Handle frames whose first byte says what to do."""
+        """Handle frames whose first byte says what to do; none is lost, and all are in order."""
+        assert len(frames) <= 3
         for number, frame in enumerate(frames, start=1):
+            if not self.is_cut_up:
+                assert int(bytes(frame[1:])) == self.handled_count
+                self.handled_count += 1
             match bytes(frame[:1]):
                 case b"o":
                     self.connection.offload(frames[number:])
@@ -161,23 +180,25 @@ class DrivenConnection(RuleBasedStateMachine):
     @rule(kinds=st.text("oyxdflm...", min_size=1, max_size=6))
     def client_sends(self, kinds: str) -> None:
         for kind in kinds:
-            self.send_bytes(encode_frame(kind.encode()))
+            if self.send_bytes(encode_frame(b"%s%d" % (kind.encode(), self.sent_count))):
+                self.sent_count += 1
 
     @is_open
     @rule(size=st.sampled_from([100, LARGE_FRAME_BYTES, len(LARGE)]))
     def client_sends_part_of_a_large_frame(self, size: int) -> None:
         self.send_bytes(LARGE[:size])
+        self.is_cut_up = True
 
     @is_open
     @rule(size=st.sampled_from([0, -1, BUDGET + 1]))
     def client_sends_a_bad_size(self, size: int) -> None:
         self.send_bytes(INT32.pack(size))
 
-    def send_bytes(self, data: bytes) -> None:
+    def send_bytes(self, data: bytes) -> bool:
         try:
-            self.client.send(data)
+            return bool(self.client.send(data))
         except (BlockingIOError, BrokenPipeError):
-            return
+            return False
 
     @is_open
     @rule()
@@ -195,7 +216,8 @@ class DrivenConnection(RuleBasedStateMachine):
     @rule()
     def others_take_the_budget(self) -> None:
         if self.taken is None:
-            self.taken = self.budget.reserve(BUDGET, lambda: None)
+            self.taken = FrameRoom(BUDGET, lambda: None)
+            self.budget.ask(self.taken, BUDGET)
 
     @rule()
     def others_release_the_budget(self) -> None:
@@ -214,7 +236,7 @@ class DrivenConnection(RuleBasedStateMachine):
         frames = self.connection.receive(self.shared)
         if frames:
             self.handle(frames)
-            self.connection.mute_behind_flush(frames, sum(map(len, frames)))
+            self.connection.mute_behind_flush(frames)
         self.advance()
 
     @is_open
@@ -233,6 +255,8 @@ class DrivenConnection(RuleBasedStateMachine):
     @rule()
     def turn_comes(self) -> None:
         self.connection.begin_turn()
+        if frames := self.connection.take_held():
+            self.handle(frames)
         self.advance()
 
     @precondition(lambda self: self.delayed and self.state is not State.CLOSED)
@@ -280,6 +304,43 @@ DrivenConnection.TestCase.settings = settings(
 TestDrivenConnection = DrivenConnection.TestCase
 
 
+def connected() -> tuple[socket.socket, socket.socket]:
+    """Return the broker's end of a connection over TCP, which can be reset, and the client's."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        client = socket.create_connection(listener.getsockname())
+        ours, _ = listener.accept()
+    ours.setblocking(False)
+    return ours, client
+
+
+def receive(connection: ServerConnection) -> list[memoryview]:
+    """Have a connection receive once there is something."""
+    assert select.select([connection.sock], [], [], 20)[0]
+    return connection.receive(bytearray(1 << 20))
+
+
+def begin_large(connection: ServerConnection, client: socket.socket) -> None:
+    """Have a connection receive all of a large frame but its last byte."""
+    client.sendall(LARGE[:-1])
+    while not connection._receiver.has_begun_large:
+        receive(connection)
+
+
+def test_connection_when_it_has_begun_a_large_frame_then_is_not_muted_behind_a_flush() -> None:
+    """Others may wait for the room it holds, so it goes on."""
+    log: Log = Listened()  # type: ignore[assignment]  # stands in
+    ours, client = connected()
+    connection = new_connection(ours, QueuedBytes(BUDGET))
+    with client, ours:
+        for number in range(2):
+            if number:
+                begin_large(connection, client)
+            connection.delay(DelayedResponse(lambda is_last: None, 1e9, [log], awaits_flush=True))
+            connection.mute_behind_flush([memoryview(b"publish")])
+        assert connection.may_receive
+        assert connection.state is State.READING
+
+
 @pytest.fixture
 def no_garbage_collector() -> Iterator[None]:
     gc.disable()
@@ -288,29 +349,39 @@ def no_garbage_collector() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("is_granted", [True, False])
+@pytest.mark.parametrize("ending", ["idle", "end", "reset", "bad frame", "refused"])
 def test_connection_when_closed_inside_a_large_frame_then_freed_without_the_garbage_collector(
-    is_granted: bool, no_garbage_collector: None
+    ending: str, is_granted: bool, no_garbage_collector: None
 ) -> None:
     budget = QueuedBytes(BUDGET)
-    others = None if is_granted else budget.reserve(BUDGET, lambda: None)
-    ours, client = socket.socketpair()
+    others = FrameRoom(BUDGET, lambda: None)
+    if not is_granted:
+        budget.ask(others, BUDGET)
+    ours, client = connected()
     with client:
-        ours.setblocking(False)
-        connection = Connection(
-            ours,
-            "peer",
-            clock=FakeClock(),
-            max_frame_bytes=BUDGET,
-            queued_bytes=budget,
-            on_granted=lambda one: None,
-        )
-        client.sendall(LARGE[:1000])
-        connection.receive(bytearray(1 << 20))
-        assert budget.taken == (len(LARGE) if is_granted else BUDGET)
+        connection = new_connection(ours, budget)
+        frames = []
+        if ending == "bad frame":
+            client.sendall(encode_frame(b"good") + INT32.pack(-1))
+            frames = receive(connection)
+        else:
+            begin_large(connection, client)
+            assert budget.waiting_count == (not is_granted)
+        if ending == "reset":
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if ending in ("end", "reset"):
+            client.close()
+            while is_granted and connection.fault is None:
+                receive(connection)
+        if ending == "refused":
+            try:
+                raise ProtocolError("a bad request")
+            except ProtocolError as error:
+                connection.fail(error)
         connection.close()
-    if others is not None:
-        budget.release(others)
+        del frames
+    budget.release(others)
     assert budget.taken == 0
-    freed = weakref.ref(connection)
+    freed = weakref.ref(connection._receiver)
     del connection
     assert freed() is None

@@ -79,7 +79,7 @@ def test_stats_attributes_when_events_were_recorded_then_under_the_names_of_0_7(
 
 
 def test_status_when_broker_is_not_started_then_tells_so(tmp_path: Path) -> None:
-    broker = Broker(BrokerConfig(data_dir=tmp_path / "data"))
+    broker = Broker(BrokerConfig(data_dirs=(tmp_path / "data",)))
     assert broker.status()["phase"] == "starting"
     broker.stop()
     assert broker.status()["phase"] == "stopped"

@@ -3,8 +3,9 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from queue import SimpleQueue
 
@@ -13,10 +14,15 @@ import pytest
 from broker.clock import SystemClock
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
-from broker.server.connection import LARGE_FRAME_BYTES
-from broker.server.handlers import Offload, Outcome
+from broker.server.connection import (
+    LARGE_FRAME_BYTES,
+    MAX_QUEUED_RESPONSES,
+    MAX_WAITING_READS,
+)
+from broker.server.handlers import Offload, Outcome, YieldTurn
 from broker.server.metrics import ProcessorMetrics
-from broker.server.processor import Processor
+from broker.server.processor import SLICE_S, Processor
+from broker.server.produce import RefusedPartitions
 from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.server.quotas import PeerLog, QueuedBytes
 from tests.support.waiting import wait_until
@@ -33,7 +39,9 @@ class ScriptedHandlers:
         self.handled: list[bytes] = []
         self.runs: list[list[bytes]] = []
 
-    def handle(self, frames: list[memoryview]) -> Iterator[tuple[int, Outcome]]:
+    def handle(
+        self, frames: list[memoryview], refused: RefusedPartitions
+    ) -> Iterator[tuple[int, Outcome]]:
         self.runs.append([bytes(frame) for frame in frames])
         for place, frame in enumerate(frames):
             self.handled.append(bytes(frame))
@@ -700,3 +708,111 @@ def test_processor_when_it_stops_during_a_flush_then_responds_to_what_has_gather
     client.sendall(encode_frame(b"late"))
     bench.stop_processor()
     assert receive(client, 11) == b"flushedlate"
+
+
+def test_connections_when_many_use_up_their_turns_then_one_that_asks_little_comes_first(
+    bench: Bench,
+) -> None:
+    """Fair by work: it does not wait until each of the others had another turn."""
+    count = 30
+    turns: list[bytes] = []
+
+    def respond(frame: bytes) -> Outcome:
+        if frame == b"little":
+            return Response(frame)
+        turns.append(frame)
+        end_s = time.perf_counter() + 2 * SLICE_S
+        while time.perf_counter() < end_s:
+            continue
+        return YieldTurn()
+
+    bench.start(respond)
+    little = bench.connect()
+    little.sendall(encode_frame(b"little"))
+    assert receive(little, 6) == b"little"
+    for _ in range(count):
+        # what follows the first is held for as many turns
+        bench.connect().sendall(encode_frame(b"much") * 1000)
+    wait_until(lambda: len(turns) > 2 * count, "a second turn of each")
+
+    little.sendall(encode_frame(b"little"))
+    before = len(turns)
+
+    assert receive(little, 6) == b"little"
+    assert len(turns) - before < count // 2
+
+
+def test_requests_when_thousands_come_in_one_read_then_few_are_cut_at_a_time(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.server.connection.MAX_FRAMES", 10)
+    bench.start(Response)
+    client = bench.connect()
+    frames = [b"%04d" % number for number in range(1234)]
+    client.sendall(b"".join(map(encode_frame, frames)))
+
+    assert receive(client, 4 * len(frames)) == b"".join(frames)
+    assert bench.handlers.handled == frames
+    assert max(map(len, bench.handlers.runs)) == 10
+
+
+def test_client_when_it_leaves_with_requests_behind_one_that_waits_then_is_closed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
+    bench.processor._next_sweep_s = 0.0
+    bench.start(
+        lambda frame: delayed(lambda is_last: None) if frame == b"wait" else Response(frame)
+    )
+    client = bench.connect("leaver")
+    client.sendall(encode_frame(b"wait") + encode_frame(b"next") * (2 * MAX_QUEUED_RESPONSES))
+    wait_until(lambda: len(bench.handlers.handled) > MAX_QUEUED_RESPONSES, "the requests")
+    assert bench.left == []
+
+    client.close()
+
+    wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
+    assert bench.processor._purgatory.all() == []
+
+
+def test_reads_when_a_client_has_many_that_wait_then_few_are_attempted(bench: Bench) -> None:
+    is_over = threading.Event()
+    waiting: list[DelayedResponse] = []
+
+    def attempt(is_last: bool) -> list[Part] | None:
+        return [b"y"] if is_over.is_set() else None
+
+    def respond(frame: bytes) -> Outcome:
+        waiting.append(delayed(attempt))
+        return waiting[-1]
+
+    bench.start(respond)
+    client, other = bench.connect(), bench.connect()
+    client.sendall(encode_frame(b"wait") * 100)
+    wait_until(lambda: len(waiting) == MAX_WAITING_READS + 1, "the first of them")
+    other.sendall(encode_frame(b"wait"))
+    wait_until(lambda: len(waiting) == MAX_WAITING_READS + 2, "that of another client")
+
+    is_over.set()
+    for one in list(waiting):
+        bench.processor.wake(one)
+
+    assert receive(client, 100) == b"y" * 100
+
+
+def test_response_of_a_worker_when_its_client_leaves_then_the_work_is_cancelled(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
+    bench.processor._next_sweep_s = 0.0
+    work: Future[list[Outcome]] = Future()
+    bench.start(lambda frame: work)
+    client = bench.connect("leaver")
+    client.sendall(encode_frame(b"slow") + encode_frame(b"behind it"))
+    wait_until(lambda: bench.handlers.handled, "the request")
+
+    client.close()
+
+    wait_until(work.cancelled, "the end of the work")
+    assert bench.left == ["leaver"]
+    assert bench.handlers.handled == [b"slow"]

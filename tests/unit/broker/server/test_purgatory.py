@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from broker.errors import StorageError
 from broker.log.segment import FileSlice, SegmentFile
 from broker.server.purgatory import DelayedResponse, Part, Purgatory, Response, join_bytes
 
@@ -22,6 +25,9 @@ class Notified:
     def remove_listener(self, callback: Callable[[], None]) -> None:
         self.callbacks.remove(callback)
 
+    def note_unreadable(self, found: FileSlice, position: int) -> StorageError | None:
+        raise AssertionError(f"{found} could not be read at {position}")
+
     def wake(self, delayed: DelayedResponse) -> None:
         self.woken.append(delayed)
 
@@ -30,7 +36,7 @@ class Notified:
 def file_slice(tmp_path: Path) -> FileSlice:
     path = tmp_path / "segment"
     path.write_bytes(bytes(100))
-    return FileSlice(SegmentFile(path), 10, 50)
+    return FileSlice(SegmentFile(path), 10, 50, Notified())
 
 
 def test_response_when_complete_then_counts_bytes_in_memory_only(file_slice: FileSlice) -> None:
@@ -47,16 +53,16 @@ def test_join_bytes_when_neighbours_are_bytes_then_one_part(file_slice: FileSlic
 
 
 def delayed_by(log: Notified, attempts: list[list[Part] | None]) -> DelayedResponse:
-    return DelayedResponse(lambda is_last: attempts.pop(0), 0.0, [log, log])  # type: ignore[list-item]  # a stand-in
+    return DelayedResponse(lambda is_last: attempts.pop(0), 0.0, [log, log])
 
 
-def test_delayed_response_when_a_log_advances_then_wakes_its_processor() -> None:
+def test_delayed_response_when_a_log_is_named_twice_then_wakes_its_processor_once() -> None:
     log = Notified()
     delayed = delayed_by(log, [None])
     delayed.watch(log.wake)
     for callback in log.callbacks:
         callback()
-    assert log.woken == [delayed, delayed]
+    assert log.woken == [delayed]
 
 
 def test_delayed_response_when_complete_then_watches_no_longer() -> None:
@@ -64,7 +70,7 @@ def test_delayed_response_when_complete_then_watches_no_longer() -> None:
     delayed = delayed_by(log, [None, [b"x"]])
     delayed.watch(log.wake)
     assert not delayed.attempt(is_last=False)
-    assert len(log.callbacks) == 2
+    assert len(log.callbacks) == 1
     assert delayed.attempt(is_last=False)
     assert log.callbacks == []
     assert delayed.parts == [b"x"]
@@ -84,6 +90,10 @@ def test_delayed_response_when_forgotten_twice_then_no_harm() -> None:
     delayed.forget()
     delayed.forget()
     assert log.callbacks == []
+
+
+def attempt_for(request: Notified, is_last: bool) -> list[Part] | None:
+    return None
 
 
 def never(is_last: bool) -> list[Part] | None:
@@ -114,6 +124,24 @@ def test_purgatory_when_deadlines_pass_then_returns_those_due_in_their_order() -
     assert purgatory.next_deadline_s == 1.0
     assert [one.deadline_s for one in purgatory.take_due(2.5)] == [1.0, 2.0]
     assert purgatory.next_deadline_s == 3.0
+
+
+def test_purgatory_when_removed_before_the_deadline_then_does_not_keep_it() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    request = Notified()
+    delayed = DelayedResponse(partial(attempt_for, request), 1e9, [])
+    freed = weakref.ref(request)
+    assert purgatory.add(delayed, "owner", lambda _: None)
+
+    delayed.forget()
+    purgatory.remove(delayed)
+    del request
+
+    assert freed() is None
+    kept = weakref.ref(delayed)
+    del delayed
+    assert kept() is None
+    assert purgatory.take_due(2e9) == []
 
 
 def test_purgatory_when_removed_then_has_no_owner() -> None:

@@ -1,0 +1,410 @@
+"""What a broker knows of the whole cluster: its brokers, and who leads each partition.
+
+The registry tells which brokers are live and how many partitions each has of a topic; the broker's
+own topics are known before they are registered. Of a broker that goes, its partitions stay known,
+without a leader. What the controller tells of partitions with replicas goes before all that.
+
+Any thread may take a snapshot. The encoded partitions of a broker's topics are shared by all
+topics: memory is in the number of topics, not of partitions, but for those with replicas.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, NamedTuple
+
+from broker.cluster_state import NO_CONTROLLER, NO_LEADER, ReplicatedPartition
+from broker.errors import (
+    NO_ERROR,
+    LeaderNotAvailableError,
+    RegistryUnreachableError,
+    ResponseTooLargeError,
+    ShuttingDownError,
+    UnknownTopicError,
+)
+from broker.protocol.primitives import Buffer
+from broker.protocol.responses import (
+    HOME_PARTITION_BYTES,
+    BrokerAddress,
+    PartitionMetadata,
+    TopicMetadata,
+    encode_cluster_metadata_header,
+    encode_cluster_partition,
+    encode_home_partitions,
+    encode_topic_metadata_header,
+)
+from broker.topic import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+    from broker.zk.watched_registry import RegistryChange
+
+logger = logging.getLogger(__name__)
+
+MAX_METADATA_BYTES = 32 << 20
+"""Of a metadata response: about a million partitions."""
+LARGE_TOPIC_COUNT = 200
+"""A response about more topics is encoded on a worker thread: it takes a millisecond."""
+_RETRY_S = 1.0
+
+AbsentHomes = Callable[[Iterable[str]], Mapping[str, Collection[int]]]
+"""Returns which brokers that are not live have each topic; see `Registry.absent_homes`."""
+
+
+class _Topic(NamedTuple):
+    """A topic in a snapshot.
+
+    Attributes:
+        counts: how many partitions each home has, by id.
+        replicated: the partitions that have replicas.
+    """
+
+    counts: Mapping[int, int]
+    replicated: Mapping[TopicPartition, ReplicatedPartition]
+
+
+_NOTHING: Mapping[TopicPartition, ReplicatedPartition] = {}
+
+
+class _HomePartitions:
+    """The encoded partitions of each home, as many as the largest topic has."""
+
+    def __init__(self) -> None:
+        self._encoded: dict[tuple[int, bool], bytes] = {}
+
+    def of(self, home: int, count: int, *, is_led: bool) -> Buffer:
+        """Return the first `count` partitions of a home."""
+        encoded = self._encoded.get((home, is_led), b"")
+        known = len(encoded) // HOME_PARTITION_BYTES
+        if count > known:
+            encoded += encode_home_partitions(home, range(known, count), is_led=is_led)
+            self._encoded[home, is_led] = encoded
+        return memoryview(encoded)[: count * HOME_PARTITION_BYTES]
+
+
+class ClusterMetadata:
+    """The cluster at one moment; immutable.
+
+    Args:
+        cluster_id: of the registry; empty without one.
+        broker_id: of this broker.
+        controller_id: of the controller, -1 if none is known.
+        brokers: those that are live, by id.
+        racks: of the brokers that have one, by id.
+        topics: by name.
+        home_partitions: shared by all snapshots.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        broker_id: int,
+        controller_id: int,
+        brokers: Mapping[int, BrokerAddress],
+        racks: Mapping[int, str],
+        topics: Mapping[str, _Topic],
+        home_partitions: _HomePartitions,
+    ) -> None:
+        self._cluster_id = cluster_id
+        self._broker_id = broker_id
+        self.controller_id = controller_id
+        self.brokers = brokers
+        self.racks = racks
+        self._topics = topics
+        self._home_partitions = home_partitions
+        self._all: bytes | None = None  # the body of the response about all topics
+
+    @property
+    def topics(self) -> list[str]:
+        """Return the names of the topics."""
+        return sorted(self._topics)
+
+    def topic(self, name: str) -> TopicMetadata | None:
+        """Return the partitions of a topic by home and index; None for an unknown topic."""
+        topic = self._topics.get(name)
+        if topic is None:
+            return None
+        partitions = []
+        for partition in _partitions_of(name, topic):
+            replicated = topic.replicated.get(partition)
+            if replicated is None:
+                home = partition.home
+                is_led = home in self.brokers
+                leader, error = (home, NO_ERROR) if is_led else (NO_LEADER, _NO_LEADER_ERROR)
+                one = PartitionMetadata(partition, error, leader, (home,), (home,))
+            else:
+                state = replicated.state
+                one = PartitionMetadata(
+                    partition,
+                    NO_ERROR if state.leader != NO_LEADER else _NO_LEADER_ERROR,
+                    state.leader,
+                    replicated.replicas,
+                    state.isr,
+                    state.leader_epoch,
+                    replicated.min_isr,
+                )
+            partitions.append(one)
+        return TopicMetadata(name, NO_ERROR, tuple(partitions))
+
+    def encode(self, names: Iterable[str] | None) -> bytes:
+        """Return the body of a response about some topics, or all where `names` is None.
+
+        Raises:
+            ResponseTooLargeError: there are too many partitions for one response.
+        """
+        if names is not None:
+            return self._encode(list(dict.fromkeys(names)))
+        if self._all is None:
+            self._all = self._encode(self.topics)
+        return self._all
+
+    def is_cheap(self, names: Collection[str] | None) -> bool:
+        """Return whether `encode` takes less than a millisecond."""
+        if names is None:
+            return self._all is not None or len(self._topics) <= LARGE_TOPIC_COUNT
+        return len(names) <= LARGE_TOPIC_COUNT
+
+    def _encode(self, names: list[str]) -> bytes:
+        parts: list[Buffer] = [
+            encode_cluster_metadata_header(
+                self._cluster_id,
+                self._broker_id,
+                self.controller_id,
+                list(self.brokers.values()),
+                self.racks,
+                len(names),
+            )
+        ]
+        size_bytes = len(parts[0])
+        for name in names:
+            for part in self._encode_topic(name):
+                parts.append(part)
+                size_bytes += len(part)
+            if size_bytes > MAX_METADATA_BYTES:
+                raise ResponseTooLargeError(
+                    f"the topics asked for have too many partitions for one response of "
+                    f"{MAX_METADATA_BYTES} bytes; ask for fewer topics, by name"
+                )
+        return b"".join(parts)
+
+    def _encode_topic(self, name: str) -> Iterator[Buffer]:
+        topic = self._topics.get(name)
+        if topic is None:
+            yield encode_topic_metadata_header(name, UnknownTopicError.code, 0)
+        elif topic.replicated:
+            metadata = self.topic(name)
+            assert metadata is not None
+            yield encode_topic_metadata_header(name, NO_ERROR, len(metadata.partitions))
+            for one in metadata.partitions:
+                yield encode_cluster_partition(one)
+        else:
+            yield encode_topic_metadata_header(name, NO_ERROR, sum(topic.counts.values()))
+            for home, count in sorted(topic.counts.items()):
+                yield self._home_partitions.of(home, count, is_led=home in self.brokers)
+
+
+_NO_LEADER_ERROR = LeaderNotAvailableError.code
+
+
+def _partitions_of(name: str, topic: _Topic) -> list[TopicPartition]:
+    homes = {
+        TopicPartition(name, home, index)
+        for home, count in topic.counts.items()
+        for index in range(count)
+    }
+    return sorted(homes | topic.replicated.keys())
+
+
+class ClusterView:
+    """Gathers what is known of the cluster.
+
+    Args:
+        cluster_id: of the registry; empty without one: then the view has this broker alone.
+        own: this broker's address.
+    """
+
+    def __init__(self, cluster_id: str, own: BrokerAddress) -> None:
+        self._cluster_id = cluster_id
+        self._own = own
+        self._lock = threading.Lock()  # guards all fields below
+        self._home_partitions = _HomePartitions()
+        self._brokers = {own.id: own}
+        self._racks: dict[int, str] = {}
+        self._controller_id = NO_CONTROLLER
+        self._own_counts: dict[str, int] = {}
+        self._registered: dict[str, dict[int, int]] = {}  # of other brokers
+        self._gone: dict[str, dict[int, int]] = {}  # registered once, and not since
+        self._away: dict[str, set[int]] = {}  # homes of `_gone` that still have the topic
+        self._replicated: dict[str, dict[TopicPartition, ReplicatedPartition]] = {}
+        self._topics: dict[str, _Topic] = {}
+        self._snapshot: ClusterMetadata | None = None
+        self.ready: Future[None] = Future()
+        """Done once the registry has been read, or there is none."""
+        if not cluster_id:
+            self.ready.set_result(None)
+
+    def snapshot(self) -> ClusterMetadata:
+        """Return the cluster as it is known now."""
+        with self._lock:
+            if self._snapshot is None:
+                self._snapshot = ClusterMetadata(
+                    self._cluster_id,
+                    self._own.id,
+                    self._controller_id,
+                    dict(sorted(self._brokers.items())),
+                    dict(self._racks),
+                    dict(self._topics),
+                    self._home_partitions,
+                )
+            return self._snapshot
+
+    def set_controller(self, broker_id: int) -> None:
+        """Note which broker is the controller, `NO_CONTROLLER` for none."""
+        with self._lock:
+            if broker_id != self._controller_id:
+                self._controller_id = broker_id
+                self._snapshot = None
+
+    def set_own_topic(self, topic: str, partition_count: int) -> None:
+        """Note how many partitions of a topic this broker has; 0 for a topic it no longer has."""
+        with self._lock:
+            if partition_count:
+                self._own_counts[topic] = partition_count
+            else:
+                self._own_counts.pop(topic, None)
+            self._merge([topic])
+
+    def set_registered(
+        self,
+        brokers: Mapping[int, BrokerAddress] | None,
+        counts: Mapping[str, Mapping[int, int]],
+        absent_homes: AbsentHomes,
+    ) -> None:
+        """Note a change of the registry.
+
+        Args:
+            brokers: the live ones by id; None if they are the same.
+            counts: of each topic that has changed the partitions that brokers register.
+            absent_homes: asked about the topics of brokers that have gone.
+        """
+        with self._lock:
+            if brokers is not None:
+                self._set_brokers(brokers)
+            for topic, homes in counts.items():
+                self._set_counts(topic, dict(homes))
+            self._merge(counts)
+            doubtful = [
+                topic
+                for topic in (self._gone if brokers is not None else counts)
+                if not self._brokers.keys() >= self._gone.get(topic, {}).keys()
+            ]
+        if doubtful:
+            # a broker that goes may have deleted the topic before
+            away = absent_homes(doubtful)
+            with self._lock:
+                for topic in doubtful:
+                    self._away[topic] = set(away.get(topic, ())) - self._brokers.keys()
+                self._merge(doubtful)
+        if not self.ready.done():
+            self.ready.set_result(None)
+
+    def _set_brokers(self, brokers: Mapping[int, BrokerAddress]) -> None:
+        self._brokers = {**brokers, self._own.id: self._own}
+        self._snapshot = None
+        for topic, homes in list(self._away.items()):
+            if not homes.isdisjoint(self._brokers):
+                self._away[topic] = homes - self._brokers.keys()
+                self._merge([topic])
+
+    def _set_counts(self, topic: str, homes: dict[int, int]) -> None:
+        homes.pop(self._own.id, None)  # known at first hand
+        gone = {**self._gone.get(topic, {}), **self._registered.get(topic, {})}
+        gone = {home: count for home, count in gone.items() if home not in homes}
+        if gone:
+            self._gone[topic] = gone
+        else:
+            self._gone.pop(topic, None)
+        if homes:
+            self._registered[topic] = homes
+        else:
+            self._registered.pop(topic, None)
+
+    def apply_partition_states(self, partitions: Iterable[ReplicatedPartition]) -> None:
+        """Note what the controller tells of partitions with replicas."""
+        with self._lock:
+            changed = set()
+            for one in partitions:
+                topic = one.partition.topic
+                self._replicated.setdefault(topic, {})[one.partition] = one
+                changed.add(topic)
+            self._merge(changed)
+
+    def _merge(self, topics: Iterable[str]) -> None:
+        """Put together what is known of topics; caller holds the lock."""
+        for topic in topics:
+            gone, away = self._gone.get(topic, {}), self._away.get(topic, ())
+            counts = {home: gone[home] for home in away if home in gone}
+            counts.update(self._registered.get(topic, {}))
+            if topic in self._own_counts:
+                counts[self._own.id] = self._own_counts[topic]
+            replicated = dict(self._replicated.get(topic, {})) or _NOTHING
+            if counts or replicated:
+                self._topics[topic] = _Topic(counts, replicated)
+            else:
+                self._topics.pop(topic, None)
+            self._snapshot = None
+
+    def close(self) -> None:
+        """Fail the requests that wait for the registry to be read."""
+        if not self.ready.done():
+            self.ready.set_exception(ShuttingDownError("the broker is shutting down"))
+
+
+class RegistryFeed:
+    """Keeps a view up to date with the registry, in a thread of its own.
+
+    Args:
+        registry: started; this broker is registered there.
+        view: to be kept up to date.
+    """
+
+    def __init__(self, registry: Registry, view: ClusterView) -> None:
+        self._registry = registry
+        self._view = view
+        self._stopped = threading.Event()
+        from broker.zk.watched_registry import WatchedRegistry  # late: kazoo, as the registry
+
+        self._watched = WatchedRegistry(
+            registry, name="cluster-view", on_change=self._apply, follows_all=True
+        )
+
+    def start(self) -> None:
+        """Start to read the registry."""
+        self._watched.start()
+
+    def request_stop(self) -> None:
+        """Have the thread end; `join` waits for that."""
+        self._stopped.set()
+        self._watched.request_stop()
+
+    def join(self) -> None:
+        """Wait for the end of the thread; a read under way ends with the registry."""
+        self._watched.join()
+
+    def _apply(self, change: RegistryChange) -> None:
+        brokers = None
+        if change.brokers is not None:
+            brokers = {
+                one.id: BrokerAddress(one.id, one.host, one.port) for one in change.brokers.values()
+            }
+        while not self._stopped.is_set():
+            try:
+                self._view.set_registered(brokers, change.counts, self._registry.absent_homes)
+            except RegistryUnreachableError as error:
+                logger.warning("the view of the cluster may be stale: %s", error)
+                self._stopped.wait(_RETRY_S)
+            else:
+                return

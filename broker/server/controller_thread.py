@@ -1,0 +1,626 @@
+"""This broker's part in the office of controller: the election, and while it is in office its work.
+
+One thread has one queue of events: watches of ZooKeeper that have fired, requests of brokers and
+clients, answers of brokers. It hands each event to the `Controller`, and what that wants to tell
+brokers to one sender for each broker. A broker that is not the controller sleeps here.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import random
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+from broker.client.connection import Connection
+from broker.clock import Clock
+from broker.cluster_state import (
+    NO_CONTROLLER,
+    IsrDecision,
+    LiveBroker,
+    ReplicatedPartition,
+    ShutdownProgress,
+)
+from broker.controller.controller import Controller, ControllerSettings, Push
+from broker.errors import (
+    NO_ERROR,
+    BrokerError,
+    ControllerFencedError,
+    CoordinationError,
+    NotControllerError,
+    RequestTimedOutError,
+    ServerError,
+    ShuttingDownError,
+    StaleBrokerEpochError,
+    StaleControllerEpochError,
+    TopicExistsError,
+    UnknownServerError,
+)
+from broker.protocol.cluster_requests import (
+    AddPartitionsRequest,
+    DeleteReplicatedTopicRequest,
+    ElectionKind,
+    ElectLeadersRequest,
+    PartitionOutcome,
+    PartitionReassignment,
+    ReassignRequest,
+)
+from broker.protocol.replica_requests import (
+    ChangeIsrRequest,
+    ControlledShutdownRequest,
+    CreateReplicatedTopicRequest,
+    PushStatesRequest,
+)
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
+from broker.zk.controller_election import ControllerElection, Term
+from broker.zk.registry import Registry
+from broker.zk.replicated_topics import ReplicatedTopics, ReplicatedTopicsStore
+from broker.zk.session import SessionState
+
+logger = logging.getLogger(__name__)
+state_changes = logging.getLogger("broker.state_change")
+"""One line for each decision about a partition, on the broker that takes it and on others."""
+
+_RETRY_S = 1.0
+_PUSH_RETRY_S = 0.3
+_PUSH_TIMEOUT_S = 30.0
+_CONNECT_TIMEOUT_S = 2.0
+_T = TypeVar("_T")
+
+
+class LeaderBalance(NamedTuple):
+    """When leaderships go back to the preferred leaders.
+
+    Attributes:
+        interval_s: between two looks.
+        max_percentage: how much of what a broker is to lead others may lead.
+    """
+
+    interval_s: float
+    max_percentage: int
+
+
+class _Creation(NamedTuple):
+    """A topic that is created, and the brokers that do not know yet what they lead of it."""
+
+    topic: str
+    partitions: list[ReplicatedPartition]
+    waiting: set[int]
+    future: Future[list[ReplicatedPartition]]
+
+
+class ControllerThread:
+    """The controller, as far as this broker is it.
+
+    Args:
+        registry: started; this broker is registered there.
+        broker_id: of this broker.
+        clock: for the time of day.
+        settings: defaults of topics.
+        on_controller: called with the id of the controller whenever it may be another one,
+            `NO_CONTROLLER` for none.
+        last_good_settings: returns those of a topic whose node in ZooKeeper is not valid.
+        balance: when leaderships go back to the preferred leaders; None: on request only.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        broker_id: int,
+        clock: Clock,
+        settings: ControllerSettings,
+        on_controller: Callable[[int], None],
+        *,
+        last_good_settings: Callable[[str], Mapping[str, str]],
+        balance: LeaderBalance | None = None,
+    ) -> None:
+        self._registry = registry
+        self._me = broker_id
+        self._clock = clock
+        self._settings = settings
+        self._on_controller = on_controller
+        self._balance = balance
+        self._balance_at_s = 0.0
+        self._election = ControllerElection(registry.session, broker_id)
+        self._topics = ReplicatedTopics(registry.session, last_good_settings)
+        self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # guards _is_stopped
+        self._is_stopped = False
+        self._term: Term | None = None
+        self._controller: Controller | None = None
+        self._controller_id = NO_CONTROLLER
+        self._senders: dict[int, _Sender] = {}
+        self._awaited_topics: set[str] = set()
+        self._creations: list[_Creation] = []
+        self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread, which tries to become the controller."""
+        self._events.put(self._look)
+        self._thread.start()
+
+    def request_stop(self) -> None:
+        """Give the office up, so that another broker takes it, and have the thread end."""
+        with self._lock:
+            self._is_stopped = True
+        self._events.put(self._leave)
+
+    def join(self) -> None:
+        """Wait for the end of the thread; a request to ZooKeeper ends with the session."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    @property
+    def controller(self) -> Controller | None:
+        """Return the controller if this broker is it; for tests and metrics, without locks."""
+        return self._controller
+
+    # Requests. Their futures fail with a `ServerError`.
+
+    def change_isr(self, request: ChangeIsrRequest) -> Future[list[IsrDecision]]:
+        """Have in-sync replicas changed as their leader asks."""
+        return self._submit(
+            lambda one: one.change_isr(request.broker_id, request.broker_epoch, request.changes)
+        )
+
+    def controlled_shutdown(self, request: ControlledShutdownRequest) -> Future[ShutdownProgress]:
+        """Have leaderships moved away from a broker."""
+        return self._submit(
+            lambda one: one.controlled_shutdown(request.broker_id, request.broker_epoch)
+        )
+
+    def create_topic(
+        self, request: CreateReplicatedTopicRequest
+    ) -> Future[list[ReplicatedPartition]]:
+        """Have a topic created; done when all leaders of its partitions know that they are.
+
+        Until then a home broker does not know that a partition has replicas: it would take and
+        acknowledge messages that no replica gets.
+        """
+        created: Future[list[ReplicatedPartition]] = Future()
+
+        def create(controller: Controller) -> list[ReplicatedPartition]:
+            homes = self._registry.topic_partitions(request.topic)
+            if homes and request.topic not in controller.topics:
+                raise TopicExistsError(
+                    f"topic '{request.topic}' exists without replicas on brokers {sorted(homes)}"
+                )
+            return controller.create_topic(
+                request.topic,
+                request.partition_count,
+                request.replication_factor,
+                {one.name: one.value for one in request.settings},
+                creation_id=uuid.uuid4().hex,
+                start=random.randrange(1 << 16),
+            )
+
+        def await_leaders(decided: Future[list[ReplicatedPartition]]) -> None:
+            error = decided.exception()
+            if error is not None:
+                self._awaited_topics.discard(request.topic)
+                created.set_exception(error)
+                return
+            leaders = {one.state.leader for one in decided.result()}
+            self._creations.append(_Creation(request.topic, decided.result(), leaders, created))
+            self._end_creations(self._controller)
+
+        self._awaited_topics.add(request.topic)
+        self._submit(create).add_done_callback(await_leaders)
+        return created
+
+    def add_partitions(self, request: AddPartitionsRequest) -> Future[list[ReplicatedPartition]]:
+        """Have partitions added to a topic."""
+        start = random.randrange(1 << 16)
+        return self._submit(
+            lambda one: one.add_partitions(request.topic, request.partition_count, start=start)
+        )
+
+    def delete_topic(self, request: DeleteReplicatedTopicRequest) -> Future[None]:
+        """Have a topic deleted on all brokers."""
+        return self._submit(lambda one: one.delete_topic(request.topic))
+
+    def elect_leaders(self, request: ElectLeadersRequest) -> Future[list[PartitionOutcome]]:
+        """Have leaders elected."""
+
+        def elect(controller: Controller) -> list[PartitionOutcome]:
+            if request.kind is ElectionKind.PREFERRED:
+                outcomes = controller.elect_preferred(request.partitions)
+                return [_outcome(one, outcomes[one]) for one in request.partitions]
+            return [
+                _outcome(one, _refusal(partial(controller.elect_unclean, one)))
+                for one in request.partitions
+            ]
+
+        return self._submit(elect)
+
+    def reassign(self, request: ReassignRequest) -> Future[list[PartitionOutcome]]:
+        """Have replicas moved, or that cancelled."""
+
+        def reassign(controller: Controller) -> list[PartitionOutcome]:
+            targets = {one.partition: one.replicas for one in request.targets if one.replicas}
+            if targets:
+                controller.reassign(targets)
+            return [
+                _outcome(
+                    one.partition,
+                    None
+                    if one.replicas
+                    else _refusal(partial(controller.cancel_reassignment, one.partition)),
+                )
+                for one in request.targets
+            ]
+
+        return self._submit(reassign)
+
+    def reassignments(self) -> Future[list[PartitionReassignment]]:
+        """List the changes of replicas that are under way."""
+        return self._submit(
+            lambda one: [PartitionReassignment(*item) for item in one.reassignments.items()]
+        )
+
+    def settings_changed(self) -> None:
+        """Note that settings of topics may have changed; returns at once."""
+        self._events.put(self._read_settings)
+
+    def _submit(self, job: Callable[[Controller], _T]) -> Future[_T]:
+        future: Future[_T] = Future()
+        with self._lock:
+            if self._is_stopped:
+                future.set_exception(ShuttingDownError("the broker is shutting down"))
+                return future
+            self._events.put(lambda: self._answer(future, job))  # before that of the stop
+        return future
+
+    def _note_topic_pushed(self, controller: Controller, broker_id: int, push: Push) -> None:
+        """Complete the creations whose leaders all know of them now."""
+        for creation in list(self._creations):
+            if any(one.partition.topic == creation.topic for one in push.partitions):
+                creation.waiting.discard(broker_id)
+        self._end_creations(controller)
+
+    def _end_creations(self, controller: Controller | None) -> None:
+        """Complete creations that need not be waited for any more; all, out of office."""
+        live = set() if controller is None else {one.id for one in controller.brokers}
+        for creation in list(self._creations):
+            if not creation.waiting & live:
+                self._creations.remove(creation)
+                self._awaited_topics.discard(creation.topic)
+                creation.future.set_result(creation.partitions)
+
+    def _answer(self, future: Future[_T], job: Callable[[Controller], _T]) -> None:
+        try:
+            if self._controller is None:
+                raise self._not_controller()
+            outcome = job(self._controller)
+            self._carry_out()
+        except ServerError as error:
+            future.set_exception(error)
+        except CoordinationError as error:
+            self._take_failure(error)
+            text = f"whether it was done is not known: {error}"
+            future.set_exception(RequestTimedOutError(text))
+        except BaseException as error:
+            future.set_exception(UnknownServerError(f"the controller failed: {error!r}"))
+            raise
+        else:
+            future.set_result(outcome)
+
+    def _not_controller(self) -> NotControllerError:
+        known = self._controller_id
+        who = "no broker is at present" if known == NO_CONTROLLER else f"broker {known} is"
+        return NotControllerError(f"broker {self._me} is not the controller: {who}")
+
+    # The thread.
+
+    def _run(self) -> None:
+        retry_s: float | None = None
+        while not self._has_left():
+            try:
+                event = self._events.get(timeout=retry_s or self._balance_wait_s())
+            except queue.Empty:
+                event = self._look if retry_s else self._balance_leaders
+            retry_s = None
+            try:
+                event()
+            except CoordinationError as error:
+                if not self._is_stopped:
+                    logger.warning("the controller's work waits for ZooKeeper: %s", error)
+                retry_s = _RETRY_S
+            except Exception:  # the thread must not end; what is in the registry counts
+                logger.exception("the controller failed at an event, and starts again")
+                self._controller = None
+                retry_s = _RETRY_S
+
+    def _balance_wait_s(self) -> float | None:
+        """Return how long it is until the next look at leaderships, None if there is none."""
+        if self._balance is None or self._controller is None:
+            return None
+        return max(0.001, self._balance_at_s - self._clock.monotonic_s())
+
+    def _balance_leaders(self) -> None:
+        if self._balance is None or (controller := self._controller) is None:
+            return
+        self._balance_at_s = self._clock.monotonic_s() + self._balance.interval_s
+        max_percentage = self._balance.max_percentage
+        self._guard(lambda: controller.balance_leaders(max_percentage))
+        self._carry_out()
+
+    def _has_left(self) -> bool:
+        """Return whether the thread may end: all requests are answered."""
+        return self._is_stopped and self._events.empty()
+
+    def _leave(self) -> None:
+        was_in_office = self._term is not None
+        self._end_term()
+        if was_in_office and self._registry.state is SessionState.CONNECTED:
+            self._election.resign()
+
+    def _look(self) -> None:
+        """Find out who the controller is, and become it if nobody is."""
+        if self._is_stopped:
+            return
+        outcome = self._election.try_to_win(
+            lambda: self._events.put(self._look), now_ms=self._clock.time_ms()
+        )
+        if isinstance(outcome, Term):
+            self._take_office(outcome)
+        else:
+            self._end_term()
+            self._note_controller(outcome.broker_id)
+
+    def _take_office(self, term: Term) -> None:
+        if self._term != term:
+            self._end_term()
+            logger.info("broker %d is the controller, in epoch %d", self._me, term.epoch)
+            self._term = term
+        if self._controller is None:
+            store = ReplicatedTopicsStore(self._registry.session, term.epoch_version)
+            controller = Controller(self._me, term.epoch, store, self._settings)
+            snapshot = self._topics.snapshot(
+                on_brokers=lambda: self._events.put(self._read_brokers),
+                on_topics=lambda: self._events.put(self._read_topics),
+            )
+            self._guard(lambda: controller.load(snapshot))
+            self._controller = controller
+            if self._balance is not None:
+                self._balance_at_s = self._clock.monotonic_s() + self._balance.interval_s
+            self._carry_out()
+        self._note_controller(self._me)
+
+    def _end_term(self) -> None:
+        if self._term is not None:
+            logger.info("broker %d is the controller no more", self._me)
+        self._term = self._controller = None
+        self._end_creations(None)
+        for sender in self._senders.values():
+            sender.request_stop()
+        for sender in self._senders.values():
+            sender.join()
+        self._senders = {}
+
+    def _note_controller(self, broker_id: int) -> None:
+        self._controller_id = broker_id
+        self._on_controller(broker_id)
+
+    def _guard(self, job: Callable[[], None]) -> None:
+        """Run what writes to the registry; its failures end the term, or begin it again."""
+        try:
+            job()
+        except CoordinationError as error:
+            self._take_failure(error)
+            raise
+
+    def _take_failure(self, error: CoordinationError) -> None:
+        """Forget what is known, as the registry may have other things; look again."""
+        if self._controller is not None:
+            logger.warning("the controller reads all states again: %s", error)
+        self._controller = None
+        if isinstance(error, ControllerFencedError):
+            self._end_term()
+        self._events.put(self._look)
+
+    def _read_brokers(self) -> None:
+        if (controller := self._controller) is not None:
+            brokers = self._topics.brokers(lambda: self._events.put(self._read_brokers))
+            self._guard(lambda: controller.brokers_changed(brokers))
+            self._carry_out()
+            self._end_creations(controller)
+
+    def _read_topics(self) -> None:
+        """Look at the list of topics; one that this controller has not made means a new start."""
+        if (controller := self._controller) is not None:
+            names = self._topics.topics(lambda: self._events.put(self._read_topics))
+            if set(names) != set(controller.topics):
+                logger.warning("topics were created or deleted by hand: reading all states again")
+                self._controller = None
+                self._look()
+
+    def _read_settings(self) -> None:
+        if (controller := self._controller) is not None and controller.topics:
+            settings = self._topics.settings(controller.topics)
+            self._guard(lambda: controller.settings_changed(settings))
+            self._carry_out()
+
+    def _note_delivered(self, controller: Controller, broker_id: int, push: Push) -> None:
+        if self._controller is controller:
+            self._guard(lambda: controller.delivered(broker_id, push))
+            self._carry_out()
+
+    # What goes out.
+
+    def _carry_out(self) -> None:
+        """Log what was decided, and tell the brokers."""
+        controller = self._controller
+        if controller is None:
+            return
+        for change in controller.take_changes():
+            state_changes.log(
+                logging.WARNING if change.is_unclean else logging.INFO,
+                "controller epoch %d: %s: leader %d, leader epoch %d, in sync %s, version %d: %s%s",
+                *(controller.epoch, change.partition, change.state.leader),
+                *(change.state.leader_epoch, list(change.state.isr), change.version),
+                *(change.reason, "; UNCLEAN: messages may be lost" if change.is_unclean else ""),
+            )
+        if not controller.topics and all(one.is_clean for one in controller.brokers):
+            # nobody needs to know anything, and no connection is made; but a broker that may have
+            # lost something is told that this is known, so that it is trusted with new topics
+            return
+        pushes = controller.take_pushes()
+        live = {broker.id: broker for broker in controller.brokers}
+        for broker_id in self._senders.keys() - live.keys():
+            self._senders.pop(broker_id).request_stop()
+        for broker_id, push in pushes.items():
+            self._sender_to(live[broker_id], controller).send(push)
+
+    def _sender_to(self, broker: LiveBroker, controller: Controller) -> _Sender:
+        sender = self._senders.get(broker.id)
+        if sender is not None and (sender.broker != broker or sender.controller is not controller):
+            sender.request_stop()
+            sender = None
+        if sender is None:
+            sender = self._senders[broker.id] = _Sender(broker, controller, self._take_answer)
+        return sender
+
+    def _take_answer(
+        self, controller: Controller, broker_id: int, push: Push, error: ServerError | None
+    ) -> None:
+        """Take note of what a broker has answered to a push; called in the sender's thread."""
+        if isinstance(error, StaleControllerEpochError):
+            self._events.put(self._look)
+        elif isinstance(error, StaleBrokerEpochError):
+            self._events.put(self._read_brokers)
+        else:
+            if any(one.deletes_log for one in push.stopped):
+                self._events.put(lambda: self._note_delivered(controller, broker_id, push))
+            if self._awaited_topics and push.partitions:
+                self._events.put(lambda: self._note_topic_pushed(controller, broker_id, push))
+
+
+def _refusal(job: Callable[[], object]) -> ServerError | None:
+    """Return why a job was refused, None if it was done."""
+    try:
+        job()
+    except ServerError as error:
+        return error
+    return None
+
+
+def _outcome(partition: TopicPartition, refusal: ServerError | None) -> PartitionOutcome:
+    if refusal is None:
+        return PartitionOutcome(partition, NO_ERROR, "")
+    return PartitionOutcome(partition, refusal.code, str(refusal))
+
+
+_Answered = Callable[[Controller, int, Push, ServerError | None], None]
+
+
+class _Sender:
+    """Tells one broker what it is to know: one request at a time, each until it is answered.
+
+    What comes while a request is under way, or cannot be delivered, is sent together afterwards.
+
+    Args:
+        broker: whom to tell, in this registration.
+        controller: on whose behalf.
+        on_answer: called with a push and the error it was refused with, None if it was carried
+            out.
+    """
+
+    def __init__(self, broker: LiveBroker, controller: Controller, on_answer: _Answered) -> None:
+        self.broker = broker
+        self.controller = controller
+        self._on_answer = on_answer
+        self._waiting: Push | None = None
+        self._changed = threading.Condition()  # guards the field above and the one below
+        self._is_stopped = False
+        self._reported_error = ""
+        self._connection = Connection(
+            BrokerAddress(broker.id, broker.host, broker.port),
+            timeout_s=_PUSH_TIMEOUT_S,
+            connect_timeout_s=_CONNECT_TIMEOUT_S,
+            client_id=f"controller-{controller.me}",
+            retries_refused=False,
+        )
+        self._thread = threading.Thread(
+            target=self._run, name=f"controller-to-{broker.id}", daemon=True
+        )
+        self._thread.start()
+
+    def send(self, push: Push) -> None:
+        """Have a push sent after those before."""
+        with self._changed:
+            self._waiting = push if self._waiting is None else joined(self._waiting, push)
+            self._changed.notify()
+
+    def request_stop(self) -> None:
+        """End, also in the middle of a request."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify()
+        self._connection.interrupt()
+
+    def join(self) -> None:
+        """Wait for the end of the thread."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        while (push := self._next()) is not None:
+            try:
+                self._connection.call(self._request(push))
+            except StaleControllerEpochError as error:
+                self._on_answer(self.controller, self.broker.id, push, error)
+            except StaleBrokerEpochError as error:
+                # If it has not registered again, it is about to learn of its registration.
+                self._on_answer(self.controller, self.broker.id, push, error)
+                self._wait_to_retry(push, error)
+            except BrokerError as error:
+                self._connection.close()
+                self._wait_to_retry(push, error)
+            else:
+                self._on_answer(self.controller, self.broker.id, push, None)
+        self._connection.close()
+
+    def _next(self) -> Push | None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_stopped or self._waiting is not None)
+            push, self._waiting = self._waiting, None
+            return None if self._is_stopped else push
+
+    def _wait_to_retry(self, push: Push, error: BrokerError) -> None:
+        with self._changed:
+            if not self._is_stopped and str(error) != self._reported_error:
+                self._reported_error = str(error)
+                logger.warning("broker %d is told again and again: %s", self.broker.id, error)
+            if not self._is_stopped:
+                self._changed.wait_for(lambda: self._is_stopped, _PUSH_RETRY_S)
+            self._waiting = push if self._waiting is None else joined(push, self._waiting)
+
+    def _request(self, push: Push) -> PushStatesRequest:
+        return PushStatesRequest(self.controller.me, self.controller.epoch, *push)
+
+
+def joined(first: Push, second: Push) -> Push:
+    """Return one push that says what two of the same broker say one after the other.
+
+    A replica that the first one stops and the second one names again has a later leader epoch, or
+    is of another topic, so that the stop does not hold for it.
+    """
+    if second.is_full:
+        partitions: Iterable[ReplicatedPartition] = second.partitions
+    else:
+        latest = {one.partition: one for one in first.partitions}
+        latest.update((one.partition, one) for one in second.partitions)
+        partitions = latest.values()
+    return Push(
+        second.broker_epoch,
+        first.is_full or second.is_full,
+        second.brokers,
+        tuple(partitions),
+        first.stopped + second.stopped,
+    )

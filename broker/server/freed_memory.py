@@ -1,0 +1,20 @@
+"""Memory that was freed goes back to the system."""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import suppress
+
+_LIBRARY = ctypes.CDLL(None)
+
+
+def give_back_freed_memory() -> None:
+    """Have the C library return its free pages to the system; takes up to 10 ms.
+
+    It keeps those that lie between blocks in use: after hundreds of clients have left inside large
+    requests, as much as these had sent. Does nothing where the library is not glibc.
+
+    Source: malloc_trim(3).
+    """
+    with suppress(AttributeError):
+        _LIBRARY.malloc_trim(0)

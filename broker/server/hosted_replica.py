@@ -1,0 +1,60 @@
+"""One replica of this broker: its state machine, its log, and the lock between them."""
+
+from __future__ import annotations
+
+from threading import RLock
+from types import TracebackType
+
+from broker.log.log import Log
+from broker.replication.leader import Leader
+from broker.replication.replica import Replica
+
+
+class HostedReplica:
+    """A replica with its log, and the lock under which its state machine is driven.
+
+    What the log tells, an append or a flush, is passed on without waiting for the lock: who holds
+    it passes it on afterwards. So nobody waits who may hold a lock of a log.
+    """
+
+    def __init__(self, replica: Replica, log: Log) -> None:
+        self.replica = replica
+        self.log = log
+        self.wanted_bytes = 0
+        """What a fetch must ask for at least: the size of a message that was larger."""
+        self._lock = RLock()
+        self._has_news = False
+        log.add_listener(self._note_news)
+        log.append_listeners.add_listener(self._note_news)
+
+    def __enter__(self) -> HostedReplica:
+        self._lock.acquire()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._lock.release()
+        self._take_news()
+
+    def forget_log(self) -> None:
+        """Listen to the log no more."""
+        self.log.remove_listener(self._note_news)
+        self.log.append_listeners.remove_listener(self._note_news)
+
+    def _note_news(self) -> None:
+        self._has_news = True
+        self._take_news()
+
+    def _take_news(self) -> None:
+        while self._has_news and self._lock.acquire(blocking=False):
+            try:
+                self._has_news = False
+                role = self.replica.role
+                if isinstance(role, Leader):
+                    role.flushed()
+            finally:
+                self._lock.release()

@@ -1,0 +1,265 @@
+"""The thread that copies from one leader the partitions that it leads and this broker follows.
+
+Each request names all of them; the leader answers when there is something. What came is appended,
+then flushed where only flushed messages count: the next request tells the leader how far.
+"""
+
+from __future__ import annotations
+
+import logging
+from threading import Event, Thread
+from typing import NamedTuple, Protocol
+
+from broker.client.connection import Connection
+from broker.clock import Clock
+from broker.config import BrokerConfig
+from broker.errors import (
+    NO_ERROR,
+    BrokerError,
+    OffsetOutOfRangeError,
+    ServerError,
+    error_for_code,
+)
+from broker.log.log import Log, whole_entries
+from broker.protocol.message import MIN_ENTRY_BYTES, entry_bytes
+from broker.protocol.primitives import Buffer
+from broker.protocol.replica_requests import (
+    ReplicaFetchRequest,
+    ReplicaPart,
+    ReplicaPosition,
+    decode_replica_fetch_response,
+)
+from broker.protocol.responses import BrokerAddress
+from broker.replication.follower import FetchResult, Follower
+from broker.replication.positions import FetchAnswer, FetchPosition
+from broker.server.hosted_replica import HostedReplica
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+_CONNECT_TIMEOUT_S = 2.0
+_RETRY_S = 0.2
+_IDLE_S = 0.2
+"""How often it is looked whether there is something to fetch."""
+_MAX_RESPONSE_BYTES = 16 << 20
+
+
+class _Asked(NamedTuple):
+    """What was asked for one partition, by which term of which replica."""
+
+    hosted: HostedReplica
+    role: Follower
+    position: FetchPosition
+
+
+class Followers(Protocol):
+    """The replicas of a broker, to a fetcher."""
+
+    @property
+    def broker_epoch(self) -> int:
+        """Return the epoch of the broker's registration."""
+
+    def following(self, leader_id: int) -> list[HostedReplica]:
+        """Return the replicas that copy from a broker."""
+
+    def address_of(self, broker_id: int) -> BrokerAddress | None:
+        """Return the address of a live broker, None for another."""
+
+    def counts_flushed(self, topic: str) -> bool:
+        """Return whether only flushed messages of a topic count as being on a replica."""
+
+    def flush(self, logs: list[Log]) -> None:
+        """Flush logs side by side."""
+
+
+class ReplicaFetcher:
+    """Copies from one leader.
+
+    Args:
+        leader_id: id of the leader's broker.
+        replicas: the replicas of this broker.
+        config: its settings.
+        clock: for waits after errors.
+    """
+
+    def __init__(
+        self, leader_id: int, replicas: Followers, config: BrokerConfig, clock: Clock
+    ) -> None:
+        self._leader_id = leader_id
+        self._replicas = replicas
+        self._config = config
+        self._clock = clock
+        self._connection: Connection | None = None
+        self._is_stopping = Event()
+        self._woken = Event()
+        self._turn = 0
+        self._retry_s: float | None = None
+        """When the first of the partitions that had an error is to be fetched again."""
+        self._failure = ""
+        self._thread = Thread(target=self._run, name=f"replica-fetcher-{leader_id}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Have it look at once for partitions to fetch."""
+        self._woken.set()
+
+    def request_stop(self) -> None:
+        """Stop soon: what is received now is discarded or appended, as its replica says."""
+        self._is_stopping.set()
+        self._woken.set()
+        connection = self._connection
+        if connection is not None:
+            connection.interrupt()
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether its thread has not ended."""
+        return self._thread.is_alive()
+
+    def join(self) -> None:
+        """Wait for the thread's end."""
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_stopping.is_set():
+            try:
+                self._fetch()
+            except Exception:  # a bug must not end the copying of all partitions
+                logger.exception("copying from broker %d failed", self._leader_id)
+                self._is_stopping.wait(1.0)
+        if self._connection is not None:
+            self._connection.close()
+
+    def _fetch(self) -> None:
+        asked = self._collect()
+        address = self._replicas.address_of(self._leader_id)
+        if not asked or address is None:
+            self._woken.wait(self._wait_s(_IDLE_S))
+            self._woken.clear()
+            return
+        connection = self._connection
+        if connection is None or connection.address != address:
+            if connection is not None:
+                connection.close()
+            connection = self._connection = Connection(
+                address,
+                timeout_s=self._config.replica_socket_timeout_ms / 1000,
+                connect_timeout_s=_CONNECT_TIMEOUT_S,
+                client_id=f"broker-{self._config.broker_id}",
+                retries_refused=False,
+            )
+            if self._is_stopping.is_set():
+                return
+        try:
+            parts = decode_replica_fetch_response(connection.call(self._request(asked)))
+        except BrokerError as error:
+            connection.close()
+            self._note_failure(str(error))
+            self._is_stopping.wait(_RETRY_S)
+            return
+        self._note_failure("")
+        self._take(parts, asked)
+
+    def _collect(self) -> dict[TopicPartition, _Asked]:
+        """Return where to continue in each partition, another one first each time."""
+        now_s = self._clock.monotonic_s()
+        found = {}
+        self._retry_s = None
+        for hosted in self._replicas.following(self._leader_id):
+            with hosted:
+                role = hosted.replica.role
+                if isinstance(role, Follower) and role.leader == self._leader_id:
+                    position = role.next_fetch(now_s)
+                    if position is not None:
+                        found[hosted.log.partition] = _Asked(hosted, role, position)
+                    elif (retry_s := role.retry_s) is not None:
+                        self._retry_s = min(retry_s, self._retry_s or retry_s)
+        return found
+
+    def _wait_s(self, longest_s: float) -> float:
+        """Return how long to wait for data or news, with partitions that are to be tried again."""
+        if self._retry_s is None:
+            return longest_s
+        return min(longest_s, max(0.0, self._retry_s - self._clock.monotonic_s()))
+
+    def _request(self, asked: dict[TopicPartition, _Asked]) -> ReplicaFetchRequest:
+        least_bytes = self._config.replica_fetch_bytes
+        positions = [
+            ReplicaPosition(partition, *position, max(hosted.wanted_bytes, least_bytes))
+            for partition, (hosted, _, position) in asked.items()
+        ]
+        self._turn = (self._turn + 1) % len(positions)
+        return ReplicaFetchRequest(
+            self._config.broker_id,
+            self._replicas.broker_epoch,
+            int(self._wait_s(self._config.replica_fetch_wait_ms / 1000) * 1000),
+            1,
+            max(_MAX_RESPONSE_BYTES, max(one.max_bytes for one in positions)),
+            (*positions[self._turn :], *positions[: self._turn]),
+        )
+
+    def _note_failure(self, text: str) -> None:
+        if text and not self._failure:
+            logger.warning("cannot copy from broker %d: %s", self._leader_id, text)
+        elif not text and self._failure:
+            logger.info("broker %d can be copied from again", self._leader_id)
+        self._failure = text
+
+    def _take(self, parts: list[ReplicaPart], asked: dict[TopicPartition, _Asked]) -> None:
+        unflushed: list[Log] = []
+        for part in parts:
+            one = asked.get(part.partition)
+            if one is None:
+                continue
+            try:
+                if self._take_one(part, one):
+                    unflushed.append(one.hosted.log)
+            except ServerError as error:
+                logger.error("cannot copy %s: %s", part.partition, error)
+                with one.hosted:
+                    one.role.refused(one.position, error, self._clock.monotonic_s())
+        self._replicas.flush(unflushed)
+
+    def _take_one(self, part: ReplicaPart, asked: _Asked) -> bool:
+        """Handle the part of one partition; return whether its log has something to flush.
+
+        Raises:
+            StorageError: the disk refuses.
+            InvalidMessageError: what came is damaged.
+        """
+        hosted, role, position = asked
+        log = hosted.log
+        entries = whole_entries(part.data, part.partition, position.offset)
+        if part.data and not entries.data:
+            hosted.wanted_bytes = _size_of_first(part.data)
+            return False
+        with hosted:
+            if hosted.replica.role is not role:
+                return False
+            now_s = self._clock.monotonic_s()
+            if part.error == OffsetOutOfRangeError.code:
+                role.out_of_range(position, part.log_start_offset, now_s)
+                return False
+            if part.error != NO_ERROR:
+                error = error_for_code(part.error, f"broker {self._leader_id} has refused it")
+                logger.info("%s cannot be copied now: %s", part.partition, type(error).__name__)
+                role.refused(position, error, now_s)
+                return False
+            answer = FetchAnswer(part.high_watermark, part.log_start_offset, part.diverging)
+            result = role.fetched(position, answer, part.epoch_starts, len(entries.data))
+            if result is not FetchResult.APPEND:
+                return False
+            log.append_copied(entries, position.offset)
+            role.appended(answer)
+            hosted.wanted_bytes = 0
+        return self._replicas.counts_flushed(part.partition.topic)
+
+
+def _size_of_first(data: Buffer) -> int:
+    """Return the size of the entry at the start of data that holds only a part of it."""
+    if len(data) < MIN_ENTRY_BYTES:
+        return 2 * MIN_ENTRY_BYTES
+    return entry_bytes(data)

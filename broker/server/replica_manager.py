@@ -1,0 +1,553 @@
+"""The replicas of this broker: orders of the controller carried out on logs, and what follows.
+
+The state machines of `replication` say what to do; here are the logs, the locks and the threads.
+A log refuses appends before its replica stops to lead, so that none slips in behind what the next
+leader has. Every replica has a lock of its own; nobody takes two of them, except for a push that
+names all partitions.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from threading import Event, Lock, Thread
+
+from broker.client.connection import Connection
+from broker.clock import Clock
+from broker.cluster_state import (
+    NO_CONTROLLER,
+    UNKNOWN_BROKER_EPOCH,
+    IsrChange,
+    IsrMember,
+    LiveBroker,
+    ReplicatedPartition,
+    ShutdownProgress,
+    StoppedReplica,
+)
+from broker.config import BrokerConfig
+from broker.errors import (
+    BrokerError,
+    LeaderNotAvailableError,
+    NotControllerError,
+    NotLeaderError,
+    ServerError,
+    ShuttingDownError,
+    StorageError,
+    TopicExistsError,
+    WrongPartitionError,
+)
+from broker.log.log import Log
+from broker.log.manager import LogManager
+from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.primitives import Reader
+from broker.protocol.replica_requests import (
+    ChangeIsrRequest,
+    ControlledShutdownRequest,
+    PushStatesRequest,
+    decode_change_isr_response,
+    decode_controlled_shutdown_response,
+)
+from broker.protocol.responses import BrokerAddress
+from broker.replication.follower import Follower
+from broker.replication.leader import Leader
+from broker.replication.replica import Replica, ReplicaSettings, RoleChange
+from broker.replication.replicas import Applied, Replicas
+from broker.server.hosted_replica import HostedReplica
+from broker.server.replica_fetcher import ReplicaFetcher
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+state_changes = logging.getLogger("broker.state_change")
+"""One line for each new role of a replica; the controller has one for each decision."""
+
+_TICK_S = 0.5
+_CONNECT_TIMEOUT_S = 2.0
+
+
+class ReplicaManager:
+    """The replicas of one broker.
+
+    Args:
+        config: the broker's settings.
+        logs: where the logs are.
+        clock: for lags and deadlines.
+        note_states: called with the states of partitions that the controller tells.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        logs: LogManager,
+        clock: Clock,
+        note_states: Callable[[Iterable[ReplicatedPartition]], object],
+    ) -> None:
+        self._config = config
+        self._me = config.broker_id
+        self._logs = logs
+        self._clock = clock
+        self._note_states = note_states
+        self._orders_lock = Lock()  # one push at a time
+        self._replicas = Replicas(
+            self._me,
+            ReplicaSettings(
+                config.replica_lag_ms / 1000,
+                self.counts_flushed,
+            ),
+            self._open_log,
+            self._delete_log,
+        )
+        self._hosted: dict[TopicPartition, HostedReplica] = {}
+        self.registered_epoch: Callable[[], int | None] = lambda: None
+        """Returns the epoch of this broker's registration; orders for earlier ones are refused."""
+        self.on_first_orders: Callable[[], object] = lambda: None
+        """Called once the controller's first states have been carried out."""
+        self._has_orders = False
+        self._known: dict[TopicPartition, ReplicatedPartition] = {}
+        self._topics: set[str] = set()
+        self._brokers: dict[int, LiveBroker] = {}
+        self.controller_id = NO_CONTROLLER
+        """Id of the broker that is the controller, as far as is known."""
+        self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._retired_fetchers: list[ReplicaFetcher] = []
+        """Of brokers that lead nothing any more; they end soon."""
+        self._flush_workers = ThreadPoolExecutor(
+            max_workers=config.flusher_threads, thread_name_prefix="replica-flush"
+        )
+        self._is_stopping = Event()
+        self._tick_wanted = Event()
+        self._ticker = Thread(target=self._run_ticker, name="replica-ticker", daemon=True)
+        self._controller_lock = Lock()  # one request to the controller at a time
+        self._controller_connection: Connection | None = None
+
+    @property
+    def broker_epoch(self) -> int:
+        """Return the epoch of this broker's registration, -1 before the first."""
+        epoch = self.registered_epoch()
+        return self._replicas.broker_epoch if epoch is None else epoch
+
+    @property
+    def is_hosting(self) -> bool:
+        """Return whether this broker has any replica."""
+        return bool(self._hosted)
+
+    def expect_topics(self, topics: Iterable[str]) -> None:
+        """Note topics that have replicas, before the controller has told of them."""
+        self._topics.update(topics)
+
+    def stop(self) -> None:
+        """Stop to fetch, and all threads; logs stay open."""
+        self._is_stopping.set()
+        self._tick_wanted.set()
+        with self._orders_lock:
+            fetchers, self._fetchers = list(self._fetchers.values()), {}
+            fetchers += self._retired_fetchers
+        for fetcher in fetchers:
+            fetcher.request_stop()
+        connection = self._controller_connection
+        if connection is not None:
+            connection.interrupt()
+        for fetcher in fetchers:
+            fetcher.join()
+        if self._ticker.ident is not None:
+            self._ticker.join()
+        if connection is not None:
+            connection.close()
+        self._flush_workers.shutdown()
+
+    def hosted(self, partition: TopicPartition) -> HostedReplica:
+        """Return this broker's replica of a partition.
+
+        Raises:
+            NotLeaderError: it has none, but the partition exists.
+            WrongPartitionError: no partition of this name is known.
+        """
+        found = self._hosted.get(partition)
+        if found is None:
+            raise self.not_led(partition)
+        return found
+
+    def leader_of(self, partition: TopicPartition) -> Leader:
+        """Return the present term of this broker as leader of a partition.
+
+        Raises:
+            NotLeaderError, WrongPartitionError: it does not lead it; see `hosted`.
+        """
+        return self.hosted(partition).replica.leader
+
+    def find_served(self, partition: TopicPartition) -> Log | None:
+        """Return the log of a partition that clients may use here, None if it has none yet.
+
+        Args:
+            partition: its home may be -1, this broker.
+
+        Raises:
+            NotLeaderError: another broker leads it, or none.
+            WrongPartitionError: it is of another home, and has no replicas.
+        """
+        if partition.home == -1:
+            partition = TopicPartition(partition.topic, self._me, partition.index)
+        log = self._logs.find(partition)
+        if log is None:
+            if partition.home != self._me or partition.topic in self._topics:
+                raise self.not_led(partition)
+        elif log.is_replicated:
+            self.leader_of(partition)
+        return log
+
+    def leads(self, partition: TopicPartition) -> bool:
+        """Return whether this broker leads a partition that has replicas."""
+        hosted = self._hosted.get(partition)
+        return hosted is not None and isinstance(hosted.replica.role, Leader)
+
+    def is_replicated(self, topic: str) -> bool:
+        """Return whether a topic has replicas."""
+        return topic in self._topics
+
+    def leader_id(self, partition: TopicPartition) -> int:
+        """Return which broker leads a partition, -1 if none does or that is not known."""
+        known = self._known.get(partition)
+        return -1 if known is None else known.state.leader
+
+    def not_led(self, partition: TopicPartition) -> ServerError:
+        """Return the error for a partition of which this broker has no log that it may use."""
+        known = self._known.get(partition)
+        if known is None:
+            if partition.topic in self._topics and not self._has_orders:
+                return LeaderNotAvailableError(
+                    f"the controller has not yet told this broker who leads {partition}; try again"
+                )
+            return WrongPartitionError(f"broker {self._me} does not lead {partition}")
+        leader = known.state.leader
+        return NotLeaderError(
+            f"broker {self._me} does not lead {partition}; "
+            + ("no broker does" if leader < 0 else f"broker {leader} does"),
+            leader,
+        )
+
+    def following(self, leader_id: int) -> list[HostedReplica]:
+        """Return the replicas that fetch from a broker."""
+        found = []
+        for hosted in list(self._hosted.values()):
+            role = hosted.replica.role
+            if isinstance(role, Follower) and role.leader == leader_id:
+                found.append(hosted)
+        return found
+
+    def led(self) -> list[HostedReplica]:
+        """Return the replicas that lead."""
+        return [one for one in list(self._hosted.values()) if isinstance(one.replica.role, Leader)]
+
+    def all(self) -> list[HostedReplica]:
+        """Return all replicas of this broker."""
+        return list(self._hosted.values())
+
+    def counts_flushed(self, topic: str) -> bool:
+        """Return whether only flushed messages of a topic count as being on a replica."""
+        return self._logs.settings_of(topic).flush_before_read
+
+    def address_of(self, broker_id: int) -> BrokerAddress | None:
+        """Return the address of a live broker, None for another."""
+        broker = self._brokers.get(broker_id)
+        return None if broker is None else BrokerAddress(broker.id, broker.host, broker.port)
+
+    def flush(self, logs: list[Log]) -> None:
+        """Flush logs side by side; an error of one is logged, as it refuses appends then."""
+        if len(logs) == 1:
+            _flush(logs[0])
+        elif logs:
+            list(self._flush_workers.map(_flush, logs))
+
+    def apply(self, request: PushStatesRequest) -> None:
+        """Carry out what the controller orders, and remember what it tells of other brokers.
+
+        Raises:
+            StaleControllerEpochError, StaleBrokerEpochError: the orders are over.
+            ShuttingDownError: the broker stops; some of the orders are not carried out.
+        """
+        with self._orders_lock:
+            self._replicas.registered(self.broker_epoch)
+            self._push(request)
+            if self._ticker.ident is None and not self._is_stopping.is_set():
+                self._ticker.start()
+            self._brokers = {one.id: one for one in request.brokers}
+            self.controller_id = request.controller_id
+            if request.is_full:
+                self._known.clear()
+            for info in request.partitions:
+                self._known[info.partition] = info
+            self._topics = {partition.topic for partition in self._known}
+            self._create_home_topics(request.partitions)
+            # clients wait for the new leaders; sorting keeps the order of the others
+            for info in sorted(request.partitions, key=self._is_led_by_another):
+                if self._is_stopping.is_set():
+                    raise ShuttingDownError("the broker is shutting down")
+                self._apply_one(request, info)
+            for order in request.stopped:
+                self._stop_one(request, order)
+            if request.is_full:
+                self._stop_unnamed(request)
+            self._note_states(request.partitions)
+            self._direct_fetchers()
+            if not self._has_orders:
+                self._has_orders = True
+                self.on_first_orders()
+
+    def _is_led_by_another(self, info: ReplicatedPartition) -> bool:
+        return info.state.leader != self._me
+
+    def _push(
+        self,
+        request: PushStatesRequest,
+        partitions: Iterable[ReplicatedPartition] = (),
+        stopped: Iterable[StoppedReplica] = (),
+        *,
+        is_full: bool = False,
+    ) -> Applied:
+        return self._replicas.push(
+            request.controller_epoch,
+            request.broker_epoch,
+            partitions,
+            stopped,
+            self._clock.monotonic_s(),
+            is_full=is_full,
+        )
+
+    def _create_home_topics(self, partitions: Iterable[ReplicatedPartition]) -> None:
+        """Register the partitions whose home this broker is, as clients of 0.7 know no others."""
+        counts: dict[str, int] = {}
+        for info in partitions:
+            partition = info.partition
+            if partition.home == self._me:
+                counts[partition.topic] = max(counts.get(partition.topic, 0), partition.index + 1)
+        for topic, count in counts.items():
+            if not self._logs.has_topic(topic):
+                try:
+                    self._logs.create_topic(topic, count)
+                except TopicExistsError:
+                    continue  # a client's message was faster than these orders
+                except ServerError as error:
+                    logger.error("cannot create topic '%s' here: %s", topic, error)
+
+    def _apply_one(self, request: PushStatesRequest, info: ReplicatedPartition) -> None:
+        hosted = self._hosted.get(info.partition)
+        if hosted is None:
+            if self._me in info.replicas:
+                self._take_over(self._push(request, [info]), None)
+            return
+        with hosted:
+            replica = hosted.replica
+            is_new_term = info.state.leader_epoch > replica.leader_epoch
+            if is_new_term or info.creation_id != replica.creation_id:
+                hosted.log.refuse_appends(partial(self.not_led, info.partition))
+            self._take_over(self._push(request, [info]), hosted)
+
+    def _stop_one(self, request: PushStatesRequest, order: StoppedReplica) -> None:
+        hosted = self._hosted.get(order.partition)
+        with ExitStack() as stack:
+            if hosted is not None:
+                stack.enter_context(hosted)
+                if (
+                    hosted.replica.creation_id == order.creation_id
+                    and hosted.replica.leader_epoch <= order.leader_epoch
+                ):
+                    hosted.log.refuse_appends(partial(self.not_led, order.partition))
+            self._take_over(self._push(request, (), [order]), hosted)
+
+    def _stop_unnamed(self, request: PushStatesRequest) -> None:
+        """Stop the replicas of partitions that are no more."""
+        named = {info.partition for info in request.partitions}
+        unnamed = [one for partition, one in self._hosted.items() if partition not in named]
+        with ExitStack() as stack:
+            for hosted in self._hosted.values():
+                stack.enter_context(hosted)
+            for hosted in unnamed:
+                hosted.log.refuse_appends(partial(self.not_led, hosted.log.partition))
+            self._take_over(self._push(request, request.partitions, is_full=True), None)
+
+    def _take_over(self, applied: Applied, hosted: HostedReplica | None) -> None:
+        """Do to the logs what new roles of replicas mean."""
+        for partition, error in applied.failures:
+            logger.error("the order about %s is not carried out: %s", partition, error)
+        for replica, change in applied.changes:
+            known = self._hosted.get(replica.partition)
+            if known is None or known.replica is not replica:
+                log = self._logs.find(replica.partition)
+                if log is None:  # it was deleted
+                    continue
+                if known is not None:
+                    known.forget_log()
+                known = self._hosted[replica.partition] = HostedReplica(replica, log)
+            self._note_role(known, change)
+
+    def _note_role(self, hosted: HostedReplica, change: RoleChange) -> None:
+        partition = hosted.log.partition
+        if change is RoleChange.LEADS:
+            hosted.log.accept_appends()
+        elif change in (RoleChange.FOLLOWS, RoleChange.STOPPED):
+            hosted.log.refuse_appends(partial(self.not_led, partition))
+        if change in (RoleChange.LEADS, RoleChange.FOLLOWS, RoleChange.STOPPED):
+            known = self._known.get(partition)
+            state_changes.info(
+                "controller epoch %d: %s: broker %d %s in leader epoch %d, in sync %s, from offset "
+                "%d on",
+                *(self._replicas.controller_epoch, partition, self._me, change.name.lower()),
+                *(hosted.replica.leader_epoch, list(known.state.isr) if known else "unknown"),
+                hosted.log.log_end_offset,
+            )
+
+    def _open_log(self, info: ReplicatedPartition) -> Log:
+        return self._logs.open_replica(info.partition, info.creation_id)
+
+    def _delete_log(self, replica: Replica) -> None:
+        hosted = self._hosted.pop(replica.partition, None)
+        if hosted is not None:
+            hosted.forget_log()
+        self._logs.delete_replica(replica.partition)
+
+    def _direct_fetchers(self) -> None:
+        """Have one fetcher for each broker that leads what this one follows."""
+        leaders = set()
+        for hosted in self._hosted.values():
+            role = hosted.replica.role
+            if isinstance(role, Follower) and role.leader >= 0:
+                leaders.add(role.leader)
+        for leader_id in self._fetchers.keys() - leaders:
+            retired = self._fetchers.pop(leader_id)
+            retired.request_stop()
+            self._retired_fetchers = [one for one in self._retired_fetchers if one.is_alive]
+            self._retired_fetchers.append(retired)
+        if self._is_stopping.is_set():
+            return
+        for leader_id in leaders:
+            fetcher = self._fetchers.get(leader_id)
+            if fetcher is None:
+                fetcher = ReplicaFetcher(leader_id, self, self._config, self._clock)
+                self._fetchers[leader_id] = fetcher
+                fetcher.start()
+            fetcher.wake()
+
+    def request_tick(self) -> None:
+        """Have changes of in-sync replicas proposed soon."""
+        self._tick_wanted.set()
+
+    def _run_ticker(self) -> None:
+        while not self._is_stopping.is_set():
+            self._tick_wanted.wait(_TICK_S)
+            self._tick_wanted.clear()
+            if self._is_stopping.is_set():
+                return
+            try:
+                self._tick()
+            except Exception:  # the next one may succeed
+                logger.exception("watching the in-sync replicas failed")
+
+    def _tick(self) -> None:
+        proposals = []
+        for hosted in self.led():
+            with hosted:
+                role = hosted.replica.role
+                if isinstance(role, Leader):
+                    if hosted.log.failure is not None:
+                        proposal = _resignation(role, self._me)
+                    else:
+                        proposal = role.tick(self._clock.monotonic_s())
+                    if proposal is not None:
+                        proposals.append((hosted, role, proposal))
+        if proposals:
+            self._propose(proposals)
+
+    def _propose(self, proposals: list[tuple[HostedReplica, Leader, IsrChange]]) -> None:
+        """Ask the controller for changes of in-sync replicas."""
+        changes = tuple(change for _, _, change in proposals)
+        decided = {}
+        try:
+            body = self._ask_controller(ChangeIsrRequest(self._me, self.broker_epoch, changes))
+            decided = {one.partition: one for one in decode_change_isr_response(body)}
+        except ServerError as error:
+            logger.warning("the in-sync replicas stay as they are: %s", error)
+        except BrokerError as error:
+            logger.warning("whether in-sync replicas have changed is not known: %s", error)
+        now_s = self._clock.monotonic_s()
+        for hosted, role, proposal in proposals:
+            decision = decided.get(proposal.partition)
+            with hosted:
+                if hosted.replica.role is not role:
+                    continue
+                if decision is None or decision.decided is None:
+                    role.isr_failed(proposal, now_s)
+                    continue
+                hosted.replica.isr_answered(proposal, decision.decided, now_s)
+                if decision.decided.state.leader_epoch == hosted.replica.leader_epoch:
+                    self._known[proposal.partition] = decision.decided
+                    self._note_states([decision.decided])
+                # else a push with the new leader epoch is on its way
+
+    def could_move(self, partition: TopicPartition) -> bool:
+        """Return whether another broker that is live has a replica of a partition."""
+        known = self._known.get(partition)
+        return known is not None and any(
+            one != self._me and one in self._brokers for one in known.replicas
+        )
+
+    def ask_to_leave(self) -> ShutdownProgress:
+        """Ask the controller to move all leaderships away from this broker.
+
+        Raises:
+            NotControllerError: there is no controller, or it is another by now.
+            BrokerError: it cannot be reached, or has refused.
+        """
+        body = self._ask_controller(ControlledShutdownRequest(self._me, self.broker_epoch))
+        return decode_controlled_shutdown_response(body)
+
+    def _ask_controller(self, request: ExtensionRequest) -> Reader:
+        """Return the body of the controller's response.
+
+        Raises:
+            ServerError: it has refused, or there is no controller: nothing was done.
+            BrokerError: the outcome is unknown.
+        """
+        with self._controller_lock:
+            address = self.address_of(self.controller_id)
+            if address is None:
+                raise NotControllerError("no controller is known at present")
+            connection = self._controller_connection
+            if connection is None or connection.address != address:
+                if connection is not None:
+                    connection.close()
+                connection = self._controller_connection = Connection(
+                    address,
+                    timeout_s=self._config.replica_socket_timeout_ms / 1000,
+                    connect_timeout_s=_CONNECT_TIMEOUT_S,
+                    client_id=f"broker-{self._me}",
+                    retries_refused=False,
+                )
+            try:
+                return connection.call(request)
+            except ServerError:
+                raise
+            except BrokerError:
+                connection.close()
+                raise
+
+
+def _resignation(leader: Leader, broker_id: int) -> IsrChange | None:
+    """Return what has another member lead, as the log has failed; None if there is no other."""
+    others = [id for id in leader.info.state.isr if id != broker_id]
+    if not others:
+        return None
+    return IsrChange(
+        leader.info.partition,
+        leader.info.state.leader_epoch,
+        leader.info.version,
+        tuple(IsrMember(id, UNKNOWN_BROKER_EPOCH) for id in others),
+    )
+
+
+def _flush(log: Log) -> None:
+    try:
+        log.flush()
+    except StorageError as error:
+        logger.error("%s", error)

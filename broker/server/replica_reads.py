@@ -1,0 +1,214 @@
+"""Reads of followers: up to the log's end, many partitions a request, from the page cache.
+
+A request says first how far the follower is, which is noted once; then it waits, as any read, until
+there is something: what is sent is read only then, under the lock of the replica, so that it is of
+the leader epoch that the response names.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker.clock import Clock
+from broker.cluster_state import EpochStart
+from broker.errors import NO_ERROR, NotLeaderError, OffsetOutOfRangeError, ServerError
+from broker.log.segment import FileSlice
+from broker.protocol.primitives import INT32
+from broker.protocol.replica_requests import (
+    NOTHING_DIVERGES,
+    ReplicaFetchRequest,
+    ReplicaPart,
+    ReplicaPosition,
+    encode_replica_part_header,
+    refused_replica_part,
+)
+from broker.protocol.requests import RequestHeader
+from broker.protocol.responses import encode_extension_header
+from broker.replication.leader import Leader
+from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
+from broker.server.hosted_replica import HostedReplica
+from broker.server.purgatory import DelayedResponse, Part, Response, join_bytes
+from broker.server.replica_manager import ReplicaManager
+
+_POSITION_BYTES = 300
+"""What a position of a read that waits takes in memory."""
+
+
+class _Asked(NamedTuple):
+    """One position of a request, and what its progress led to.
+
+    Attributes:
+        position: as in the request.
+        hosted: the replica here, None if there is none.
+        leader: its term.
+        diverging: the answer of a follower whose log parts from this one.
+        error: why there is no answer.
+    """
+
+    position: ReplicaPosition
+    hosted: HostedReplica | None
+    leader: Leader | None
+    diverging: FetchAnswer | None
+    error: ServerError | None
+
+    @property
+    def fetch_position(self) -> FetchPosition:
+        """Where the follower continues."""
+        return FetchPosition(*self.position[1:5])
+
+
+class ReplicaReadHandler:
+    """Answers the reads of followers.
+
+    Args:
+        replicas: those of this broker.
+        clock: for lags and deadlines.
+        max_wait_ms: the longest wait; longer ones are cut to it.
+    """
+
+    def __init__(self, replicas: ReplicaManager, clock: Clock, max_wait_ms: int) -> None:
+        self._replicas = replicas
+        self._clock = clock
+        self._max_wait_ms = max_wait_ms
+
+    def read(self, request: ReplicaFetchRequest, header: RequestHeader) -> Response:
+        """Note how far a follower is, and respond when there is something for it."""
+        now_s = self._clock.monotonic_s()
+        asked = [self._note_progress(request, one, now_s) for one in request.positions]
+        if any(one.leader is not None and one.leader.has_joining for one in asked):
+            self._replicas.request_tick()
+
+        def attempt(is_last: bool) -> list[Part] | None:
+            if is_last or _is_enough(request, asked):
+                return self._parts(request, header, asked)
+            return None
+
+        parts = attempt(request.max_wait_ms <= 0)
+        if parts is not None:
+            return Response(*parts)
+        wait_ms = min(request.max_wait_ms, self._max_wait_ms)
+        return DelayedResponse(
+            attempt,
+            now_s + wait_ms / 1000,
+            [one.hosted.log.append_listeners for one in asked if one.hosted is not None],
+            expected_bytes=len(asked) * _POSITION_BYTES,
+        )
+
+    def _note_progress(
+        self, request: ReplicaFetchRequest, position: ReplicaPosition, now_s: float
+    ) -> _Asked:
+        hosted = leader = diverging = None
+        try:
+            hosted = self._replicas.hosted(position.partition)
+            with hosted:
+                leader = hosted.replica.leader
+                answer = leader.fetched(
+                    request.replica_id,
+                    request.broker_epoch,
+                    FetchPosition(*position[1:5]),
+                    now_s,
+                )
+            if answer.diverging != NO_DIVERGENCE:
+                diverging = answer
+        except ServerError as error:
+            return _Asked(position, hosted, leader, None, error)
+        return _Asked(position, hosted, leader, diverging, None)
+
+    def _parts(
+        self, request: ReplicaFetchRequest, header: RequestHeader, asked: list[_Asked]
+    ) -> list[Part]:
+        count = INT32.pack(len(asked))
+        parts: list[Part] = []
+        body_bytes = len(count)
+        room_bytes = request.max_bytes
+        for one in asked:
+            part, found = self._part(one, room_bytes)
+            data_bytes = found.length if found else 0
+            head = encode_replica_part_header(part, data_bytes)
+            body_bytes += len(head) + data_bytes
+            room_bytes -= data_bytes
+            parts.append(head)
+            if found:
+                parts.append(found)
+        head = encode_extension_header(header.correlation_id, body_bytes) + count
+        return join_bytes([head, *parts])
+
+    def _part(self, asked: _Asked, room_bytes: int) -> tuple[ReplicaPart, FileSlice | None]:
+        position, hosted, leader, diverging, error = asked
+        if error is None and diverging is None:
+            assert hosted is not None and leader is not None
+            try:
+                with hosted:
+                    answer = leader.answer(asked.fetch_position)
+                    if answer.diverging == NO_DIVERGENCE:
+                        return _read(hosted, position, answer, room_bytes)
+                    diverging = answer
+            except ServerError as refusal:
+                error = refusal
+        return self._refused(position, hosted, diverging, error), None
+
+    def _refused(
+        self,
+        position: ReplicaPosition,
+        hosted: HostedReplica | None,
+        diverging: FetchAnswer | None,
+        error: ServerError | None,
+    ) -> ReplicaPart:
+        """Return the part of a position for which there are no bytes."""
+        partition = position.partition
+        if diverging is not None:
+            high_watermark, start, where = diverging
+            return ReplicaPart(partition, NO_ERROR, high_watermark, start, where, (), b"")
+        assert error is not None
+        if isinstance(error, OffsetOutOfRangeError) and hosted is not None:
+            log = hosted.log
+            return ReplicaPart(
+                partition,
+                error.code,
+                log.high_watermark,
+                log.log_start_offset,
+                NOTHING_DIVERGES,
+                (),
+                b"",
+            )
+        leader_id = error.leader if isinstance(error, NotLeaderError) else -1
+        return refused_replica_part(partition, error.code, leader_id)
+
+
+def _read(
+    hosted: HostedReplica, position: ReplicaPosition, answer: FetchAnswer, room_bytes: int
+) -> tuple[ReplicaPart, FileSlice | None]:
+    """Return what a follower gets of one partition; caller holds the replica's lock."""
+    log = hosted.log
+    found = None
+    starts: tuple[EpochStart, ...] = ()
+    max_bytes = min(position.max_bytes, room_bytes)
+    if max_bytes > 0:
+        found = log.read(position.offset, max_bytes, to_log_end=True)
+    if found is not None:
+        starts = log.epochs.covering(position.offset, position.offset + found.length)
+    part = ReplicaPart(
+        position.partition,
+        NO_ERROR,
+        answer.high_watermark,
+        answer.log_start_offset,
+        NOTHING_DIVERGES,
+        starts,
+        b"",
+    )
+    return part, found
+
+
+def _is_enough(request: ReplicaFetchRequest, asked: list[_Asked]) -> bool:
+    """Return whether a read need not wait: there are bytes, or something to be told."""
+    total_bytes = 0
+    for position, hosted, leader, diverging, error in asked:
+        if error is not None or diverging is not None:
+            return True
+        assert hosted is not None and leader is not None
+        if leader.is_stopped:
+            return True
+        total_bytes += min(hosted.log.log_end_offset - position.offset, position.max_bytes)
+        if total_bytes >= request.min_bytes:
+            return True
+    return False

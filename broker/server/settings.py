@@ -1,0 +1,196 @@
+"""Applies settings from ZooKeeper while the broker runs: its own, and those of topics.
+
+A node that cannot be used (it was edited by hand) stops nothing: a warning names it, and the last
+settings read from it stay. They are kept in the data directory too, so that a restart has them.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from broker.config import BrokerConfig
+from broker.errors import ConfigError, CoordinationError
+from broker.files import write_atomically
+from broker.log.data_directory import SETTINGS_NAME
+from broker.topic_settings import TopicOverrides, normalize, parse_overrides
+from broker.zk import paths
+from broker.zk.session import Session, Watch
+from broker.zk.settings import SettingsRegistry
+from broker.zk.values import decode_settings
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 1.0
+
+
+class Overrides(NamedTuple):
+    """The settings of this broker, by name, and of topics, that go over those of its start."""
+
+    broker: Mapping[str, str]
+    topics: Mapping[str, TopicOverrides]
+
+
+class SettingsFollower:
+    """Reads the settings in ZooKeeper, and again after each change.
+
+    Args:
+        session: started.
+        broker_id: of this broker.
+        data_dir: where the last good settings are kept.
+        apply: called with the settings at `load`, and after each change in a thread of this object.
+
+    Attributes:
+        problems: why nodes cannot be used, by path; replaced, never changed in place.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        broker_id: int,
+        data_dir: Path,
+        apply: Callable[[Overrides], None],
+    ) -> None:
+        self.problems: Mapping[str, str] = {}
+        self._registry = SettingsRegistry(session)
+        self._broker_id = broker_id
+        self._file = data_dir / SETTINGS_NAME
+        self._apply = apply
+        self._good: dict[str, dict[str, str]] = {}
+        self._armed: set[str] = set()  # watches that have not fired yet
+        self._changed = threading.Event()
+        self._is_stopped = False
+        self._thread = threading.Thread(target=self._run, name="settings", daemon=True)
+
+    def load(self) -> None:
+        """Read and apply the settings, on the calling thread.
+
+        Raises:
+            RegistryUnreachableError: no response came in time.
+        """
+        self._good = self._read_file()
+        self._read()
+
+    def last_good(self, topic: str) -> Mapping[str, str]:
+        """Return the overrides of a topic in effect, by name; callable from any thread."""
+        return self._good.get(paths.topic_settings(topic), {})
+
+    def start(self) -> None:
+        """Start the thread that follows changes."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the thread to stop; it ends at once, or when its request fails with the session."""
+        self._is_stopped = True
+        self._changed.set()
+
+    def join(self) -> None:
+        """Wait for the thread's end."""
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            self._changed.wait()
+            self._changed.clear()
+            if self._is_stopped:
+                return
+            try:
+                self._read()
+            except CoordinationError as error:
+                if not self._is_stopped:
+                    logger.warning("settings may be out of date: %s; trying on", error)
+                    self._try_later()
+            except Exception:  # must not end the thread
+                logger.exception("settings could not be applied")
+                self._try_later()
+
+    def _try_later(self) -> None:
+        timer = threading.Timer(_RETRY_S, self._changed.set)
+        timer.daemon = True
+        timer.start()
+
+    def _read(self) -> None:
+        """Read all nodes, watch them, and apply what can be used."""
+        try:
+            values = self._registry.read_all(self._broker_id, self._watch)
+        except CoordinationError:
+            self._armed.clear()  # it is not known which watches were set
+            raise
+        # a node that was deleted meanwhile has no watch
+        self._armed.intersection_update((paths.TOPIC_SETTINGS, paths.BROKER_SETTINGS, *values))
+        good: dict[str, dict[str, str]] = {}
+        problems: dict[str, str] = {}
+        for path, value in values.items():
+            try:
+                good[path] = self._parse(path, value)
+            except (CoordinationError, ConfigError) as error:
+                problems[path] = str(error)
+                if path in self._good:
+                    good[path] = self._good[path]
+                if self.problems.get(path) != str(error):
+                    logger.warning(
+                        "the settings in node %s of ZooKeeper are not used: %s; %s",
+                        *(path, error),
+                        "the last good ones stay in effect"
+                        if path in self._good
+                        else "there are no earlier ones, so those of the broker's start hold",
+                    )
+        for path in self.problems.keys() - problems.keys():
+            logger.info("the settings in node %s of ZooKeeper can be used again", path)
+        if good != self._good:
+            self._write_file(good)
+        self._good, self.problems = good, problems
+        self._apply(self._overrides())
+
+    def _parse(self, path: str, value: bytes) -> dict[str, str]:
+        texts = decode_settings(path, value)
+        if path == paths.broker_settings(self._broker_id):
+            return BrokerConfig.normalize_overrides(texts)
+        return normalize(texts)
+
+    def _overrides(self) -> Overrides:
+        own = paths.broker_settings(self._broker_id)
+        return Overrides(
+            self._good.get(own, {}),
+            {
+                path.rpartition("/")[2]: parse_overrides(texts)
+                for path, texts in self._good.items()
+                if path != own
+            },
+        )
+
+    def _watch(self, path: str) -> Watch | None:
+        """Return a watch of a node; None if it has one, so that they do not add up."""
+        if path in self._armed:
+            return None
+        self._armed.add(path)
+
+        def fired() -> None:
+            self._armed.discard(path)
+            self._changed.set()
+
+        return fired
+
+    def _read_file(self) -> dict[str, dict[str, str]]:
+        try:
+            found: dict[str, object] = json.loads(self._file.read_bytes())
+            return {
+                path: self._parse(path, json.dumps({"config": texts}).encode())
+                for path, texts in found.items()
+            }
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError, AttributeError, CoordinationError, ConfigError) as error:
+            logger.warning("the settings kept in %s are not used: %s", self._file, error)
+            return {}
+
+    def _write_file(self, good: Mapping[str, Mapping[str, str]]) -> None:
+        try:
+            write_atomically(self._file, json.dumps(good, indent=1).encode())
+        except OSError as error:
+            logger.warning("cannot keep the settings in effect in %s: %s", self._file, error)

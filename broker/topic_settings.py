@@ -1,0 +1,259 @@
+"""The settings of single topics: one table, their texts as values, and what a topic has in the end.
+
+An operator overrides them in ZooKeeper, under Kafka 0.8's names; the names that 0.7 and 0.8 give to
+the broker's property are accepted as well, in the unit of that property. Where a topic has no
+override, its entry in one of the broker's maps by topic holds, else the broker's own setting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from broker.config import BrokerConfig
+from broker.errors import ConfigError
+from broker.properties import (
+    INT64_MAX,
+    Property,
+    PropertyKind,
+    parse_property,
+    unknown_name,
+)
+
+_INT, _BOOL = PropertyKind.INTEGER, PropertyKind.BOOLEAN
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """The settings of one topic on one broker, times in milliseconds."""
+
+    segment_bytes: int
+    roll_ms: int
+    retention_ms: int
+    retention_bytes: int
+    flush_interval_messages: int
+    flush_interval_ms: int
+    flush_before_read: bool = True
+    partition_count: int = 1
+    min_insync_replicas: int = 1
+    allows_unclean_election: bool = False
+
+
+class TopicSetting(NamedTuple):
+    """One setting of topics.
+
+    Attributes:
+        property: its name, the field of `TopicConfig` it sets, its kind, range and meaning.
+        broker_field: the field of `BrokerConfig` that holds without an override.
+        map_field: the field of `BrokerConfig` that has values by topic; empty for none.
+        applied: when a change takes effect, as a part of a sentence.
+    """
+
+    property: Property
+    broker_field: str
+    map_field: str
+    applied: str
+
+
+_P = Property
+MIN_ISR = "min.insync.replicas"
+PARTITION_COUNT = "partition.count"
+
+_AT_NEXT_APPEND = "with the next message"
+
+TOPIC_SETTINGS = (
+    TopicSetting(
+        _P(
+            "segment.bytes",
+            "segment_bytes",
+            _INT,
+            "roll a segment above this size, bytes",
+            5,
+            maximum=INT64_MAX,
+        ),
+        "segment_bytes",
+        "topic_segment_bytes",
+        _AT_NEXT_APPEND,
+    ),
+    TopicSetting(
+        _P("segment.ms", "roll_ms", _INT, "roll a segment of this age", 1, maximum=INT64_MAX),
+        "roll_ms",
+        "topic_roll_ms",
+        _AT_NEXT_APPEND,
+    ),
+    TopicSetting(
+        _P("retention.ms", "retention_ms", _INT, "keep segments so long", 1, maximum=INT64_MAX),
+        "retention_ms",
+        "topic_retention_ms",
+        "the next time that segments past retention are looked for",
+    ),
+    TopicSetting(
+        _P(
+            "retention.bytes",
+            "retention_bytes",
+            _INT,
+            "keep so much of a partition; -1 all",
+            -1,
+            maximum=INT64_MAX,
+        ),
+        "retention_bytes",
+        "topic_retention_bytes",
+        "the next time that segments past retention are looked for",
+    ),
+    TopicSetting(
+        _P("flush.messages", "flush_interval_messages", _INT, "flush after n messages", 1),
+        "flush_interval_messages",
+        "",
+        "at once",
+    ),
+    TopicSetting(
+        _P("flush.ms", "flush_interval_ms", _INT, "flush after this time", 1),
+        "flush_interval_ms",
+        "topic_flush_interval_ms",
+        "at once",
+    ),
+    TopicSetting(
+        _P("flush.before.read", "flush_before_read", _BOOL, "consumers see flushed messages"),
+        "flush_before_read",
+        "",
+        "at once",
+    ),
+    TopicSetting(
+        _P(PARTITION_COUNT, "partition_count", _INT, "partitions on each broker, or more", 1),
+        "num_partitions",
+        "topic_partition_counts",
+        "at once; partitions that exist stay",
+    ),
+    TopicSetting(
+        _P(
+            MIN_ISR,
+            "min_insync_replicas",
+            _INT,
+            "replicas in sync that acks -1 needs",
+            1,
+        ),
+        "min_insync_replicas",
+        "",
+        "at once, by the controller",
+    ),
+    TopicSetting(
+        _P(
+            "unclean.leader.election.enable",
+            "allows_unclean_election",
+            _BOOL,
+            "a replica that lacks messages may lead if no other is there",
+        ),
+        "allows_unclean_election",
+        "",
+        "at the next election",
+    ),
+)
+
+TopicOverrides = Mapping[str, object]
+"""Values by field of `TopicConfig`, of the settings that a topic has an override for."""
+
+NO_OVERRIDES: TopicOverrides = MappingProxyType({})
+
+
+def topic_config(
+    config: BrokerConfig, topic: str, overrides: TopicOverrides = NO_OVERRIDES
+) -> TopicConfig:
+    """Return the settings of a topic: its overrides, then the broker's map, then the broker's."""
+    values: dict[str, Any] = {}
+    for one in TOPIC_SETTINGS:
+        value = getattr(config, one.broker_field)
+        if one.map_field:
+            value = getattr(config, one.map_field).get(topic, value)
+        values[one.property.field] = overrides.get(one.property.field, value)
+    return TopicConfig(**values)
+
+
+def normalize(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return overrides under the names of the table, in the units of the table.
+
+    Args:
+        texts: by name of the table, or of the broker's property in 0.7 or 0.8.
+
+    Raises:
+        ConfigError: a name is unknown, or a text is malformed or out of range.
+    """
+    normal = {}
+    for name, text in texts.items():
+        setting, value = _find(name, text)
+        normal[setting.property.name] = _text_of(setting.property, value)
+    return normal
+
+
+def parse_overrides(texts: Mapping[str, str]) -> TopicOverrides:
+    """Return the values of overrides by field.
+
+    Raises:
+        ConfigError: as for `normalize`.
+    """
+    normal = normalize(texts)
+    return {
+        one.property.field: parse_property(one.property, normal[one.property.name])
+        for one in TOPIC_SETTINGS
+        if one.property.name in normal
+    }
+
+
+def setting_of(name: str) -> TopicSetting:
+    """Return a setting by its name, or by that of the broker's property in 0.7 or 0.8.
+
+    Raises:
+        ConfigError: there is none; the text has the nearest name.
+    """
+    return _of_table(name) or _of_broker(name)
+
+
+def value_text(value: object, setting: TopicSetting) -> str:
+    """Return the value of a setting as text."""
+    return _text_of(setting.property, value)
+
+
+def _find(name: str, text: str) -> tuple[TopicSetting, object]:
+    setting = _of_table(name)
+    if setting is not None:
+        return setting, parse_property(setting.property, text)
+    setting = _of_broker(name)
+    named = BrokerConfig.property_of(name)
+    if named.kind is PropertyKind.TOPIC_MAP:  # for one topic it is a number
+        named = named._replace(kind=PropertyKind.INTEGER)
+    value = parse_property(named, text)
+    return setting, parse_property(setting.property, _text_of(setting.property, value))
+
+
+def _of_table(name: str) -> TopicSetting | None:
+    return next((one for one in TOPIC_SETTINGS if one.property.name == name), None)
+
+
+def _of_broker(name: str) -> TopicSetting:
+    """Return the setting of topics that a property of the broker is about."""
+    try:
+        field = BrokerConfig.property_of(name).field
+    except ConfigError:
+        known = [one.property.name for one in TOPIC_SETTINGS]
+        raise ConfigError(
+            unknown_name("setting of topics", name, [*known, *_broker_names()])
+        ) from None
+    for one in TOPIC_SETTINGS:
+        if field in (one.broker_field, one.map_field):
+            return one
+    raise ConfigError(f"'{name}' is a setting of brokers, which topics do not have")
+
+
+def _broker_names() -> list[str]:
+    fields = {field for one in TOPIC_SETTINGS for field in (one.broker_field, one.map_field)}
+    names = {prop.name: prop.field in fields for prop in BrokerConfig.PROPERTIES}
+    aliases = BrokerConfig.aliases().items()
+    return [
+        *(name for name, is_of_topics in names.items() if is_of_topics),
+        *(alias for alias, name in aliases if names.get(name)),
+    ]
+
+
+def _text_of(prop: Property, value: object) -> str:
+    return str(value).lower() if prop.kind is _BOOL else str(value)

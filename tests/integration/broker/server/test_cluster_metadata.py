@@ -1,0 +1,123 @@
+"""What any broker of a cluster tells of the whole of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    ClusterMetadataRequest,
+    CreateTopicRequest,
+    DeleteTopicRequest,
+)
+from broker.protocol.responses import ClusterMetadataResponse
+from broker.server.broker import Broker
+from broker.server.cluster_view import RegistryFeed
+from broker.zk.watched_registry import RegistryChange
+from tests.integration.broker.factories import BrokerFactory, PeerFactory
+from tests.integration.broker.server.peer import Peer
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+StartRegistered = Callable[[int], Broker]
+
+
+@pytest.fixture
+def start(start_broker: BrokerFactory, zookeeper: str, tmp_path: Path) -> StartRegistered:
+    """Start the registered broker with an id."""
+
+    def start_registered(broker_id: int) -> Broker:
+        return start_broker(
+            broker_id=broker_id,
+            data_dir=tmp_path / str(broker_id),
+            zookeeper=zookeeper,
+        )
+
+    return start_registered
+
+
+def metadata(peer: Peer, *topics: str) -> ClusterMetadataResponse:
+    request = ClusterMetadataRequest(topics or None)
+    return ClusterMetadataResponse.decode(peer.call(request))
+
+
+def leaders(peer: Peer, topic: str) -> dict[str, int]:
+    return {one.partition.name: one.leader for one in metadata(peer, topic).topics[0].partitions}
+
+
+def has_all(peer: Peer) -> bool:
+    return len(leaders(peer, "events")) == 3 and leaders(peer, "audit") == {"2-0": 2}
+
+
+def test_metadata_when_asked_of_any_broker_then_of_the_whole_cluster(
+    start: StartRegistered, connect: PeerFactory
+) -> None:
+    brokers = [start(1), start(2)]
+    peers = [connect(one) for one in brokers]
+    for count, peer in enumerate(peers, 1):
+        peer.call(CreateTopicRequest("events", count))
+    peers[1].publish("audit", encode([b"x"]))
+
+    for number, peer in enumerate(peers, 1):
+        wait_until(partial(has_all, peer), "the topics of all homes")
+        response = metadata(peer)
+        assert response.broker_id == number
+        assert [(one.id, one.port) for one in response.brokers] == [
+            (id_, one.port) for id_, one in enumerate(brokers, 1)
+        ]
+        assert [one.topic for one in response.topics] == ["audit", "events"]
+        assert leaders(peer, "events") == {"1-0": 1, "2-0": 2, "2-1": 2}
+
+
+def test_metadata_when_a_broker_stops_then_its_partitions_have_no_leader_until_it_is_back(
+    start: StartRegistered, connect: PeerFactory
+) -> None:
+    here, there = start(1), start(2)
+    peer = connect(here)
+    for broker in (here, there):
+        connect(broker).call(CreateTopicRequest("events", 1))
+    wait_until(lambda: leaders(peer, "events") == {"1-0": 1, "2-0": 2}, "both homes")
+
+    there.stop()
+    wait_until(lambda: leaders(peer, "events") == {"1-0": 1, "2-0": -1}, "the end of a broker")
+    assert [one.id for one in metadata(peer).brokers] == [1]
+    start(2)
+    wait_until(lambda: leaders(peer, "events") == {"1-0": 1, "2-0": 2}, "its return")
+
+
+def test_metadata_when_a_topic_is_deleted_then_it_is_unknown_everywhere(
+    start: StartRegistered, connect: PeerFactory
+) -> None:
+    here, there = connect(start(1)), connect(start(2))
+    there.call(CreateTopicRequest("events", 1))
+    wait_until(lambda: leaders(here, "events") == {"2-0": 2}, "the topic")
+    there.call(DeleteTopicRequest("events"))
+    wait_until(lambda: not leaders(here, "events"), "the deletion")
+    assert metadata(here).topics == ()
+
+
+def test_metadata_when_the_registry_is_not_read_yet_then_the_response_waits(
+    start: StartRegistered, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connect(start(1)).call(CreateTopicRequest("events", 1))
+    is_readable = threading.Event()
+    apply = RegistryFeed._apply
+
+    def apply_later(feed: RegistryFeed, change: RegistryChange) -> None:
+        is_readable.wait(20)
+        apply(feed, change)
+
+    monkeypatch.setattr(RegistryFeed, "_apply", apply_later)
+    peer = connect(start(2))
+    peer.send_extension(ClusterMetadataRequest(None))
+    assert not peer.has_answer(0.05)
+    is_readable.set()
+    response = ClusterMetadataResponse.decode(peer.receive_extension())
+    assert [one.id for one in response.brokers] == [1, 2]
+    assert [one.topic for one in response.topics] == ["events"]

@@ -1,0 +1,563 @@
+"""The controller's thread with a real ZooKeeper, and brokers that only take pushes."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from broker.clock import SystemClock
+from broker.cluster_state import IsrChange, IsrMember, Reassignment, ReplicatedPartition
+from broker.controller.controller import ControllerSettings
+from broker.errors import (
+    InvalidRequestError,
+    NotControllerError,
+    ShuttingDownError,
+    StaleBrokerEpochError,
+    StaleControllerEpochError,
+    StorageError,
+    TopicExistsError,
+    UnknownTopicError,
+)
+from broker.protocol.cluster_requests import (
+    AddPartitionsRequest,
+    DeleteReplicatedTopicRequest,
+    ElectionKind,
+    ElectLeadersRequest,
+    PartitionReassignment,
+    ReassignRequest,
+    ReplicaTarget,
+)
+from broker.protocol.framing import FrameDecoder
+from broker.protocol.primitives import Reader
+from broker.protocol.replica_requests import (
+    ChangeIsrRequest,
+    ControlledShutdownRequest,
+    CreateReplicatedTopicRequest,
+    PushStatesRequest,
+    Setting,
+)
+from broker.protocol.requests import RequestHeader, RequestType
+from broker.protocol.responses import encode_extension_error, encode_extension_response
+from broker.server.controller_thread import ControllerThread, LeaderBalance
+from broker.topic import TopicPartition
+from broker.zk.registry import Registry
+from broker.zk.session import Session
+from tests.integration.broker.peers import Server
+from tests.support.waiting import wait_until
+from tests.support.zookeeper import expire_session
+from tests.support.zookeeper_proxy import ZooKeeperProxy
+
+pytestmark = pytest.mark.zookeeper
+
+
+class PushTaker:
+    """A broker that is registered and takes pushes.
+
+    Attributes:
+        pushes: those it has taken.
+        errors: the codes of its next answers; then it takes all.
+    """
+
+    def __init__(self, zookeeper: str, broker_id: int) -> None:
+        self.id = broker_id
+        self.pushes: list[PushStatesRequest] = []
+        self.errors: list[int] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+        self.server = Server(self._serve)
+        self.registry = Registry(zookeeper, session_timeout_ms=800)
+        self.registry.start()
+        self.register()
+        self.controllers: list[int] = []
+        self.thread = ControllerThread(
+            self.registry,
+            broker_id,
+            SystemClock(),
+            ControllerSettings(),
+            self.controllers.append,
+            last_good_settings=lambda _topic: {},
+            balance=LeaderBalance(0.2, 0),
+        )
+
+    def register(self) -> None:
+        self.registry.register_broker(
+            self.id, "127.0.0.1", self.server.port, creator=f"h-{self.id}", is_clean=True
+        )
+
+    @property
+    def epoch(self) -> int:
+        assert self.registry.broker_epoch is not None
+        return self.registry.broker_epoch
+
+    @property
+    def known(self) -> dict[TopicPartition, ReplicatedPartition]:
+        """What it was told last of each partition."""
+        return {one.partition: one for push in list(self.pushes) for one in push.partitions}
+
+    def stop(self) -> None:
+        self.may_answer.set()
+        self.thread.request_stop()
+        self.registry.stop()
+        self.thread.join()
+        self.server.stop()
+
+    def _serve(self, sock: socket.socket) -> None:
+        decoder = FrameDecoder()
+        while data := sock.recv(1 << 16):
+            decoder.receive_data(data)
+            while (frame := decoder.next_frame()) is not None:
+                reader = Reader(frame)
+                assert reader.int16() == RequestType.PUSH_STATES
+                header = RequestHeader.decode(reader)
+                push = PushStatesRequest.decode(reader)
+                assert self.may_answer.wait(20)
+                if self.errors:
+                    error = self.errors.pop(0)
+                    sock.sendall(encode_extension_error(header.correlation_id, error, "refused"))
+                else:
+                    self.pushes.append(push)
+                    sock.sendall(encode_extension_response(header.correlation_id, b""))
+
+
+@pytest.fixture
+def proxy(zookeeper: str) -> Iterator[ZooKeeperProxy]:
+    made = ZooKeeperProxy(zookeeper)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def start(zookeeper: str) -> Iterator[Callable[[int], PushTaker]]:
+    """Start brokers; their controller threads are started by the tests."""
+    started: list[PushTaker] = []
+
+    def make(broker_id: int, connect: str = zookeeper) -> PushTaker:
+        started.append(PushTaker(connect, broker_id))
+        return started[-1]
+
+    yield make
+    for one in started:
+        one.stop()
+
+
+Brokers = list[PushTaker]
+
+
+@pytest.fixture
+def brokers(start: Callable[[int], PushTaker]) -> Brokers:
+    """Three brokers of which the first is the controller."""
+    made = [start(broker_id) for broker_id in range(3)]
+    made[0].thread.start()
+    wait_until(lambda: made[0].thread.controller, "the election")
+    return made
+
+
+def create(brokers: Brokers, topic: str = "t", count: int = 1, factor: int = 3) -> None:
+    request = CreateReplicatedTopicRequest(topic, count, factor, ())
+    brokers[0].thread.create_topic(request).result(20)
+
+
+def await_count(broker: PushTaker, partition_count: int) -> None:
+    """Wait until a broker has been told of so many partitions."""
+    wait_until(lambda: len(broker.known) == partition_count, f"a push to broker {broker.id}")
+
+
+def await_told(broker: PushTaker, condition: Callable[[ReplicatedPartition], bool]) -> None:
+    """Wait until a broker has been told of a state of the only partition."""
+
+    def is_told() -> bool:
+        (found,) = broker.known.values() or (None,)
+        return found is not None and condition(found)
+
+    wait_until(is_told, f"a push to broker {broker.id}")
+
+
+def led(broker: PushTaker) -> ReplicatedPartition:
+    (found,) = broker.known.values()
+    return found
+
+
+def test_topic_when_created_then_all_brokers_are_told_who_leads(brokers: Brokers) -> None:
+    request = CreateReplicatedTopicRequest("t", 3, 2, (Setting("min.insync.replicas", "2"),))
+
+    created = brokers[0].thread.create_topic(request).result(20)
+
+    assert len(created) == 3
+    for broker in brokers:
+        await_count(broker, 3)
+        assert list(broker.known.values()) == created
+        (push,) = broker.pushes
+        assert (push.is_full, push.controller_id, push.controller_epoch) == (True, 0, 1)
+        assert push.broker_epoch == broker.epoch
+        assert {one.id for one in push.brokers} == {0, 1, 2}
+    assert {one.min_isr for one in created} == {2}
+
+
+def test_cluster_when_no_topic_has_replicas_then_no_broker_is_connected_to(
+    brokers: Brokers, start: Callable[[int], PushTaker]
+) -> None:
+    start(3)
+    controller = brokers[0].thread.controller
+    assert controller is not None
+    wait_until(lambda: len(controller.brokers) == 4, "the news")
+
+    assert [one.server.connection_count for one in brokers] == [0, 0, 0]
+    assert not [one for one in threading.enumerate() if one.name.startswith("controller-to")]
+
+
+def test_topic_when_it_exists_without_replicas_then_is_refused(brokers: Brokers) -> None:
+    brokers[1].registry.register_topic("t", 2)
+    brokers[1].registry.await_registered()
+
+    with pytest.raises(TopicExistsError, match=r"without replicas on brokers \[1\]"):
+        create(brokers)
+
+
+def test_broker_when_its_session_ends_then_others_lead_and_all_are_told(brokers: Brokers) -> None:
+    create(brokers, count=3)
+    await_count(brokers[0], 3)
+    assert {one.state.leader for one in brokers[0].known.values()} == {0, 1, 2}
+
+    brokers[2].registry.stop()
+
+    def have_heard() -> bool:
+        told = [one for broker in brokers[:2] for one in broker.known.values()]
+        return all(set(one.state.isr) == {0, 1} for one in told)
+
+    wait_until(have_heard, "the news")
+    for broker in brokers[:2]:
+        epochs = {one.partition.home: one.state.leader_epoch for one in broker.known.values()}
+        assert epochs == {0: 0, 1: 0, 2: 1}
+        assert {one.state.leader for one in broker.known.values()} == {0, 1}
+
+
+def test_controller_when_its_session_ends_then_another_broker_goes_on(
+    brokers: Brokers, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "broker.state_change")
+    create(brokers)
+    brokers[1].thread.start()
+    wait_until(lambda: brokers[1].controllers == [0], "the news of who is the controller")
+
+    brokers[0].registry.stop()
+
+    wait_until(lambda: brokers[1].thread.controller, "another controller")
+    for broker in brokers[1:]:
+        await_told(broker, lambda one: 0 not in one.state.isr)
+        assert broker.pushes[-1].controller_epoch == 2
+    wait_until(lambda: brokers[1].controllers[-1] == 1, "the news")
+    assert "controller epoch 1: t[" in caplog.text
+    assert "controller epoch 2: t[" in caplog.text
+
+
+def test_controller_when_its_session_expires_then_it_is_elected_again_in_a_later_epoch(
+    brokers: Brokers,
+) -> None:
+    create(brokers)
+    await_told(brokers[2], lambda one: True)
+    first = brokers[0].epoch
+
+    expire_session(brokers[0].registry.session)
+
+    wait_until(lambda: brokers[0].epoch > first, "another registration")
+    await_told(
+        brokers[2], lambda one: 0 not in one.state.isr and brokers[2].pushes[-1].brokers[0].id == 0
+    )
+    wait_until(
+        lambda: brokers[0].pushes[-1].broker_epoch == brokers[0].epoch, "a push to its new run"
+    )
+    assert brokers[2].pushes[-1].controller_epoch >= 2
+
+
+def test_broker_when_it_registers_again_at_once_then_it_is_told_everything_anew(
+    brokers: Brokers,
+) -> None:
+    create(brokers)
+    await_told(brokers[2], lambda one: True)
+
+    expire_session(brokers[2].registry.session)
+
+    wait_until(lambda: brokers[2].pushes[-1].broker_epoch > brokers[2].pushes[0].broker_epoch, "it")
+    assert brokers[2].pushes[-1].is_full
+    assert led(brokers[2]).state.isr == tuple(one for one in led(brokers[2]).replicas if one != 2)
+
+
+def test_change_isr_when_leader_asks_then_is_decided_and_told(brokers: Brokers) -> None:
+    create(brokers)
+    await_told(brokers[0], lambda one: True)
+    info = led(brokers[0])
+    leader = brokers[info.state.leader]
+    change = IsrChange(info.partition, 0, info.version, (IsrMember(leader.id, leader.epoch),))
+
+    request = ChangeIsrRequest(leader.id, leader.epoch, (change,))
+    (decision,) = brokers[0].thread.change_isr(request).result(20)
+
+    assert decision.decided is not None
+    assert decision.decided.state.isr == (leader.id,)
+    for broker in brokers:
+        await_told(broker, lambda one: one == decision.decided)
+
+
+def test_shutdown_when_asked_for_then_leaderships_move_and_old_registrations_are_refused(
+    brokers: Brokers,
+) -> None:
+    create(brokers)
+    await_told(brokers[0], lambda one: True)
+    leader = brokers[led(brokers[0]).state.leader]
+    thread = brokers[0].thread
+
+    with pytest.raises(StaleBrokerEpochError):
+        thread.controlled_shutdown(ControlledShutdownRequest(leader.id, leader.epoch - 1)).result(9)
+    progress = thread.controlled_shutdown(
+        ControlledShutdownRequest(leader.id, leader.epoch)
+    ).result(20)
+
+    assert [one.state.leader != leader.id for one in progress.moved] == [True]
+    assert progress.unmoved == ()
+
+
+def test_request_when_broker_is_not_the_controller_then_error_names_the_one_that_is(
+    brokers: Brokers,
+) -> None:
+    brokers[2].thread.start()
+    wait_until(lambda: brokers[2].controllers, "the look")
+
+    request = CreateReplicatedTopicRequest("t", 1, 1, ())
+    with pytest.raises(NotControllerError, match="broker 0 is"):
+        brokers[2].thread.create_topic(request).result(20)
+
+
+def test_request_when_thread_has_stopped_then_shutting_down(brokers: Brokers) -> None:
+    brokers[0].thread.request_stop()
+    brokers[0].thread.join()
+
+    with pytest.raises(ShuttingDownError):
+        create(brokers)
+
+
+def test_stop_when_in_office_then_another_broker_takes_it_at_once(brokers: Brokers) -> None:
+    brokers[1].thread.start()
+    wait_until(lambda: brokers[1].controllers == [0], "the look")
+
+    brokers[0].thread.request_stop()
+    brokers[0].thread.join()
+
+    wait_until(lambda: brokers[1].thread.controller, "another controller", deadline_s=5)
+    assert brokers[0].registry.status.is_registered
+
+
+def test_push_when_broker_refuses_or_hangs_up_then_is_sent_until_it_takes_it(
+    brokers: Brokers,
+) -> None:
+    brokers[1].errors = [StorageError.code, StorageError.code]
+
+    create(brokers)
+
+    await_told(brokers[1], lambda one: True)
+    brokers[1].server.drop_connections()
+    create(brokers, "u")
+    await_count(brokers[1], 2)
+
+
+def test_push_when_broker_does_not_know_its_registration_yet_then_is_sent_again(
+    brokers: Brokers,
+) -> None:
+    brokers[1].errors = [StaleBrokerEpochError.code]
+
+    create(brokers)
+
+    await_told(brokers[1], lambda one: True)
+
+
+def test_push_when_broker_is_slow_then_others_are_told_and_it_gets_the_rest_in_one(
+    brokers: Brokers,
+) -> None:
+    brokers[1].may_answer.clear()
+    created = [
+        brokers[0].thread.create_topic(CreateReplicatedTopicRequest(f"t{number}", 3, 3, ()))
+        for number in range(4)
+    ]
+    for other in (brokers[0], brokers[2]):
+        await_count(other, 12)
+    assert not any(one.done() for one in created)  # broker 1 does not know yet what it leads
+
+    brokers[1].may_answer.set()
+
+    await_count(brokers[1], 12)
+    for one in created:
+        assert len(one.result(20)) == 3
+    assert len(brokers[1].pushes) <= 3
+    assert brokers[1].pushes[0].is_full
+
+
+def test_push_when_it_is_refused_for_a_later_controller_then_thread_looks_again(
+    brokers: Brokers,
+) -> None:
+    brokers[1].errors = [StaleControllerEpochError.code]
+    before = len(brokers[0].controllers)
+
+    create(brokers)
+
+    wait_until(lambda: len(brokers[0].controllers) > before, "another look")
+    assert brokers[0].controllers[-1] == 0
+
+
+def test_event_when_answer_of_zookeeper_is_lost_then_decision_stands(
+    proxy: ZooKeeperProxy, start: Callable[..., PushTaker], session: Session
+) -> None:
+    broker = start(0, proxy.connect)
+    broker.thread.start()
+    wait_until(lambda: broker.thread.controller, "the election")
+    proxy.lose_next_answers(2)
+
+    create([broker], factor=1)
+
+    await_told(broker, lambda one: one.state.leader == 0)
+    assert proxy.lost_count == 2
+    assert session.get("/controller_epoch")[0] == b"1"
+
+
+def test_thread_when_another_takes_the_office_meanwhile_then_first_writes_nothing(
+    brokers: Brokers, session: Session
+) -> None:
+    create(brokers)
+    before = session.get("/replicated/topics/t")[1]
+    session.set("/controller_epoch", b"7")  # a controller that this one has not heard of
+
+    with pytest.raises(Exception, match="another broker has become the controller"):
+        create(brokers, "u")
+
+    assert session.exists("/replicated/topics/u") is None
+    assert session.get("/replicated/topics/t")[1] == before
+    wait_until(lambda: brokers[0].thread.controller, "a new term")
+    create(brokers, "u")
+    wait_until(lambda: brokers[1].pushes[-1].controller_epoch == 7, "pushes of the new term")
+
+
+def test_topic_when_deleted_by_hand_then_states_are_read_again(
+    brokers: Brokers, session: Session
+) -> None:
+    create(brokers)
+    for path in [path for _, path in session.walk("/replicated/topics/t")][::-1]:
+        session.delete(path)
+
+    wait_until(
+        lambda: (one := brokers[0].thread.controller) is not None and not one.topics, "another look"
+    )
+    create(brokers)
+
+
+def test_settings_when_changed_then_brokers_are_told(brokers: Brokers, session: Session) -> None:
+    create(brokers)
+    await_told(brokers[1], lambda one: one.min_isr == 1)
+    session.create("/config/topics/t", b'{"version":1,"config":{"min.insync.replicas":"2"}}')
+
+    brokers[0].thread.settings_changed()
+
+    await_told(brokers[1], lambda one: one.min_isr == 2)
+
+
+def test_topic_when_partitions_are_added_then_brokers_are_told(brokers: Brokers) -> None:
+    create(brokers)
+
+    added = brokers[0].thread.add_partitions(AddPartitionsRequest("t", 2)).result(20)
+
+    assert len(added) == 2
+    await_count(brokers[1], 3)
+
+
+def test_topic_when_deleted_then_is_gone_once_all_brokers_have_deleted_it(
+    brokers: Brokers, session: Session
+) -> None:
+    create(brokers)
+    await_told(brokers[2], lambda one: True)
+    brokers[2].may_answer.clear()
+
+    brokers[0].thread.delete_topic(DeleteReplicatedTopicRequest("t")).result(20)
+
+    wait_until(lambda: any(push.stopped for push in brokers[0].pushes), "the order")
+    assert session.exists("/replicated/topics/t")
+    with pytest.raises(TopicExistsError, match="is being deleted"):
+        create(brokers)
+    brokers[2].may_answer.set()
+    wait_until(lambda: session.exists("/replicated/topics/t") is None, "the end of the nodes")
+    create(brokers)
+
+
+def test_leaders_when_elected_by_request_then_outcomes_are_by_partition(brokers: Brokers) -> None:
+    create(brokers)
+    await_told(brokers[0], lambda one: True)
+    info = led(brokers[0])
+    leader = brokers[info.state.leader]
+    shutdown = ControlledShutdownRequest(leader.id, leader.epoch)
+    brokers[0].thread.controlled_shutdown(shutdown).result(20)
+    unknown = TopicPartition("x", 0, 0)
+
+    for kind in ElectionKind:
+        request = ElectLeadersRequest(kind, (info.partition, unknown))
+        first, second = brokers[0].thread.elect_leaders(request).result(20)
+
+        assert (first.partition, first.error) == (info.partition, InvalidRequestError.code)
+        assert (second.partition, second.error) == (unknown, UnknownTopicError.code)
+
+
+def test_replicas_when_reassigned_then_change_is_listed_and_can_be_cancelled(
+    brokers: Brokers, start: Callable[[int], PushTaker]
+) -> None:
+    create(brokers, factor=1)
+    await_told(brokers[0], lambda one: True)
+    info = led(brokers[0])
+    thread = brokers[0].thread
+    target = next(one.id for one in brokers if one.id not in info.replicas)
+
+    moved = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, (target,)),)))
+
+    assert [one.error for one in moved.result(20)] == [0]
+    listed = thread.reassignments().result(20)
+    change = Reassignment(info.replicas, (target,))
+    assert listed == [PartitionReassignment(info.partition, change)]
+    await_told(brokers[0], lambda one: one.replicas == (*info.replicas, target))
+    cancel = thread.reassign(ReassignRequest((ReplicaTarget(info.partition, ()),)))
+    assert [one.error for one in cancel.result(20)] == [0]
+    await_told(brokers[0], lambda one: one.replicas == info.replicas)
+    assert thread.reassignments().result(20) == []
+
+
+def test_replicas_when_a_target_is_not_live_then_nothing_is_begun(brokers: Brokers) -> None:
+    create(brokers, factor=1)
+    await_told(brokers[0], lambda one: True)
+    partition = led(brokers[0]).partition
+    request = ReassignRequest((ReplicaTarget(partition, (9,)),))
+
+    with pytest.raises(InvalidRequestError, match="broker 9, which is not live"):
+        brokers[0].thread.reassign(request).result(20)
+
+    assert brokers[0].thread.reassignments().result(20) == []
+
+
+def test_leadership_when_preferred_replica_is_in_sync_again_then_goes_back_by_itself(
+    brokers: Brokers,
+) -> None:
+    create(brokers)
+    await_told(brokers[0], lambda one: True)
+    preferred = brokers[led(brokers[0]).replicas[0]]
+    expire_session(preferred.registry.session)
+    await_told(brokers[1], lambda one: one.state.leader != preferred.id)
+
+    def rejoin() -> bool:
+        controller = next((b.thread.controller for b in brokers if b.thread.controller), None)
+        info = next(iter(controller.partitions()), None) if controller is not None else None
+        if info is None or info.state.leader < 0:
+            return False
+        leader = brokers[info.state.leader]
+        isr = tuple(IsrMember(one, brokers[one].epoch) for one in info.replicas)
+        change = IsrChange(info.partition, info.state.leader_epoch, info.version, isr)
+        request = ChangeIsrRequest(leader.id, leader.epoch, (change,))
+        brokers[0].thread.change_isr(request).exception(20)
+        return led(brokers[1]).state.leader == preferred.id
+
+    wait_until(rejoin, "the leadership")

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from broker.server.broker import Broker
+
+
+class ListensElsewhere(socket.socket):
+    """A listener on this machine that says it listens on another address."""
+
+    address = ""
+
+    def getsockname(self) -> tuple[str, int]:
+        return self.address, super().getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("address", "warns"),
+    [
+        ("0.0.0.0", True),
+        ("::", True),
+        ("192.0.2.1", True),
+        ("fe80::1%eth0", True),
+        ("127.0.0.1", False),
+        ("127.0.0.2", False),
+        ("::1", False),
+    ],
+)
+def test_start_when_other_machines_may_reach_the_port_then_warns(
+    start_broker: Callable[..., Broker],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    address: str,
+    warns: bool,
+) -> None:
+    def listen(_host: str, _port: int, **_: object) -> socket.socket:
+        listener = ListensElsewhere()
+        listener.address = address
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        listener.setblocking(False)
+        return listener
+
+    monkeypatch.setattr("broker.server.broker.listen", listen)
+    start_broker()
+    assert (f"listening on {address}:" in caplog.text) is warns
+    assert ("without authentication" in caplog.text) is warns

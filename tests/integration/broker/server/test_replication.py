@@ -1,0 +1,316 @@
+"""Brokers that replicate by the orders of a controller, which the test plays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.cluster_state import LiveBroker, PartitionState, ReplicatedPartition
+from broker.errors import (
+    LeaderNotAvailableError,
+    NotEnoughReplicasError,
+    NotLeaderError,
+    RequestTimedOutError,
+    ServerError,
+    StaleControllerEpochError,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    Acks,
+    PartitionPosition,
+    PartitionSet,
+    PublishRequest,
+    ReadRequest,
+)
+from broker.protocol.replica_requests import PushStatesRequest
+from broker.protocol.responses import (
+    Published,
+    ReadPart,
+    decode_publish_response,
+    decode_read_response,
+)
+from broker.server.broker import Broker
+from broker.topic import TopicPartition
+from tests.integration.broker.factories import BrokerFactory, PeerFactory
+from tests.integration.broker.server.peer import Peer
+from tests.support.waiting import wait_until
+
+PARTITION = TopicPartition("events", 0, 0)
+ONE = encode([b"one message"])
+TWO = encode([b"another message"])
+
+
+class ScriptedCluster:
+    """Brokers 0, 1, 2 with a replica each of one partition; the test is their controller."""
+
+    def __init__(self, start: BrokerFactory, connect: PeerFactory, directory: Path) -> None:
+        self._start = start
+        self._connect = connect
+        self._directory = directory
+        self.brokers: dict[int, Broker] = {}
+        self._peers: dict[int, Peer] = {}
+        self._epoch = -1
+        self._version = 0
+        self.controller_epoch = 1
+        self.replicas: tuple[int, ...] = (0, 1, 2)
+        for broker_id in range(3):
+            self.start(broker_id)
+
+    def start(self, broker_id: int) -> None:
+        broker = self._start(broker_id=broker_id, data_dir=self._directory / str(broker_id))
+        broker._replicas.registered_epoch = lambda: 1  # as if in ZooKeeper
+        self.brokers[broker_id] = broker
+
+    def stop(self, broker_id: int) -> None:
+        self._peers.pop(broker_id, None)
+        self.brokers.pop(broker_id).stop()
+
+    def reconnect(self, broker_id: int) -> None:
+        """Go on after a refusal, which holds for a connection."""
+        self._peers.pop(broker_id).close()
+
+    def peer(self, broker_id: int) -> Peer:
+        if broker_id not in self._peers:
+            self._peers[broker_id] = self._connect(self.brokers[broker_id])
+        return self._peers[broker_id]
+
+    def decide(self, leader: int, isr: tuple[int, ...], *, min_isr: int = 1) -> None:
+        """Tell all brokers who leads."""
+        self._epoch += 1
+        self._version += 1
+        for broker_id in self.brokers:
+            self.push(broker_id, leader, isr, min_isr=min_isr)
+
+    def push(self, broker_id: int, leader: int, isr: tuple[int, ...], *, min_isr: int = 1) -> None:
+        state = PartitionState(leader, self._epoch, isr, self.controller_epoch)
+        info = ReplicatedPartition(PARTITION, "id", self.replicas, min_isr, state, self._version)
+        live = tuple(
+            LiveBroker(one.config.broker_id, "127.0.0.1", one.port, 1, True, "")
+            for one in self.brokers.values()
+        )
+        request = PushStatesRequest(
+            controller_id=-1,
+            controller_epoch=self.controller_epoch,
+            broker_epoch=1,
+            is_full=False,
+            brokers=live,
+            partitions=(info,),
+            stopped=(),
+        )
+        self.peer(broker_id).call(request)
+
+    def publish(
+        self,
+        broker_id: int,
+        message_set: bytes,
+        *,
+        acks: Acks = Acks.COMMITTED,
+        timeout_ms: int = 10_000,
+    ) -> Published:
+        request = PublishRequest(acks, timeout_ms, (PartitionSet(PARTITION, message_set),))
+        (published,) = decode_publish_response(self.peer(broker_id).call(request))
+        return published
+
+    def read(self, broker_id: int, offset: int, *, max_wait_ms: int = 0) -> ReadPart:
+        position = PartitionPosition(PARTITION, offset, 1 << 20)
+        request = ReadRequest(max_wait_ms, 1, 1 << 20, (position,))
+        (part,) = decode_read_response(self.peer(broker_id).call(request))
+        return part
+
+    def bytes_of(self, broker_id: int) -> bytes:
+        data = self._directory / str(broker_id)
+        where = data if broker_id == 0 else data / "replicas" / "0"
+        return b"".join(one.read_bytes() for one in sorted((where / "events_0").glob("*.pylog")))
+
+    def await_bytes(self, expected: bytes) -> None:
+        wait_until(
+            lambda: all(self.bytes_of(one) == expected for one in self.brokers),
+            "the same bytes on all brokers",
+        )
+
+
+@pytest.fixture
+def cluster(
+    start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path
+) -> Iterator[ScriptedCluster]:
+    yield ScriptedCluster(start_broker, connect, tmp_path)
+
+
+def test_publish_when_all_are_in_sync_then_acknowledged_once_all_have_it(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(0, (0, 1, 2))
+    published = cluster.publish(0, ONE)
+    assert (published.error, published.base_offset) == (0, 0)
+    assert [cluster.bytes_of(one) for one in cluster.brokers] == [ONE] * 3
+    part = cluster.read(0, 0)
+    assert (part.error, bytes(part.message_set), part.high_watermark) == (0, ONE, len(ONE))
+
+
+def test_publish_when_home_is_another_broker_then_its_leader_takes_it(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(1, (0, 1, 2))
+    assert cluster.publish(1, ONE).error == 0
+    refused = cluster.publish(0, ONE)
+    assert (refused.error, refused.base_offset) == (NotLeaderError.code, 1)
+    part = cluster.read(2, 0)
+    assert (part.error, part.high_watermark) == (NotLeaderError.code, 1)
+    cluster.await_bytes(ONE)
+
+
+def test_publish_when_an_in_sync_replica_is_gone_then_not_acknowledged_but_kept(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(0, (0, 1, 2))
+    cluster.stop(2)
+    assert cluster.publish(0, ONE, timeout_ms=300).error == RequestTimedOutError.code
+    assert bytes(cluster.read(0, 0).message_set) == b""
+    cluster.decide(0, (0, 1))
+    assert cluster.publish(0, TWO).base_offset == len(ONE)
+    assert bytes(cluster.read(0, 0).message_set) == ONE + TWO
+
+
+def test_publish_when_too_few_are_in_sync_then_refused_and_not_written(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(0, (0,), min_isr=2)
+    assert cluster.publish(0, ONE).error == NotEnoughReplicasError.code
+    assert cluster.bytes_of(0) == b""
+    cluster.reconnect(0)
+    assert cluster.publish(0, ONE, acks=Acks.WRITTEN).error == 0
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "error"),
+    [(1, (0, 1, 2), NotLeaderError), (0, (0,), NotEnoughReplicasError)],
+)
+def test_publish_when_an_earlier_set_of_its_connection_was_refused_then_only_a_new_one_is_served(
+    cluster: ScriptedCluster,
+    leader: int,
+    isr: tuple[int, ...],
+    error: type[ServerError],
+) -> None:
+    cluster.decide(leader, isr, min_isr=2)
+    assert cluster.publish(0, ONE).error == error.code
+    cluster.decide(0, (0, 1, 2), min_isr=2)
+    later = cluster.publish(0, TWO)
+    assert later.error == error.code
+    assert "earlier set of this connection" in later.text
+    assert cluster.bytes_of(0) == b""
+    cluster.reconnect(0)
+    assert cluster.publish(0, ONE).error == 0
+
+
+def test_publish_when_refused_by_a_broker_that_becomes_a_replica_then_needs_a_new_connection(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.replicas = (0, 2)
+    cluster.decide(0, (0, 2))
+    assert cluster.publish(1, ONE).error == NotLeaderError.code
+    cluster.replicas = (0, 1, 2)
+    cluster.decide(1, (1,))
+    assert cluster.publish(1, TWO).error == NotLeaderError.code
+    cluster.reconnect(1)
+    assert cluster.publish(1, ONE).error == 0
+
+
+def test_publish_when_the_leader_changes_before_the_commit_then_told_at_once(
+    cluster: ScriptedCluster, connect: PeerFactory
+) -> None:
+    cluster.decide(0, (0, 1, 2))
+    cluster.stop(2)
+    waiting = connect(cluster.brokers[0])
+    request = PublishRequest(Acks.COMMITTED, 60_000, (PartitionSet(PARTITION, ONE),))
+    waiting.send_extension(request)
+    wait_until(lambda: cluster.bytes_of(0) == ONE, "the append")
+    cluster.decide(1, (1, 0))
+    (published,) = decode_publish_response(waiting.receive_extension())
+    assert published.error == NotLeaderError.code
+
+
+def test_failover_when_the_old_leader_has_more_then_it_takes_the_log_of_the_new_one(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(0, (0, 1, 2))
+    assert cluster.publish(0, ONE).error == 0
+    cluster.stop(1)
+    cluster.stop(2)
+    assert cluster.publish(0, TWO, acks=Acks.WRITTEN).error == 0
+    cluster.stop(0)
+    cluster.start(1)
+    cluster.start(2)
+    cluster.decide(1, (1, 2))
+    assert cluster.publish(1, ONE * 3).base_offset == len(ONE)
+    cluster.start(0)
+    cluster.decide(1, (1, 2))
+    cluster.await_bytes(ONE * 4)
+    part = cluster.read(1, 0)
+    assert bytes(part.message_set) == ONE * 4
+
+
+def test_produce_of_07_when_its_home_does_not_lead_then_forwarded_in_order(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(1, (0, 1, 2))
+    peer = cluster.peer(0)
+    for message_set in (ONE, TWO, ONE):
+        peer.produce("events", message_set)
+    cluster.await_bytes(ONE + TWO + ONE)
+    wait_until(lambda: peer.fetch("events", 0) == (0, ONE + TWO + ONE), "the home's high watermark")
+    assert peer.fetch("events", 10_000) == (0, b"")  # a follower may be behind
+
+
+def test_orders_when_to_lead_and_to_follow_then_it_leads_first(
+    start_broker: BrokerFactory, connect: PeerFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = start_broker(broker_id=1)
+    broker._replicas.registered_epoch = lambda: 1
+    caplog.set_level("INFO", "broker.state_change")
+    leaders = [0, 1, 0, 1]
+    partitions = [
+        ReplicatedPartition(
+            TopicPartition("events", 0, n), "id", (0, 1), 1, PartitionState(leader, 0, (0, 1), 1), 1
+        )
+        for n, leader in enumerate(leaders)
+    ]
+    connect(broker).call(PushStatesRequest(-1, 1, 1, False, (), tuple(partitions), ()))
+    told = [one.getMessage() for one in caplog.records if one.name == "broker.state_change"]
+    assert ["leads" in one for one in told] == [True, True, False, False]
+
+
+def test_start_when_no_controller_has_spoken_then_nothing_is_appended(
+    cluster: ScriptedCluster,
+) -> None:
+    cluster.decide(0, (0, 1, 2))
+    assert cluster.publish(0, ONE).error == 0
+    cluster.stop(0)
+    cluster.start(0)
+    error = cluster.publish(0, ONE).error
+    assert error in (LeaderNotAvailableError.code, NotLeaderError.code, 3)
+    cluster.decide(0, (0, 1, 2))
+    assert cluster.publish(0, ONE).base_offset == len(ONE)
+
+
+def test_orders_when_of_a_former_controller_then_refused(cluster: ScriptedCluster) -> None:
+    cluster.controller_epoch = 5
+    cluster.decide(0, (0, 1, 2))
+    cluster.controller_epoch = 4
+    with pytest.raises(StaleControllerEpochError):
+        cluster.push(0, 1, (0, 1, 2))
+    assert cluster.publish(0, ONE).error == 0
+
+
+def test_publish_when_messages_are_larger_than_a_fetch_then_they_are_copied(
+    start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path
+) -> None:
+    def start_small(**settings: object) -> Broker:
+        return start_broker(replica_fetch_bytes=100, **settings)
+
+    cluster = ScriptedCluster(start_small, connect, tmp_path)
+    cluster.decide(0, (0, 1, 2))
+    large = encode([b"x" * 5000])
+    assert cluster.publish(0, ONE + large + ONE).error == 0
+    cluster.await_bytes(ONE + large + ONE)
