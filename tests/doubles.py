@@ -20,6 +20,10 @@ class FakeClock:
     def monotonic_s(self) -> float:
         return self._monotonic_s
 
+    def jump(self, seconds: float) -> None:
+        """Set the time, as an operator or a time server does; no time passes."""
+        self._time_ms += round(seconds * 1000)
+
     def advance(self, seconds: float) -> None:
         self._monotonic_s += seconds
         self._time_ms += round(seconds * 1000)

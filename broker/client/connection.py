@@ -5,16 +5,19 @@ For one thread at a time. Retries of a publish and the choice of a broker are le
 
 from __future__ import annotations
 
+import select
 import socket
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 from broker.errors import (
+    BrokerStoppedError,
     BrokerUnreachableError,
     ProtocolError,
     RequestTimeoutError,
+    ServerError,
 )
 from broker.protocol.extension_requests import (
     ExtensionRequest,
@@ -34,6 +37,8 @@ DEFAULT_TIMEOUT_S = 30.0
 DEFAULT_CONNECT_TIMEOUT_S = 5.0
 MAX_RESPONSE_BYTES = 1 << 29
 """Less than any four printable characters read as a size: a banner is never taken for a frame."""
+_MAX_HELLO_BYTES = 1 << 16
+"""More than any response to a hello: other servers begin with bytes that read as a larger size."""
 _READ_AHEAD_BYTES = 8 << 10
 """Room for a hundred acknowledgements, which arrive together when many sets are in flight."""
 _NOTHING = memoryview(b"")
@@ -55,6 +60,7 @@ class Connection:
         client_id: sent in the header of extension requests.
         send_bytes: SO_SNDBUF; 0 for the system's default.
         receive_bytes: SO_RCVBUF; 0 for the system's default.
+        retries_refused: connect again, until the connect timeout, while connections are refused.
     """
 
     def __init__(
@@ -66,14 +72,17 @@ class Connection:
         client_id: str = "pylogctl",
         send_bytes: int = 0,
         receive_bytes: int = 0,
+        retries_refused: bool = True,
     ) -> None:
         self.address = address
+        self.retries_refused = retries_refused
         self.timeout_s = timeout_s
-        self._connect_timeout_s = connect_timeout_s
+        self.connect_timeout_s = connect_timeout_s
         self.client_id = client_id
         self._send_bytes = send_bytes
         self._receive_bytes = receive_bytes
         self._socket: socket.socket | None = None
+        self._poll = select.poll()
         self._ahead = _NOTHING  # received, not returned by `receive` yet
         self._correlation_id = 0
         self._hello: HelloResponse | None = None
@@ -99,7 +108,10 @@ class Connection:
         Source: Kafka 0.7 `SyncProducer.connect`.
         """
         if self._socket is None:
+            self._ahead = _NOTHING
             self._socket = self._connect()
+            self._poll = select.poll()
+            self._poll.register(self._socket, select.POLLIN)
 
     def _connect(self) -> socket.socket:
         started_s = time.monotonic()
@@ -108,12 +120,15 @@ class Connection:
             elapsed_s = time.monotonic() - started_s
             try:
                 attempts += 1
-                return self._attempt_connect(max(0.001, self._connect_timeout_s - elapsed_s))
+                return self._attempt_connect(max(0.001, self.connect_timeout_s - elapsed_s))
             except OSError as error:
                 wait_s = _CONNECT_WAITS_S[min(attempts, len(_CONNECT_WAITS_S)) - 1]
                 elapsed_s = time.monotonic() - started_s
-                is_hopeless = isinstance(error, socket.gaierror)
-                if is_hopeless or elapsed_s + wait_s > self._connect_timeout_s:
+                if (
+                    isinstance(error, socket.gaierror)
+                    or (isinstance(error, ConnectionRefusedError) and not self.retries_refused)
+                    or elapsed_s + wait_s > self.connect_timeout_s
+                ):
                     raise BrokerUnreachableError(
                         f"cannot reach {self.name}: {_reason(error)} "
                         f"({attempts} attempt{'s' * (attempts > 1)} in {elapsed_s:.1f}s)"
@@ -146,7 +161,7 @@ class Connection:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-            self._ahead = _NOTHING
+        self._ahead = _NOTHING
 
     def interrupt(self) -> None:
         """Make a send or receive that blocks in another thread fail at once."""
@@ -191,7 +206,9 @@ class Connection:
         """Return the response to a hello; None if the broker closed the connection."""
         self.connect()
         try:
-            return HelloResponse.decode(self.call(HelloRequest()))
+            correlation_id = self.send_extension(HelloRequest())
+            frame = self.receive(_MAX_HELLO_BYTES)
+            return HelloResponse.decode(self.open_extension(frame, correlation_id))
         except BrokerUnreachableError:
             return None
 
@@ -241,14 +258,38 @@ class Connection:
         return self.open_extension(self.receive(), correlation_id)
 
     def open_extension(self, frame: Buffer, correlation_id: int) -> Reader:
-        """Return the body of a response, which must have this correlation id."""
+        """Return the body of a response, which must have this correlation id.
+
+        Raises:
+            ServerError: the request was refused as a whole.
+            BrokerStoppedError: instead of the response the broker has ended the connection.
+            ProtocolError: it is the response to another request; the connection is closed.
+        """
         try:
-            found, body = decode_extension_response(frame)
+            found, body = self._decode(frame)
             check_correlation_id(correlation_id, found)
         except ProtocolError:
             self.close()  # requests and responses are out of step
             raise
         return body
+
+    def _decode(self, frame: Buffer) -> tuple[int, Reader]:
+        try:
+            return decode_extension_response(frame)
+        except BrokerStoppedError as error:
+            self.close()
+            raise BrokerStoppedError(f"{self.name} was stopped") from error
+
+    def await_end(self) -> NoReturn:
+        """Drop responses until the broker ends the connection, as it is shutting down.
+
+        Raises:
+            BrokerUnreachableError: it has ended the connection.
+            RequestTimeoutError: it has not, within the timeout for a response.
+        """
+        while True:
+            with suppress(ServerError):
+                self._decode(self.receive())
 
     def send_request(self, request: BaseRequest) -> None:
         """Send one of 0.7's requests."""
@@ -269,16 +310,39 @@ class Connection:
         self.send_parts([frame])
 
     def send_parts(self, parts: list[Buffer]) -> None:
-        """Send a frame given in parts; see `send`."""
+        """Send a frame given in parts; see `send`.
+
+        After an error `receive` still returns the responses that had come before it.
+        """
         self.connect()
         assert self._socket is not None
         try:
             _send_all(self._socket, parts)
         except OSError as error:
-            raise self._lost(error, "while sending") from error
+            rest = self._take_received(self._socket)
+            lost = self._lost(error, "while sending")
+            self._ahead = rest
+            raise lost from error
 
-    def receive(self) -> memoryview:
+    def _take_received(self, sock: socket.socket) -> memoryview:
+        """Return what has come and was not returned by `receive`, without waiting for more."""
+        parts: list[Buffer] = [self._ahead]
+        with suppress(OSError):
+            sock.setblocking(False)
+            while part := sock.recv(_READ_AHEAD_BYTES):
+                parts.append(part)
+        return memoryview(b"".join(parts))
+
+    @property
+    def has_received(self) -> bool:
+        """Return whether bytes of a response have come, or the end of the connection."""
+        return bool(self._ahead) or (self._socket is not None and bool(self._poll.poll(0)))
+
+    def receive(self, max_bytes: int = MAX_RESPONSE_BYTES) -> memoryview:
         """Return the next frame without its size field.
+
+        Args:
+            max_bytes: a larger size is no frame of a broker.
 
         Raises:
             BrokerUnreachableError: the connection was closed or lost.
@@ -287,7 +351,7 @@ class Connection:
         """
         head = self._receive_exactly(INT32.size)
         (size,) = INT32.unpack(head)
-        if not 2 <= size <= MAX_RESPONSE_BYTES:
+        if not 2 <= size <= max_bytes:
             self.close()
             shown = repr(bytes(head))[2:-1]
             raise ProtocolError(
@@ -296,9 +360,9 @@ class Connection:
         return self._receive_exactly(size)
 
     def _receive_exactly(self, size: int) -> memoryview:
-        if self._socket is None:
-            raise BrokerUnreachableError(f"the connection to {self.name} is closed")
         if len(self._ahead) < size:
+            if self._socket is None:
+                raise BrokerUnreachableError(f"the connection to {self.name} is closed")
             try:
                 self._receive_more(self._socket, size)
             except OSError as error:

@@ -6,13 +6,25 @@ A broker that knows only 0.7's requests cannot find message boundaries;
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_right
-from typing import NamedTuple, Self
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple, Self, TypeVar
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.connection import Connection
-from broker.errors import NO_ERROR, error_for_code
+from broker.errors import (
+    NO_ERROR,
+    BrokerUnreachableError,
+    NotLeaderError,
+    RequestTimeoutError,
+    StorageError,
+    UnknownTopicError,
+    error_for_code,
+)
 from broker.protocol.extension_requests import ListOffsetsRequest, OffsetKind, OffsetQuery
+from broker.protocol.primitives import Reader
 from broker.protocol.requests import EARLIEST_TIME, LATEST_TIME, OffsetsRequest
 from broker.protocol.responses import (
     ListedOffset,
@@ -21,7 +33,11 @@ from broker.protocol.responses import (
 )
 from broker.topic import TopicPartition
 
+_T = TypeVar("_T")
+
 _ALL_SEGMENTS = 1 << 20
+_WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
+"""Before a broker is asked again, as the one asked does not lead the partition."""
 
 
 class Watermarks(NamedTuple):
@@ -39,7 +55,10 @@ class Watermarks(NamedTuple):
 
 
 class OffsetLister:
-    """Lists offsets; keeps a connection to each broker until it is closed."""
+    """Lists offsets; keeps a connection to each broker until it is closed.
+
+    A query goes to the leader, if the broker asked does not lead the partition or is lost.
+    """
 
     def __init__(self, cluster: Cluster, connect: Connect) -> None:
         self._cluster = cluster
@@ -60,11 +79,11 @@ class OffsetLister:
 
     def earliest(self, partition: TopicPartition) -> int:
         """Return the log start offset."""
-        return self._offsets(partition, EARLIEST_TIME, 1)[0]
+        return self._end(partition, OffsetKind.EARLIEST, EARLIEST_TIME)
 
     def latest(self, partition: TopicPartition) -> int:
         """Return the offset after the last message that can be read."""
-        return self._offsets(partition, LATEST_TIME, 1)[0]
+        return self._end(partition, OffsetKind.LATEST, LATEST_TIME)
 
     def log_end(self, partition: TopicPartition) -> int:
         """Return the offset after the last message written; `latest` on a 0.7 broker."""
@@ -73,7 +92,12 @@ class OffsetLister:
         return self.query(partition, OffsetKind.LOG_END).offset
 
     def watermarks(self, partition: TopicPartition) -> Watermarks:
-        """Return the log start, high watermark and log end, all of the same moment."""
+        """Return the log start, high watermark and log end, all of the same moment.
+
+        Raises:
+            ServerError: the broker refuses that for this partition; a 0.7 broker closes the
+                connection.
+        """
         if not self.finds_boundaries(partition):
             return Watermarks(self.earliest(partition), self.latest(partition), None)
         found = self.query(partition, OffsetKind.LOG_END)
@@ -81,7 +105,7 @@ class OffsetLister:
 
     def finds_boundaries(self, partition: TopicPartition) -> bool:
         """Return whether the broker can find message boundaries; a 0.7 broker cannot."""
-        return self._connection(partition).hello() is not None
+        return self._at_leader(partition, Connection.hello) is not None
 
     def segment_starts(self, partition: TopicPartition) -> list[int]:
         """Return the start offsets of the segments, oldest first, and the end of the log."""
@@ -115,22 +139,65 @@ class OffsetLister:
     def query(self, partition: TopicPartition, kind: OffsetKind, argument: int = 0) -> ListedOffset:
         """Send a query for one offset to a broker with the extensions; return its response."""
         request = ListOffsetsRequest((OffsetQuery(partition, kind, argument),))
-        connection = self._connection(partition)
-        body = connection.repeat_if_lost(lambda: connection.call(request))
-        (found,) = decode_list_offsets_response(body)
-        if found.error != NO_ERROR:
-            raise error_for_code(found.error, f"no position {argument} in {partition}")
-        return found
+        for wait_s in (*_WAITS_FOR_LEADER_S, None):
+            body = self._at_leader(partition, partial(_call, request=request))
+            (found,) = decode_list_offsets_response(body)
+            if found.error == NO_ERROR:
+                return found
+            error = error_for_code(found.error, _refusal(found, kind, argument), found.offset)
+            if wait_s is None or not isinstance(error, NotLeaderError):
+                raise error
+            self._cluster.note_leader(partition, error.leader)
+            time.sleep(wait_s)
+            self._cluster.leader(partition)  # asks who it is, if the broker did not say
+        raise AssertionError("the last round returns or raises")
+
+    def _end(self, partition: TopicPartition, kind: OffsetKind, time_ms: int) -> int:
+        """Return one end of a log; 0 for a topic that does not exist yet, as 0.7 does."""
+        if not self.finds_boundaries(partition):
+            return self._offsets(partition, time_ms, 1)[0]
+        try:
+            return self.query(partition, kind).offset
+        except UnknownTopicError:
+            return 0
 
     def _offsets(self, partition: TopicPartition, time_ms: int, max_offsets: int) -> list[int]:
+        """Send 0.7's request; a broker that refuses it closes the connection without a word."""
+        if self.finds_boundaries(partition):
+            self.earliest(partition)  # raises the error for which it would be refused
         connection = self._connection(partition)
         request = OffsetsRequest(partition.topic, partition.index, time_ms, max_offsets)
         response = connection.repeat_if_lost(lambda: connection.ask(request))
         return decode_offsets_response(response)
 
+    def _at_leader(self, partition: TopicPartition, action: Callable[[Connection], _T]) -> _T:
+        """Run an action with a connection to the leader; if that is lost, with one to the next."""
+        try:
+            return action(self._connection(partition))
+        except (BrokerUnreachableError, RequestTimeoutError):
+            former = self._cluster.leader_id(partition)
+            found = self._cluster.find_leaders([partition.topic])
+            if found.get(partition, former) == former:
+                raise
+        return action(self._connection(partition))
+
     def _connection(self, partition: TopicPartition) -> Connection:
-        connection = self._connections.get(partition.home)
+        connection = self._connections.get(self._cluster.leader_id(partition))
         if connection is None:
-            connection = self._connect(self._cluster.leader(partition))
-            self._connections[partition.home] = connection
+            address = self._cluster.leader(partition)
+            connection = self._connections.get(address.id) or self._connect(address)
+            self._connections[address.id] = connection
         return connection
+
+
+def _call(connection: Connection, request: ListOffsetsRequest) -> Reader:
+    return connection.repeat_if_lost(lambda: connection.call(request))
+
+
+def _refusal(found: ListedOffset, kind: OffsetKind, argument: int) -> str:
+    if found.error == StorageError.code:
+        return (
+            f"{found.partition}: its broker cannot read its log; "
+            "`pylogctl broker status` and the broker's log say why"
+        )
+    return f"{found.partition}: cannot find {kind.name.lower().replace('_', ' ')} {argument}"

@@ -1,35 +1,15 @@
-"""Cluster metadata in memory, kept up to date by watches in ZooKeeper.
-
-Notices brokers that register, leave or move (their values are compared, KAFKA-474), new topics, and
-partitions added to a topic (KAFKA-1075). While ZooKeeper is unreachable, the last known metadata
-stays in use.
-"""
+"""Cluster metadata in memory, kept up to date by watches in ZooKeeper."""
 
 from __future__ import annotations
 
-import logging
-import queue
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Iterable
 
-from broker.errors import (
-    BrokerUnreachableError,
-    CoordinationError,
-    RegistryNodeNotFoundError,
-)
+from broker.client.cluster import LearnedLeaders, leader_among, read_leaders, with_replicated
+from broker.errors import BrokerUnreachableError, RegistryUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
-from broker.zk import paths
 from broker.zk.registry import Registry
-from broker.zk.values import decode_broker, decode_number
-
-logger = logging.getLogger(__name__)
-
-_BROKERS = ""
-"""The subject of a read of the brokers; all other subjects are topic names."""
-_RETRY_S = 1.0
+from broker.zk.watched_registry import RegistryChange, WatchedRegistry
 
 
 class WatchedCluster:
@@ -47,14 +27,13 @@ class WatchedCluster:
     def __init__(self, registry: Registry) -> None:
         self.on_change: Callable[[], None] | None = None
         self._registry = registry
-        # replaced, never changed in place, as are the values of _counts: readers need no lock
-        self._brokers: dict[int, BrokerAddress] = {}
-        self._counts: dict[str, dict[int, int]] = {}
-        self._armed: set[str] = set()  # watches that have not fired yet
-        self._reading = threading.Lock()
-        self._dirty: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._is_stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="producer-discovery", daemon=True)
+        self._leaders = LearnedLeaders()
+        # partitions with replicas that have a leader; the former ones while ZooKeeper is away
+        self._led: dict[str, list[TopicPartition]] = {}
+        self._former_led: dict[str, list[TopicPartition]] = {}
+        self._watched = WatchedRegistry(
+            registry, name="producer-discovery", on_change=self._note_change
+        )
 
     def start(self, timeout_s: float) -> None:
         """Connect to ZooKeeper, read the brokers, and start the thread that follows changes.
@@ -64,23 +43,29 @@ class WatchedCluster:
         """
         self._registry.start(timeout_s)
         try:
-            self._read(_BROKERS)
+            self._watched.read_brokers()
         except BaseException:
             self._registry.stop()
             raise
-        self._thread.start()
+        self._watched.start()
 
     def stop(self) -> None:
         """End the thread and the ZooKeeper session."""
-        self._is_stopped.set()
-        self._dirty.put(None)
+        self._watched.request_stop()
         self._registry.stop()  # makes a read that blocks the thread fail
-        if self._thread.is_alive():
-            self._thread.join()
+        self._watched.join()
+
+    def _note_change(self, change: RegistryChange) -> None:
+        self._led = {}
+        if self.on_change is not None:
+            self.on_change()
 
     def brokers(self) -> list[BrokerAddress]:
         """Return the live brokers, by id."""
-        return [address for _, address in sorted(self._brokers.items())]
+        return [
+            BrokerAddress(one.id, one.host, one.port)
+            for _, one in sorted(self._watched.brokers().items())
+        ]
 
     def topics(self) -> list[str]:
         """Return the topics, by name; read from ZooKeeper each time.
@@ -97,132 +82,60 @@ class WatchedCluster:
             InvalidTopicError: the name is not valid.
             RegistryUnreachableError: ZooKeeper did not respond to the first read of the topic.
         """
-        counts = self._counts.get(topic)
-        if counts is None:
-            validate_topic_name(topic)
-            self._read(topic)
-            counts = self._counts[topic]
-        live = self._brokers
-        return [
+        validate_topic_name(topic)
+        counts, live = self._watched.counts(topic), self._watched.brokers()
+        found = [
             TopicPartition(topic, home, index)
             for home, count in sorted(counts.items())
             if home in live
             for index in range(count)
         ]
+        if topic not in self._led:
+            self._led[topic] = self._read_led(topic)
+        return sorted({*found, *self._led[topic]}) if self._led[topic] else found
+
+    def _read_led(self, topic: str) -> list[TopicPartition]:
+        """Read which partitions with replicas have a leader, after each change of the brokers."""
+        try:
+            led = with_replicated([], self._registry, [topic], self._leaders)
+        except RegistryUnreachableError:
+            if topic not in self._former_led:
+                raise
+            return self._former_led[topic]
+        self._former_led[topic] = led
+        return led
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the partition's home broker.
+        """Return the broker that serves a partition.
 
         Raises:
             BrokerUnreachableError: the broker is not registered now.
         """
-        address = self._brokers.get(partition.home)
-        if address is None:
-            raise BrokerUnreachableError(
-                f"{partition} is on broker {partition.home}, which is not in the registry"
-            )
-        return address
+        brokers = {one.id: one for one in self.brokers()}
+        return leader_among(brokers, partition, self._leaders, self._registry)
 
-    def _run(self) -> None:
-        """Read changed subjects again, until stopped."""
-        while (subjects := self._next_subjects()) is not None:
-            if self._read_all(subjects) and self.on_change is not None:
-                self.on_change()
+    def leader_id(self, partition: TopicPartition) -> int:
+        """Return the id of the broker that leads a partition as far as is known."""
+        return self._leaders.of(partition)
 
-    def _next_subjects(self) -> set[str] | None:
-        """Wait for changes; return all changed subjects, None at the end."""
-        subjects: set[str] = set()
-        while not subjects or not self._dirty.empty():
-            subject = self._dirty.get()
-            if subject is None:
-                return None
-            subjects.add(subject)
-        return subjects
+    def address(self, broker_id: int) -> BrokerAddress:
+        """Return the address of a broker.
 
-    def _read_all(self, subjects: set[str]) -> bool:
-        """Read several subjects again; return whether one of them has changed."""
-        has_changed = False
-        for subject in subjects:
-            try:
-                has_changed = self._read(subject) or has_changed
-            except CoordinationError as error:
-                self._dirty.put(subject)
-                if not self._is_stopped.wait(_RETRY_S):
-                    logger.warning("cluster metadata may be stale: %s", error)
-        return has_changed
+        Raises:
+            BrokerUnreachableError: the broker is not registered now.
+        """
+        found = self._watched.brokers().get(broker_id)
+        if found is None:
+            raise BrokerUnreachableError(f"broker {broker_id} is not in the registry")
+        return BrokerAddress(found.id, found.host, found.port)
 
-    def _read(self, subject: str) -> bool:
-        """Read the brokers or a topic, and watch them; return whether they have changed."""
-        with self._reading:
-            if subject == _BROKERS:
-                brokers = self._read_brokers()
-                has_changed = brokers != self._brokers
-                self._brokers = brokers
-            else:
-                counts = self._read_counts(subject)
-                has_changed = counts != self._counts.get(subject)
-                self._counts[subject] = counts
-        return has_changed
+    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """Read anew who leads the partitions of topics that have replicas."""
+        return read_leaders(self._registry, topics, self._leaders)
 
-    def _read_brokers(self) -> dict[int, BrokerAddress]:
-        brokers = {}
-        for broker_id in self._children(paths.BROKER_IDS, _BROKERS):
-            value = self._value(paths.broker(broker_id), _BROKERS)
-            try:
-                if value is not None:
-                    info = decode_broker(broker_id, value)
-                    brokers[broker_id] = BrokerAddress(info.id, info.host, info.port)
-            except CoordinationError as error:
-                logger.warning("broker %d left out: %s", broker_id, error)
-        return brokers
+    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
+        """Note that the broker called the leader until now is not."""
+        self._leaders.note(partition, broker_id)
 
-    def _read_counts(self, topic: str) -> dict[int, int]:
-        counts = {}
-        for broker_id in self._children(paths.topic(topic), topic):
-            path = paths.topic_broker(topic, broker_id)
-            value = self._value(path, topic)
-            try:
-                if value is not None:
-                    counts[broker_id] = decode_number(value, f"value of {path}")
-            except CoordinationError as error:
-                logger.warning("broker %d left out for topic %s: %s", broker_id, topic, error)
-        return counts
-
-    def _children(self, path: str, subject: str) -> list[int]:
-        """Return the numeric children of a node, none if it does not exist yet; watch them."""
-        while True:
-            try:
-                with self._watch("children", path, subject) as watch:
-                    names = self._registry.session.children(path, watch=watch)
-                return [int(name) for name in names if name.isascii() and name.isdigit()]
-            except RegistryNodeNotFoundError:
-                with self._watch("node", path, subject) as watch:
-                    if self._registry.session.exists(path, watch=watch) is None:
-                        return []
-
-    def _value(self, path: str, subject: str) -> bytes | None:
-        """Return a node's value, None if it was deleted meanwhile; watch it."""
-        try:
-            with self._watch("node", path, subject) as watch:
-                return self._registry.session.get(path, watch=watch)[0]
-        except RegistryNodeNotFoundError:
-            return None
-
-    @contextmanager
-    def _watch(self, kind: str, path: str, subject: str) -> Iterator[Callable[[], None] | None]:
-        """Give a watch for a read; None if one is armed already, so that they do not add up."""
-        name = f"{kind} {path}"
-        if name in self._armed:
-            yield None
-            return
-        self._armed.add(name)
-        try:
-            yield partial(self._fired, name, subject)
-        except CoordinationError:
-            self._armed.discard(name)  # a read that fails sets no watch
-            raise
-
-    def _fired(self, name: str, subject: str) -> None:
-        """Queue a subject to be read again; runs in the session's thread and must not block."""
-        self._armed.discard(name)
-        self._dirty.put(subject)
+    def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
+        """Do nothing: the address in the registry is that of the broker."""

@@ -136,4 +136,4 @@ class BoundaryFinder(OffsetLister):
                 if found.valid_bytes:
                     yield offset, view[: found.valid_bytes]
                 if reader.offset < end:
-                    reader.take_good(0, found.fault)
+                    reader.take_valid(0, found.fault)

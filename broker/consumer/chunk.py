@@ -22,7 +22,8 @@ class Chunk(NamedTuple):
         offset: of the first byte.
         data: the bytes.
         error: the broker's error code, which `text` may explain.
-        high_watermark: -1 if unknown. A 0.7 broker does not send it, but a response shorter than
+        high_watermark: -1 if unknown; with the error that the broker does not lead the partition,
+            the id of the leader. A 0.7 broker does not send it, but a response shorter than
             the request ends at a message boundary, if only that of a segment.
         log_start_offset: -1 if unknown.
         skip_to: a filter left out all messages between `offset` and this one; there is no data.
@@ -45,7 +46,7 @@ class Chunk(NamedTuple):
     def failure(self) -> ServerError:
         """Return the exception for the error code."""
         text = self.text or f"cannot read {self.partition} at {self.offset}"
-        return error_for_code(self.error, text)
+        return error_for_code(self.error, text, self.high_watermark)
 
     def filtered(self, runs: Sequence[Run], next_offset: int) -> Iterator[Chunk]:
         """Give what a filter kept as chunks, with skips for all else.

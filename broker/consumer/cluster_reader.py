@@ -1,6 +1,6 @@
 """Reads partitions of a cluster from a start to an end, or for ever.
 
-One broker is polled in the calling thread; several are polled by a thread each, which put chunks
+One fetcher is polled in the calling thread; several are polled by a thread each, which put chunks
 into a bounded queue.
 """
 
@@ -8,21 +8,43 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
 from broker.consumer.chunk import Chunk
-from broker.consumer.fetcher import DEFAULT_FETCH_BYTES, DEFAULT_MAX_WAIT_MS, Fetcher
+from broker.consumer.fetcher import (
+    DEFAULT_FETCH_BYTES,
+    DEFAULT_MAX_WAIT_MS,
+    Fetcher,
+    share_of,
+)
 from broker.consumer.partition_reader import PartitionReader
-from broker.errors import NO_ERROR, BrokerError, OffsetOutOfRangeError
+from broker.errors import (
+    NO_ERROR,
+    BrokerError,
+    BrokerUnreachableError,
+    NotLeaderError,
+    OffsetOutOfRangeError,
+    RegistryUnreachableError,
+    RequestTimeoutError,
+)
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import ReadRange, TopicPartition
 
+_Polled = tuple[Fetcher, list[Chunk] | BrokerError]
+
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
+_RECONNECT_WAIT_S = 0.2
+_RETRY_S = 10.0
+"""How long a lost broker is tried again whose partitions no other broker leads."""
+_WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
+"""Before the leader of a partition is asked, as the broker asked before does not lead it."""
 
 
 class ClusterReader:
@@ -34,6 +56,8 @@ class ClusterReader:
         ranges: to read, by partition.
         fetch_bytes: per partition and request.
         max_wait_ms: how long a broker may wait for new messages.
+        min_bytes: for how many bytes of them.
+        fetcher_count: threads that share the partitions of a broker.
         payload_filter: which messages to read; a compressed set is read whole if one of its
             messages matches.
     """
@@ -46,6 +70,8 @@ class ClusterReader:
         *,
         fetch_bytes: int = DEFAULT_FETCH_BYTES,
         max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
+        min_bytes: int = 1,
+        fetcher_count: int = 1,
         payload_filter: PayloadFilter | None = None,
     ) -> None:
         self._cluster = cluster
@@ -55,29 +81,34 @@ class ClusterReader:
             for partition, (start, end) in ranges.items()
         }
         self._max_wait_ms = max_wait_ms
-        self._fetchers = [
-            Fetcher(
-                connect(cluster.leader(next(iter(offsets)))),
-                offsets,
-                fetch_bytes=fetch_bytes,
-                max_wait_ms=max_wait_ms,
-                payload_filter=payload_filter,
-            )
-            for offsets in self._offsets_by_broker()
-        ]
+        self._make_fetcher = partial(
+            Fetcher,
+            fetch_bytes=fetch_bytes,
+            max_wait_ms=max_wait_ms,
+            min_bytes=min_bytes,
+            payload_filter=payload_filter,
+            retry_s=0,
+        )
+        self._fetchers: list[Fetcher] = []
+        self._broker_ids: dict[Fetcher, int] = {}
+        self._move_counts: dict[TopicPartition, int] = {}  # since there was data
         # calls to make in a fetcher's own thread, before its next poll
-        self._calls: dict[Fetcher, deque[Callable[[], None]]] = {
-            fetcher: deque() for fetcher in self._fetchers
-        }
-        self._queue: queue.Queue[list[Chunk] | Exception] = queue.Queue(_QUEUED_POLLS)
+        self._calls: dict[Fetcher, deque[Callable[[], None]]] = {}
+        self._lost_since_s: dict[Fetcher, float] = {}  # those whose last poll failed
+        self._queue: queue.Queue[_Polled] = queue.Queue(_QUEUED_POLLS)
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
+        for offsets in self._offsets_by_fetcher(fetcher_count):
+            self._open(offsets)
 
     def __enter__(self) -> ClusterReader:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self._stopped.set()
+        if self._threads:
+            for fetcher in self._fetchers:
+                fetcher.interrupt()
         for thread in self._threads:
             thread.join()
         for fetcher in self._fetchers:
@@ -106,10 +137,20 @@ class ClusterReader:
                     if self._add(chunk)
                 }
                 yield list(ready.values())
+                for reader in ready.values():
+                    self._expect_rest(reader)
             for fetcher in self._fetchers:
                 for partition in fetcher.partitions:
                     if self._readers[partition].is_done:
                         self._call(fetcher, partial(fetcher.forget, partition))
+
+    def _expect_rest(self, reader: PartitionReader) -> None:
+        """Have the rest of a message that has come in part fetched at once."""
+        partition, end = reader.partition, reader.expected_end
+        if end > reader.offset + len(reader.data):
+            for fetcher in self._fetchers:
+                if partition in fetcher.partitions:
+                    self._call(fetcher, partial(fetcher.expect, partition, end))
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Continue in a partition at another offset."""
@@ -123,15 +164,109 @@ class ClusterReader:
         with OffsetLister(self._cluster, self._connect) as offsets:
             return offsets.next_good_message(partition, offset)
 
-    def _offsets_by_broker(self) -> list[dict[TopicPartition, int]]:
-        """Return the starting offsets by home broker, without partitions that are done already."""
-        homes: dict[int, dict[TopicPartition, int]] = {}
+    def _offsets_by_fetcher(self, count: int) -> list[dict[TopicPartition, int]]:
+        """Return the starting offsets for each fetcher, without partitions that are done already.
+
+        Args:
+            count: fetchers of a broker.
+        """
+        shares: dict[tuple[int, int], dict[TopicPartition, int]] = {}
         for partition, reader in self._readers.items():
             if not reader.is_done:
-                homes.setdefault(partition.home, {})[partition] = reader.offset
-        return list(homes.values())
+                key = self._cluster.leader_id(partition), share_of(partition, count)
+                shares.setdefault(key, {})[partition] = reader.offset
+        return list(shares.values())
+
+    def _follow(self, chunk: Chunk) -> None:
+        """Go on reading a partition at its leader, as the broker asked is not.
+
+        Raises:
+            NotLeaderError: none of the brokers called the leader is.
+            BrokerUnreachableError: there is no leader.
+        """
+        partition = chunk.partition
+        count = self._move_counts.get(partition, 0)
+        if count >= len(_WAITS_FOR_LEADER_S):
+            raise chunk.failure()
+        self._move_counts[partition] = count + 1
+        self._cluster.note_leader(partition, chunk.high_watermark)
+        time.sleep(_WAITS_FOR_LEADER_S[count])
+        try:
+            self._read_at_leader([partition])
+        except BrokerUnreachableError:
+            # it was called the leader by one that has not heard yet that it is away
+            self._cluster.find_leaders([partition.topic])
+            self._read_at_leader([partition])
+
+    def _read_at_leader(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read partitions, which no fetcher has, at the broker that leads them all.
+
+        Raises:
+            BrokerUnreachableError: it is not live.
+        """
+        # one more fetcher for these alone, as leaders move seldom
+        fetcher = self._open({one: self._readers[one].offset for one in partitions})
+        for one in partitions:
+            self._readers[one].drop_data()
+        if self._threads:
+            self._start_thread(fetcher)
+
+    def _open(self, offsets: Mapping[TopicPartition, int]) -> Fetcher:
+        """Make a fetcher of partitions that have the same leader."""
+        address = self._cluster.leader(next(iter(offsets)))
+        fetcher = self._make_fetcher(self._connect(address), offsets)
+        self._fetchers.append(fetcher)
+        self._broker_ids[fetcher] = address.id
+        self._calls[fetcher] = deque()
+        return fetcher
+
+    def _handle_loss(self, fetcher: Fetcher, error: BrokerError) -> None:
+        """Go on with partitions of a lost broker at their new leaders; let it try the others again.
+
+        The fetcher's thread, if it has one, must have ended.
+
+        Raises:
+            BrokerError: the failure, if trying again does not help, or has not for a while.
+        """
+        if not error.is_retriable:
+            raise error
+        now_s = time.monotonic()
+        lost_since_s = self._lost_since_s.setdefault(fetcher, now_s)
+        calls = self._calls[fetcher]
+        while calls:
+            calls.popleft()()
+        # without an answer it is asked again after the next attempt, until the loss is raised
+        with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
+            self._leave(fetcher)
+        if not fetcher.partitions:
+            self._fetchers.remove(fetcher)
+            fetcher.close()
+            return
+        if now_s - lost_since_s >= _RETRY_S:
+            raise error
+        if self._threads:
+            self._start_thread(fetcher, wait_s=_RECONNECT_WAIT_S)
+        else:
+            time.sleep(_RECONNECT_WAIT_S)
+
+    def _leave(self, fetcher: Fetcher) -> None:
+        """Read partitions elsewhere that the broker of a fetcher does not lead any more."""
+        broker_id = self._broker_ids[fetcher]
+        leaders = self._cluster.find_leaders(sorted({one.topic for one in fetcher.partitions}))
+        moved: dict[int, list[TopicPartition]] = {}
+        for partition in fetcher.partitions:
+            leader = leaders.get(partition, broker_id)
+            if leader != broker_id:
+                moved.setdefault(leader, []).append(partition)
+        for partitions in moved.values():
+            self._read_at_leader(partitions)
+            for partition in partitions:
+                fetcher.forget(partition)
 
     def _add(self, chunk: Chunk) -> bool:
+        if chunk.error == NotLeaderError.code:
+            self._follow(chunk)
+            return False
         if chunk.error == OffsetOutOfRangeError.code:
             raise OffsetOutOfRangeError(
                 f"{chunk.partition}: {chunk.offset} is out of range: the log now starts at "
@@ -139,6 +274,8 @@ class ClusterReader:
             )
         if chunk.error != NO_ERROR:
             raise chunk.failure()
+        if self._move_counts and len(chunk.data):
+            self._move_counts.pop(chunk.partition, None)
         return self._readers[chunk.partition].add(chunk)
 
     def _call(self, fetcher: Fetcher, action: Callable[[], None]) -> None:
@@ -149,41 +286,54 @@ class ClusterReader:
             action()
 
     def _next_chunks(self) -> list[Chunk]:
-        if len(self._fetchers) == 1:
-            return self._fetchers[0].poll()
-        if not self._threads:
-            for number, fetcher in enumerate(self._fetchers):
-                thread = threading.Thread(
-                    target=self._fetch, args=(fetcher,), name=f"fetcher-{number}", daemon=True
-                )
-                thread.start()
-                self._threads.append(thread)
-        try:
-            found = self._queue.get(timeout=max(self._max_wait_ms / 1000, _QUEUE_WAIT_S))
-        except queue.Empty:
+        if len(self._fetchers) == 1 and not self._threads:
+            polled = _poll(self._fetchers[0])
+        else:
+            if not self._threads:
+                for fetcher in self._fetchers:
+                    self._start_thread(fetcher)
+            try:
+                polled = self._queue.get(timeout=max(self._max_wait_ms / 1000, _QUEUE_WAIT_S))
+            except queue.Empty:
+                return []
+        fetcher, found = polled
+        if isinstance(found, BrokerError):
+            self._handle_loss(fetcher, found)
             return []
-        if isinstance(found, Exception):
-            raise found
+        self._lost_since_s.pop(fetcher, None)
         return found
 
-    def _fetch(self, fetcher: Fetcher) -> None:
-        """Poll one broker and queue the chunks; runs in a thread."""
+    def _start_thread(self, fetcher: Fetcher, *, wait_s: float = 0.0) -> None:
+        name = f"fetcher-{len(self._threads)}"
+        thread = threading.Thread(
+            target=self._fetch, args=(fetcher, wait_s), name=name, daemon=True
+        )
+        thread.start()
+        self._threads.append(thread)
+
+    def _fetch(self, fetcher: Fetcher, wait_s: float) -> None:
+        """Poll one broker and queue the chunks, until a poll fails; runs in a thread."""
         calls = self._calls[fetcher]
+        self._stopped.wait(wait_s)
         while not self._stopped.is_set() and fetcher.partitions:
             while calls:
                 calls.popleft()()
-            try:
-                found: list[Chunk] | Exception = fetcher.poll()
-            except BrokerError as error:
-                found = error
+            polled = _poll(fetcher)
             while not self._stopped.is_set():
                 try:
-                    self._queue.put(found, timeout=_QUEUE_WAIT_S)
+                    self._queue.put(polled, timeout=_QUEUE_WAIT_S)
                     break
                 except queue.Full:
                     continue
-            if isinstance(found, Exception):
+            if isinstance(polled[1], BrokerError):
                 return
+
+
+def _poll(fetcher: Fetcher) -> _Polled:
+    try:
+        return fetcher, fetcher.poll()
+    except BrokerError as error:
+        return fetcher, error
 
 
 def _one_per_partition(chunks: Sequence[Chunk]) -> Iterator[list[Chunk]]:

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from broker.consumer.creations import Creation
 from broker.consumer.membership import Ownership
 from broker.consumer.offset_store import OffsetStore
 from broker.consumer.partition_reader import PartitionReader
@@ -30,6 +31,8 @@ class AssignedPartition(PartitionReader):
         committed: the position in the store, None if it has none.
         fetch_offset: of the next fetch; None until the fetcher has listed the reset offset.
         seek_offset: set by a seek for the fetcher thread, else None.
+        creation: of its topic, None if unknown.
+        starts_at_beginning: without an offset, it is read from the log start, whatever the reset.
         finished: the offset after the last message the application has finished; -1 at first.
         is_revoked: no message of it may be handed out any more.
         is_blocked: the next message cannot be read, or the offset does not exist.
@@ -39,11 +42,14 @@ class AssignedPartition(PartitionReader):
     Args:
         stored: the position in the store, None if it has none.
         finished_here: the position this process had reached in an earlier assignment.
+        creation: see the attribute.
+        starts_at_beginning: see the attribute.
     """
 
     __slots__ = (
         "_inner",
         "committed",
+        "creation",
         "current_messages",
         "fetch_offset",
         "finished",
@@ -51,6 +57,7 @@ class AssignedPartition(PartitionReader):
         "is_revoked",
         "next_inner",
         "seek_offset",
+        "starts_at_beginning",
         "thread_id",
     )
 
@@ -60,6 +67,9 @@ class AssignedPartition(PartitionReader):
         thread_id: str,
         stored: MessagePosition | None,
         finished_here: MessagePosition | None = None,
+        *,
+        creation: Creation | None = None,
+        starts_at_beginning: bool = False,
     ) -> None:
         start = stored or MessagePosition(-1)
         if finished_here and finished_here.offset == start.offset:
@@ -67,6 +77,8 @@ class AssignedPartition(PartitionReader):
         super().__init__(partition, start)
         self.thread_id = thread_id
         self.committed = stored
+        self.creation = creation
+        self.starts_at_beginning = starts_at_beginning
         self.finished = start.offset
         self.fetch_offset = None if stored is None else stored.offset
         self.seek_offset: int | None = None
@@ -154,16 +166,23 @@ class Committer:
     def salvage(self, assigned: Iterable[AssignedPartition]) -> None:
         """Commit positions of partitions whose owner nodes are gone, where that is safe.
 
-        It is if no other member has claimed the partition or committed for it since.
+        It is if no other member has claimed the partition or committed for it since. Positions
+        that were committed, and are no longer stored, are committed again: ZooKeeper may have lost
+        its data.
 
         Raises:
             BrokerError: ZooKeeper or the store failed; some may have been committed.
         """
         with self._lock:
-            due = _due(assigned)
+            lost = list(assigned)
+            due = _due(lost)
             with _named_uncommitted(due):
-                free = self._ownership.unowned(due)
-                self._store.commit({one: due[one][1] for one in free})
+                positions = {one.partition: one.position for one in lost}
+                free = self._ownership.unowned(positions)
+                self._store.commit({one: due[one][1] for one in free & due.keys()})
+                stored = self._store.load(free)
+                missing = {one: positions[one] for one in free - stored.keys()}
+                self._store.commit({one: at for one, at in missing.items() if at is not None})
 
     def _commit(self, due: dict[TopicPartition, tuple[AssignedPartition, MessagePosition]]) -> None:
         positions = {partition: position for partition, (_, position) in due.items()}

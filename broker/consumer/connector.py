@@ -16,6 +16,7 @@ from broker.clock import SystemClock
 from broker.config import ConsumerConfig
 from broker.consumer.committer import AutoCommit, Committer
 from broker.consumer.coordinator import ChooseStream, Coordinator
+from broker.consumer.creations import is_current
 from broker.consumer.fetcher_thread import FetcherPool, FetcherThread, FetchSettings
 from broker.consumer.membership import (
     GroupView,
@@ -177,6 +178,10 @@ class ConsumerConnector:
         """Wait until a rebalance has succeeded after the last change; return False on a timeout."""
         return self._member is not None and self._member.coordinator.await_balanced(timeout_s)
 
+    def came_later(self, partition: TopicPartition) -> bool:
+        """Return whether a partition came into being while the group was reading its topic."""
+        return self._member is not None and self._member.coordinator.came_later(partition)
+
     @property
     def is_certain(self) -> bool:
         """Return whether the ZooKeeper session is certain to exist; else the streams wait."""
@@ -253,9 +258,21 @@ class ConsumerConnector:
             config.offset_reset,
             config.out_of_range_reset or config.offset_reset,
             self._filter,
+            config.fetch_min_bytes,
         )
         pool = FetcherPool(
-            lambda broker_id: FetcherThread(broker_id, cluster, self._connect, fetch_settings)
+            lambda broker_id: FetcherThread(
+                broker_id,
+                cluster,
+                self._connect,
+                fetch_settings,
+                lambda assigned: is_current(
+                    registry.session, assigned.partition, assigned.creation
+                ),
+                lambda: pool.regroup(),
+            ),
+            cluster.leader_id,
+            count=config.num_fetchers,
         )
         committer = Committer(self._offsets, ownership, self._rebalance)
         coordinator = Coordinator(

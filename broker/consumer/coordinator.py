@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from broker.consumer.assignment import assign_topics
 from broker.consumer.committer import AssignedPartition, Committer
+from broker.consumer.creations import Creations
 from broker.consumer.fetcher_thread import Feed, FetcherPool
 from broker.consumer.membership import GroupView, Lease, Membership, Ownership
 from broker.consumer.offset_store import OffsetStore
@@ -66,7 +67,7 @@ class Coordinator:
     ) -> None:
         self._session = session
         self._membership = membership
-        self._view = view
+        self._group_view = view
         self._ownership = ownership
         self._store = store
         self._committer = committer
@@ -80,6 +81,9 @@ class Coordinator:
         self._feeds: dict[TopicPartition, Feed] = {}
         self._claimed: set[TopicPartition] = set()  # may have an owner node of this process
         self._finished_here: dict[TopicPartition, MessagePosition] = {}
+        # deleted and created again while this process read them, and not claimed since
+        self._recreated: set[TopicPartition] = set()
+        self._new: set[TopicPartition] = set()
         self._stop = threading.Event()
         self._changed = threading.Event()
         self._balanced = threading.Event()
@@ -89,6 +93,10 @@ class Coordinator:
     def assigned(self) -> list[AssignedPartition]:
         """Return the partitions assigned now."""
         return [feed.assigned for feed in self._feeds.values()]
+
+    def came_later(self, partition: TopicPartition) -> bool:
+        """Return whether a partition came into being while the group was reading its topic."""
+        return partition in self._new
 
     def register(self) -> None:
         """Register the member; before `start`, and again after an expired session.
@@ -205,7 +213,8 @@ class Coordinator:
     def _attempt(self) -> int:
         """Assign and revoke partitions; return how many wanted ones other members still own."""
         self._ensure_member()
-        view = self._view.read()
+        view = self._group_view.read()
+        self._new = view.new
         assigned = assign_topics(view.partitions, view.threads)
         wanted = {
             partition: thread
@@ -217,10 +226,11 @@ class Coordinator:
             for partition, feed in self._feeds.items()
             if wanted.get(partition) == feed.assigned.thread_id
         }
+        kept -= self._drop_recreated(kept, view.creations)
         kept -= self._drop_lost(kept)
         self._revoke(self._claimed - kept)
         gained = {one: thread for one, thread in wanted.items() if one not in kept}
-        missing_count = self._claim(gained) if gained else 0
+        missing_count = self._claim(gained, view.creations) if gained else 0
         if self._session.session_id != self._membership.session_id:
             raise RegistryUnreachableError("the registry session expired meanwhile")
         return missing_count
@@ -235,6 +245,30 @@ class Coordinator:
             logger.warning("owner nodes are gone: %s", ", ".join(map(str, sorted(lost))))
             self._salvage(self._drop(lost))
         return lost
+
+    def _drop_recreated(
+        self, kept: Collection[TopicPartition], creations: Creations
+    ) -> set[TopicPartition]:
+        """Revoke partitions of topics that were deleted and created again; return them.
+
+        Their positions, and offsets that this process may have committed since, are of the former
+        topic.
+        """
+        recreated = set()
+        for partition in kept:
+            former, present = self._feeds[partition].assigned.creation, creations.of(partition)
+            if former and present and former.id != present.id:
+                recreated.add(partition)
+        if recreated:
+            logger.warning(
+                "topics were deleted and created again: reading %s from the start",
+                ", ".join(map(str, sorted(recreated))),
+            )
+            self._recreated |= recreated
+            self._drop(recreated)
+            for partition in recreated:
+                self._finished_here.pop(partition, None)
+        return recreated
 
     def _salvage(self, lost: list[AssignedPartition]) -> None:
         """Commit finished positions of partitions without an owner node, where that is safe."""
@@ -277,7 +311,7 @@ class Coordinator:
             self._pool.set_feeds(self._feeds.values())
         return [assigned for assigned, _ in dropped]
 
-    def _claim(self, threads: Mapping[TopicPartition, str]) -> int:
+    def _claim(self, threads: Mapping[TopicPartition, str], creations: Creations) -> int:
         """Claim and assign partitions; return how many of them other members still own."""
         self._claimed = self._claimed | threads.keys()
         claimed = self._ownership.claim(threads, on_release=self.notify)
@@ -291,14 +325,18 @@ class Coordinator:
         for partition in sorted(claimed):
             stream = self._choose_stream(partition, threads[partition], loads)
             loads[stream] = loads.get(stream, 0) + 1
+            is_recreated = partition in self._recreated
             assigned = AssignedPartition(
                 partition,
                 threads[partition],
-                positions.get(partition),
+                None if is_recreated else positions.get(partition),
                 self._finished_here.pop(partition, None),
+                creation=creations.of(partition),
+                starts_at_beginning=is_recreated or partition in self._new,
             )
             stream.assign(assigned)
             feeds[partition] = Feed(assigned, stream)
+        self._recreated -= claimed
         self._feeds = feeds
         self._pool.set_feeds(feeds.values())
         return len(threads) - len(claimed)

@@ -15,6 +15,7 @@ from broker.client.connection import Connection
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import NO_ERROR, BrokerError, ProtocolError
+from broker.protocol.checksum import crc32
 from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
 from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
@@ -66,12 +67,17 @@ class _LocalFilter:
         found = filter_entries(data, self._is_wanted, _NO_LIMIT)
         runs = [Run(start.offset + first, data[first:last]) for first, last in found.spans]
         end = found.end
-        if reader.is_truncated(end):
+        if reader.ends_beyond_log(end):
             # a corrupt length must reach the reader
             runs.append(Run(start.offset + end, data[end:]))
             end = len(data)
         yield from start.filtered(runs, start.offset + end)
         reader.take(end)
+
+
+def share_of(partition: TopicPartition, count: int) -> int:
+    """Return which of several fetchers of a broker has a partition, whatever others there are."""
+    return crc32(str(partition).encode()) % count
 
 
 class Fetcher:
@@ -83,6 +89,7 @@ class Fetcher:
         fetch_bytes: the most to request of one partition.
         max_response_bytes: the most to request of all partitions.
         max_wait_ms: how long the broker may wait for new data before it responds.
+        min_bytes: for how much of it, in all partitions, 1 or more. A 0.7 broker does not wait.
         retry_s: how long to try to reach a lost broker again before raising an error.
         ends: offsets to stop at in some partitions. Cannot be combined with a filter.
         payload_filter: which messages to give; the broker applies it if it can. Compressed sets
@@ -100,6 +107,7 @@ class Fetcher:
         fetch_bytes: int = DEFAULT_FETCH_BYTES,
         max_response_bytes: int = _MAX_RESPONSE_BYTES,
         max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
+        min_bytes: int = 1,
         retry_s: float = 10.0,
         ends: Mapping[TopicPartition, int] | None = None,
         payload_filter: PayloadFilter | None = None,
@@ -109,6 +117,7 @@ class Fetcher:
         self._fetch_bytes = fetch_bytes
         self._max_response_bytes = max_response_bytes
         self._max_wait_ms = max_wait_ms
+        self._min_bytes = min_bytes
         self._retry_s = retry_s
         self._ends = dict(ends or {})
         self._filter = payload_filter
@@ -116,8 +125,11 @@ class Fetcher:
             None if payload_filter is None else _LocalFilter(payload_filter.compile())
         )
         self._paused: set[TopicPartition] = set()
+        self._expected_ends: dict[TopicPartition, int] = {}  # of large messages being fetched
         self._requested: dict[TopicPartition, int] | None = None  # by the request in flight
+        self._requested_bytes: dict[TopicPartition, int] = {}  # the most it may return
         self._correlation_id = 0
+        self._is_interrupted = False
 
     @property
     def partitions(self) -> list[TopicPartition]:
@@ -131,13 +143,23 @@ class Fetcher:
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Fetch a partition from an offset on, whether or not it was being fetched."""
         self._positions[partition] = offset
+        self._expected_ends.pop(partition, None)
         self._drop_partial(partition)
 
     def forget(self, partition: TopicPartition) -> None:
         """Stop fetching a partition."""
         self._positions.pop(partition, None)
+        self._expected_ends.pop(partition, None)
         self._paused.discard(partition)
         self._drop_partial(partition)
+
+    def expect(self, partition: TopicPartition, end: int) -> None:
+        """Request a partition up to an offset at once, where a message that has begun ends.
+
+        A request stays below `max_response_bytes` nevertheless.
+        """
+        if partition in self._positions:
+            self._expected_ends[partition] = end
 
     def pause(self, partition: TopicPartition) -> None:
         """Stop requesting a partition until `resume`; a chunk already requested is still given.
@@ -152,7 +174,8 @@ class Fetcher:
         self._paused.discard(partition)
 
     def interrupt(self) -> None:
-        """Make a poll that blocks in another thread fail at once."""
+        """Make a poll that blocks in another thread, and all later ones, fail at once."""
+        self._is_interrupted = True
         self._connection.interrupt()
 
     def poll(self) -> list[Chunk]:
@@ -180,7 +203,8 @@ class Fetcher:
                     raise
                 self._requested = None
                 self._connection.close()
-                if time.monotonic() >= give_up_s:
+                self._connection.retries_refused = False  # the attempts are made here
+                if self._is_interrupted or time.monotonic() >= give_up_s:
                     raise
                 time.sleep(_RECONNECT_WAIT_S)
                 continue
@@ -205,8 +229,10 @@ class Fetcher:
 
     def _room(self, partition: TopicPartition, offset: int) -> int:
         """Return the most to request of a partition from an offset on."""
+        expected_bytes = self._expected_ends.get(partition, 0) - offset
+        room_bytes = max(self._fetch_bytes, min(expected_bytes, self._max_response_bytes))
         end = self._ends.get(partition)
-        return self._fetch_bytes if end is None else max(0, min(self._fetch_bytes, end - offset))
+        return room_bytes if end is None else max(0, min(room_bytes, end - offset))
 
     def _receive(self) -> list[Chunk]:
         """Return the chunks of the request in flight, or of a new one."""
@@ -240,30 +266,29 @@ class Fetcher:
             time.sleep(min(_EMPTY_FETCH_WAIT_S, self._max_wait_ms / 1000))
         chunks = []
         for (partition, offset), (code, data) in zip(requested.items(), parts, strict=True):
-            is_short = 0 < len(data) < self._room(partition, offset)
+            is_short = 0 < len(data) < self._requested_bytes[partition]
             high_watermark = offset + len(data) if is_short else -1
             chunks.append(Chunk(partition, offset, data, code, high_watermark))
         return chunks
 
     def _ask(self) -> None:
         speaks_extensions = self._connection.hello() is not None
-        self._requested = self._wanted()
+        self._requested = wanted = self._wanted()
+        rooms = self._requested_bytes = {one: self._room(one, at) for one, at in wanted.items()}
         if speaks_extensions:
             positions = tuple(
-                PartitionPosition(partition, offset, self._room(partition, offset))
-                for partition, offset in self._requested.items()
+                PartitionPosition(partition, offset, rooms[partition])
+                for partition, offset in wanted.items()
             )
             max_wait_ms = self._max_wait_ms
             if len(positions) < len(self._positions):
                 max_wait_ms = min(max_wait_ms, _PAUSED_MAX_WAIT_MS)
-            read = ReadRequest(max_wait_ms, 1, self._max_response_bytes, positions)
+            read = ReadRequest(max_wait_ms, self._min_bytes, self._max_response_bytes, positions)
             self._correlation_id = self._connection.send_extension(self._filtered(read))
         else:
             fetches = tuple(
-                FetchRequest(
-                    partition.topic, partition.index, offset, self._room(partition, offset)
-                )
-                for partition, offset in self._requested.items()
+                FetchRequest(partition.topic, partition.index, offset, rooms[partition])
+                for partition, offset in wanted.items()
             )
             self._connection.send_request(MultiFetchRequest(fetches))
 

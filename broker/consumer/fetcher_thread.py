@@ -1,7 +1,7 @@
-"""Threads that fetch ahead for a group's streams: one thread and one connection for each broker.
+"""Threads that fetch ahead for a group's streams: for each broker one, or as many as are set.
 
-The thread retries an unreachable broker, at its current address in ZooKeeper, until its partitions
-are revoked.
+Each has a connection of its own. It retries an unreachable broker, at its current address in
+ZooKeeper, until its partitions are revoked, or other brokers lead them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
 from broker.consumer.chunk import Chunk
 from broker.consumer.committer import AssignedPartition
-from broker.consumer.fetcher import Fetcher
+from broker.consumer.fetcher import Fetcher, share_of
 from broker.consumer.offset_store import UNREADABLE_OFFSET
 from broker.consumer.stream import ConsumerStream
 from broker.errors import (
@@ -24,8 +24,13 @@ from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
     InvalidPatternError,
+    NotLeaderError,
     OffsetOutOfRangeError,
     PatternTooSlowError,
+    RegistryUnreachableError,
+    RequestTimeoutError,
+    ServerError,
+    UnknownTopicError,
 )
 from broker.protocol.payload_filter import PayloadFilter
 from broker.topic import TopicPartition
@@ -56,18 +61,36 @@ class FetchSettings(NamedTuple):
     reset: str
     out_of_range_reset: str
     payload_filter: PayloadFilter | None = None
+    min_bytes: int = 1
 
 
 class FetcherThread:
-    """Fetches the assigned partitions of one broker, in a thread of its own."""
+    """Fetches assigned partitions of one broker, all or a share, in a thread of its own.
+
+    Args:
+        broker_id: of the broker.
+        cluster: has its address.
+        connect: makes connections.
+        settings: see there.
+        is_current: whether a partition's topic has not been created again since it was assigned.
+        on_moved: called when the broker does not lead a partition any more, as the cluster knows.
+    """
 
     def __init__(
-        self, broker_id: int, cluster: Cluster, connect: Connect, settings: FetchSettings
+        self,
+        broker_id: int,
+        cluster: Cluster,
+        connect: Connect,
+        settings: FetchSettings,
+        is_current: Callable[[AssignedPartition], bool],
+        on_moved: Callable[[], None],
     ) -> None:
         self._broker_id = broker_id
         self._cluster = cluster
         self._connect = connect
         self._settings = settings
+        self._is_current = is_current
+        self._on_moved = on_moved
         self._feeds: dict[TopicPartition, Feed] = {}
         self._wake = threading.Event()
         self._is_stopped = False
@@ -75,6 +98,8 @@ class FetcherThread:
         self._reading: dict[TopicPartition, AssignedPartition] = {}
         self._paused: set[TopicPartition] = set()
         self._retry_at_s: dict[TopicPartition, float] = {}
+        self._refusals: dict[TopicPartition, str] = {}  # what the broker said of partitions
+        self._deleted: set[TopicPartition] = set()  # as the broker said, of their topics
         self._failure = ""
         self._backoff_s = _FIRST_BACKOFF_S
         self._thread = threading.Thread(
@@ -148,6 +173,7 @@ class FetcherThread:
         if self._broker_id not in addresses:
             raise BrokerUnreachableError("it is not in the registry")
         connection = self._connect(addresses[self._broker_id])
+        connection.retries_refused = False  # the attempts are made by this thread
         self._reading.clear()
         self._paused.clear()
         self._fetcher = Fetcher(
@@ -155,6 +181,7 @@ class FetcherThread:
             {},
             fetch_bytes=self._settings.fetch_bytes,
             max_wait_ms=self._settings.max_wait_ms,
+            min_bytes=self._settings.min_bytes,
             retry_s=0,
             payload_filter=self._settings.payload_filter,
         )
@@ -171,18 +198,26 @@ class FetcherThread:
             fetcher.forget(partition)
             self._paused.discard(partition)
             del self._reading[partition]
-        self._find_starts([feed for feed in feeds.values() if feed.assigned.fetch_offset is None])
         now_s = time.monotonic()
+        due = {one for one in feeds if self._retry_at_s.get(one, 0.0) <= now_s}
+        self._find_starts([feeds[one] for one in due if feeds[one].assigned.fetch_offset is None])
         for partition, (assigned, stream) in feeds.items():
             if assigned.seek_offset is not None:
                 assigned.fetch_offset, assigned.seek_offset = assigned.seek_offset, None
                 self._reading.pop(partition, None)
-            is_due = self._retry_at_s.get(partition, 0.0) <= now_s
-            if self._reading.get(partition) is not assigned and is_due and not assigned.is_blocked:
-                assert assigned.fetch_offset is not None
-                fetcher.seek(partition, assigned.fetch_offset)
+            offset = assigned.fetch_offset
+            is_idle = self._reading.get(partition) is not assigned and not assigned.is_blocked
+            if is_idle and partition in due and offset is not None:
+                if partition in self._deleted and not self._is_current(assigned):
+                    # the offset means nothing in the new topic, which will be assigned anew
+                    self._retry_at_s[partition] = now_s + self._settings.max_backoff_s
+                    continue
+                self._deleted.discard(partition)
+                fetcher.seek(partition, offset)
                 self._reading[partition] = assigned
                 self._retry_at_s.pop(partition, None)
+            elif offset is not None and assigned.expected_end > offset:
+                fetcher.expect(partition, assigned.expected_end)
             self._pause_or_resume(fetcher, assigned, stream)
 
     def _pause_or_resume(
@@ -196,21 +231,39 @@ class FetcherThread:
             fetcher.resume(assigned.partition)
 
     def _find_starts(self, feeds: Sequence[Feed]) -> None:
-        """List the reset offsets of partitions that have no offset."""
+        """List the start of partitions that have no offset: as the reset says, or of the log."""
         if not feeds:
             return
         with OffsetLister(self._cluster, self._connect) as offsets:
             for assigned, stream in feeds:
-                if self._settings.reset == "fail":
+                partition = assigned.partition
+                is_new = assigned.starts_at_beginning
+                if self._settings.reset == "fail" and not is_new:
                     assigned.fetch_offset = -1
-                    text = f"{assigned.partition} has no offset, and autooffset.reset is fail"
+                    text = f"{partition} has no offset, and autooffset.reset is fail"
                     self._block(assigned, stream, OffsetOutOfRangeError(text))
                     continue
-                is_earliest = self._settings.reset == "smallest"
-                list_offset = offsets.earliest if is_earliest else offsets.latest
-                offset = list_offset(assigned.partition)
-                logger.info("%s has no offset: reading from %d on", assigned.partition, offset)
+                is_earliest = is_new or self._settings.reset == "smallest"
+                try:
+                    found = offsets.watermarks(partition)
+                except ServerError as error:
+                    self._try_later(partition, error)
+                    continue
+                offset = found.log_start if is_earliest else found.high_watermark
+                reason = "is new" if is_new else "has no offset"
+                logger.info("%s %s: reading from %d on", partition, reason, offset)
                 self._restart(assigned, stream, offset)
+
+    def _try_later(self, partition: TopicPartition, error: ServerError) -> None:
+        """Leave alone for a while what the broker refuses of one partition; log it once."""
+        text = f"{error} ({type(error).__name__})"
+        if self._refusals.get(partition) != text:
+            logger.warning("%s; trying again, others go on", text)
+        self._refusals[partition] = text
+        if isinstance(error, UnknownTopicError):
+            self._deleted.add(partition)
+        self._retry_at_s[partition] = time.monotonic() + self._settings.max_backoff_s
+        self._reading.pop(partition, None)
 
     def _restart(self, assigned: AssignedPartition, stream: ConsumerStream, offset: int) -> None:
         assigned.fetch_offset = offset
@@ -221,15 +274,21 @@ class FetcherThread:
         partition = assigned.partition
         if self._reading.get(partition) is not assigned or assigned.fetch_offset != chunk.offset:
             return  # it was requested in an earlier assignment of the partition
+        if chunk.error == NO_ERROR and self._refusals.pop(partition, ""):
+            logger.warning("%s is being read again", partition)
         if chunk.error == OffsetOutOfRangeError.code:
             self._reset(fetcher, feed, chunk)
+        elif chunk.error == NotLeaderError.code:
+            self._reading.pop(partition, None)
+            self._cluster.note_leader(partition, chunk.high_watermark)
+            if self._cluster.leader_id(partition) == self._broker_id:
+                self._try_later(partition, chunk.failure())
+            else:
+                self._on_moved()
         elif chunk.error == PatternTooSlowError.code:
             self._block(assigned, stream, chunk.failure())
         elif chunk.error != NO_ERROR:
-            error = chunk.failure()
-            logger.warning("%s (%s); trying again", error, type(error).__name__)
-            del self._reading[partition]
-            self._retry_at_s[partition] = time.monotonic() + self._settings.max_backoff_s
+            self._try_later(partition, chunk.failure())
         elif (next_offset := chunk.next_offset) > chunk.offset:
             assigned.fetch_offset = next_offset
             stream.put(assigned, chunk)
@@ -238,16 +297,20 @@ class FetcherThread:
     def _reset(self, fetcher: Fetcher, feed: Feed, chunk: Chunk) -> None:
         """Handle an offset that is out of range."""
         (assigned, stream), reset = feed, self._settings.out_of_range_reset
-        with OffsetLister(self._cluster, self._connect) as offsets:
-            ends = offsets.earliest(assigned.partition), offsets.latest(assigned.partition)
+        try:
+            with OffsetLister(self._cluster, self._connect) as offsets:
+                start, end, _ = offsets.watermarks(assigned.partition)
+        except ServerError as error:
+            self._try_later(assigned.partition, error)
+            return
         problem = f"offset {chunk.offset} of {assigned.partition} is out of range"
         if chunk.offset == UNREADABLE_OFFSET:
             problem = f"the offset of {assigned.partition} is no number that a log can have"
-        problem += f": {ends[0]} to {ends[1]} can be read"
+        problem += f": {start} to {end} can be read"
         if reset == "fail":
             self._block(assigned, stream, OffsetOutOfRangeError(problem))
             return
-        offset = ends[reset == "largest"]
+        offset = end if reset == "largest" else start
         logger.warning("%s; going on at the %s, %d", problem, reset, offset)
         fetcher.seek(assigned.partition, offset)
         self._restart(assigned, stream, offset)
@@ -266,8 +329,21 @@ class FetcherThread:
         if not self._failure:
             self._failure = str(error)
             logger.warning("cannot read from broker %d: %s; trying on", self._broker_id, error)
+        if isinstance(error, BrokerUnreachableError | RequestTimeoutError):
+            self._leave_moved()
         self._wake.wait(self._backoff_s)
         self._backoff_s = min(self._backoff_s * 2, self._settings.max_backoff_s)
+
+    def _leave_moved(self) -> None:
+        """Leave partitions to the fetchers of other brokers that lead them now."""
+        feeds = self._feeds
+        try:
+            leaders = self._cluster.find_leaders(sorted({one.topic for one in feeds}))
+        except (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError) as error:
+            logger.warning("the leaders of partitions are unknown: %s; asking again", error)
+            return
+        if any(leaders.get(one, self._broker_id) != self._broker_id for one in feeds):
+            self._on_moved()
 
     def _drop_connection(self) -> None:
         fetcher, self._fetcher = self._fetcher, None
@@ -279,31 +355,55 @@ class FetcherPool:
     """The fetcher threads of all brokers that have assigned partitions.
 
     Args:
-        make: makes the fetcher thread of a broker id.
+        make: makes a fetcher thread of a broker id.
+        leader_of: returns the id of the broker that leads a partition.
+        count: how many threads share the partitions of a broker, 1 or more.
     """
 
-    def __init__(self, make: Callable[[int], FetcherThread]) -> None:
+    def __init__(
+        self,
+        make: Callable[[int], FetcherThread],
+        leader_of: Callable[[TopicPartition], int],
+        *,
+        count: int = 1,
+    ) -> None:
         self._make = make
+        self._leader_of = leader_of
+        self._count = count
+        self._feeds: list[Feed] = []
         self._lock = threading.Lock()
-        self._fetchers: dict[int, FetcherThread] = {}
+        self._fetchers: dict[tuple[int, int], FetcherThread] = {}
         self._is_stopped = False
 
     def set_feeds(self, feeds: Collection[Feed]) -> None:
         """Replace the partitions to fetch; partitions in both sets are not interrupted."""
-        by_broker: dict[int, dict[TopicPartition, Feed]] = {}
-        for feed in feeds:
-            partition = feed.assigned.partition
-            by_broker.setdefault(partition.home, {})[partition] = feed
         with self._lock:
             if self._is_stopped:
                 return
-            idle = [self._fetchers.pop(one) for one in self._fetchers.keys() - by_broker.keys()]
-            for broker_id, wanted in by_broker.items():
-                if broker_id not in self._fetchers:
-                    self._fetchers[broker_id] = self._make(broker_id)
-                    self._fetchers[broker_id].start()
-                self._fetchers[broker_id].set_feeds(wanted)
+            self._feeds = list(feeds)
+            busy = self._spread()
+            idle = [self._fetchers.pop(one) for one in self._fetchers.keys() - busy]
         _stop(idle)
+
+    def regroup(self) -> None:
+        """Give partitions that another broker leads now to its fetcher; called by fetchers."""
+        with self._lock:
+            if not self._is_stopped:
+                self._spread()
+
+    def _spread(self) -> set[tuple[int, int]]:
+        """Give each fetcher its partitions; return the keys of those that have some."""
+        by_fetcher: dict[tuple[int, int], dict[TopicPartition, Feed]] = {}
+        for feed in self._feeds:
+            partition = feed.assigned.partition
+            key = self._leader_of(partition), share_of(partition, self._count)
+            by_fetcher.setdefault(key, {})[partition] = feed
+        for key in by_fetcher.keys() - self._fetchers.keys():
+            self._fetchers[key] = self._make(key[0])
+            self._fetchers[key].start()
+        for key, fetcher in self._fetchers.items():
+            fetcher.set_feeds(by_fetcher.get(key, {}))
+        return set(by_fetcher)
 
     def wake(self) -> None:
         """Make all fetchers check whether paused partitions can be resumed."""

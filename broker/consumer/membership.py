@@ -17,10 +17,12 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from itertools import chain
 from typing import NamedTuple, TypeVar
 
 from broker.clock import Clock
 from broker.consumer.assignment import thread_ids
+from broker.consumer.creations import Creations, read_creations
 from broker.errors import (
     BrokerError,
     ConfigError,
@@ -325,11 +327,27 @@ class Ownership:
         self._session.delete_many(paths.owner(self._group, partition) for partition in owned)
 
 
-class _View(NamedTuple):
-    """Partitions and thread ids of each topic that a member reads: the input of an assignment."""
+class View(NamedTuple):
+    """A group and its topics, as one member sees them.
+
+    Attributes:
+        partitions: of each topic that the member reads.
+        threads: the ids of all threads of the group that read each of these topics.
+        creations: of these topics.
+        new: the partitions that came into being while the group was reading their topic.
+    """
 
     partitions: dict[str, list[TopicPartition]]
     threads: dict[str, list[str]]
+    creations: Creations
+    new: set[TopicPartition]
+
+
+class _Member(NamedTuple):
+    """A member as its node says; `zxid` is the number of the change that created the node."""
+
+    subscription: Subscription
+    zxid: int
 
 
 class GroupView:
@@ -356,8 +374,10 @@ class GroupView:
         self._on_change = on_change
         self._lock = threading.Lock()  # guards _armed
         self._armed: set[tuple[str, str]] = set()
+        # the first change in ZooKeeper since which a member read the topic, by topic
+        self._read_since: dict[str, int] = {}
 
-    def read(self) -> _View:
+    def read(self) -> View:
         """Read the partitions and threads of the member's topics.
 
         Raises:
@@ -371,21 +391,63 @@ class GroupView:
             topics = list(topics_of(self._subscription, self._children(paths.TOPICS)))
         else:
             topics = list(self._subscription.stream_counts)
-        threads = threads_by_topic(members, topics)
-        return _View(self._partitions(topics), {topic: threads.get(topic, []) for topic in topics})
+        subscriptions = {one: member.subscription for one, member in members.items()}
+        threads = threads_by_topic(subscriptions, topics)
+        self._note_readers(members.values(), topics)
+        partitions = self._partitions(topics)
+        creations = read_creations(self._session, chain.from_iterable(partitions.values()))
+        return View(
+            partitions,
+            {topic: threads.get(topic, []) for topic in topics},
+            creations,
+            self._new_among(partitions, creations),
+        )
 
-    def _members(self) -> dict[str, Subscription]:
+    def _note_readers(self, members: Iterable[_Member], topics: Collection[str]) -> None:
+        """Note since when members read topics; what is known of former members stays."""
+        for subscription, zxid in members:
+            for topic in topics_of(subscription, topics):
+                self._read_since[topic] = min(zxid, self._read_since.get(topic, zxid))
+
+    def _new_among(
+        self, partitions: Mapping[str, Collection[TopicPartition]], creations: Creations
+    ) -> set[TopicPartition]:
+        """Return the partitions that were created after a member began to read their topic.
+
+        A broker of Kafka 0.7 does not tell when; the node of a whole new topic does.
+        """
+        untold = [
+            topic
+            for topic, found in partitions.items()
+            if not all(creations.is_recorded(one) for one in found)
+        ]
+        nodes = self._session.get_many(map(paths.topic, untold))
+        new = set()
+        for topic, found in partitions.items():
+            since = self._read_since.get(topic)
+            if since is None:
+                continue
+            for one in found:
+                creation = creations.of(one)
+                zxid = 0 if creation is None else creation.zxid
+                if not creations.is_recorded(one) and paths.topic(topic) in nodes:
+                    zxid = nodes[paths.topic(topic)][1].czxid
+                if zxid > since:
+                    new.add(one)
+        return new
+
+    def _members(self) -> dict[str, _Member]:
         ids = self._children(paths.consumer_ids(self._group))
         nodes = {paths.consumer(self._group, one): one for one in ids}
         members = {}
-        for path, (value, _) in self._session.get_many(nodes).items():
+        for path, (value, stat) in self._session.get_many(nodes).items():
             try:
                 subscription = decode_subscription(value)
                 threads_by_topic({nodes[path]: subscription}, ())
             except (CoordinationError, ConfigError) as error:
                 logger.warning("member %s of %s left out: %s", nodes[path], self._group, error)
                 subscription = StaticSubscription({})
-            members[nodes[path]] = subscription
+            members[nodes[path]] = _Member(subscription, stat.czxid)
         return members
 
     def _partitions(self, topics: Collection[str]) -> dict[str, list[TopicPartition]]:

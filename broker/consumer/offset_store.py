@@ -24,7 +24,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from broker.consumer.chunk import GroupMessage, inner_index
+from broker.consumer.creations import read_creations
 from broker.errors import CoordinationError, OffsetStoreError
+from broker.files import write_atomically
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
@@ -99,13 +101,16 @@ class RegistryOffsets:
     def load(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, MessagePosition]:
         """Return the positions of those partitions that have one.
 
-        An offset that is no number is logged and returned as -1.
+        An offset that is no number is logged and returned as -1. One that is older than the
+        topic, which was deleted and created again, is void: it is logged, and returned as 0, where
+        every log begins.
 
         Raises:
             RegistryUnreachableError: ZooKeeper did not respond in time.
         """
         nodes = {paths.offset(self._group, partition): partition for partition in partitions}
         found = self._session.get_many(nodes)
+        creations = read_creations(self._session, map(nodes.__getitem__, found))
         positions = {}
         with self._lock:
             for path, partition in nodes.items():
@@ -114,6 +119,18 @@ class RegistryOffsets:
                     value, stat = found[path]
                     offset = _offset_in(value, path)
                     self._known[partition] = _Known(offset, stat.version)
+                    creation = creations.of(partition)
+                    if creation is not None and creation.voids(stat):
+                        logger.warning(
+                            "offset %d of %s is void: it was stored before topic '%s' was created "
+                            "again; reading from the start",
+                            offset,
+                            partition,
+                            partition.topic,
+                        )
+                        offset = 0
+                        # any commit is written, even of the same number, as its age matters
+                        self._known[partition] = _Known(UNREADABLE_OFFSET, stat.version)
                     positions[partition] = MessagePosition(offset)
         return positions
 
@@ -316,22 +333,7 @@ def _write(
     for partition, position in sorted(positions.items()):
         offsets.setdefault(partition.topic, {})[partition.name] = position
     content = {"results_bytes": results_bytes, "offsets": offsets}
-    temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-        file.write(json.dumps(content, indent=1).encode())
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    _sync_directory(path.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a renaming durable."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    write_atomically(path, json.dumps(content, indent=1).encode())
 
 
 DEFAULT_BUSY_TIMEOUT_S = 10.0

@@ -23,21 +23,31 @@ class PartitionReader:
 
     Attributes:
         offset: where the next message starts.
-        skip: how many messages of the next entry lie before the start of the range; the reader
-            leaves them out.
+        inner: how many messages of the next entry, a compressed set, lie before the position; who
+            decodes `data` leaves them out.
         end: where reading stops; None for never.
+        expected_end: the end of the next message, whose length has come; -1 if unknown.
     """
 
-    __slots__ = ("_bytes", "_high_watermark", "end", "offset", "partition", "skip")
+    __slots__ = (
+        "_bytes",
+        "_high_watermark",
+        "end",
+        "expected_end",
+        "inner",
+        "offset",
+        "partition",
+    )
 
     def __init__(
         self, partition: TopicPartition, start: MessagePosition, end: MessagePosition | None = None
     ) -> None:
         self.partition = partition
         self.end = end
-        self.offset, self.skip = start
+        self.offset, self.inner = start
         self._bytes = memoryview(b"")
         self._high_watermark = -1
+        self.expected_end = -1
 
     @property
     def data(self) -> memoryview:
@@ -72,13 +82,18 @@ class PartitionReader:
         if chunk.skip_to is not None:
             if len(left):
                 raise self.corrupt(Fault.SIZE)
-            self.offset, self.skip = chunk.skip_to, 0
+            self.offset, self.inner = chunk.skip_to, 0
             return True
         if not len(chunk.data):
             return False
         self._bytes = memoryview(b"".join((left, chunk.data)) if len(left) else chunk.data)
         self._high_watermark = max(self._high_watermark, chunk.high_watermark)
+        self._note_expected_end()
         return True
+
+    def _note_expected_end(self) -> None:
+        is_known = has_length(self._bytes) and not self.ends_beyond_log()
+        self.expected_end = self.offset + entry_end(self._bytes, 0) if is_known else -1
 
     def take(self, valid_bytes: int) -> None:
         """Move past entries that were decoded.
@@ -89,13 +104,14 @@ class PartitionReader:
         if not valid_bytes:
             return
         self.offset += valid_bytes
-        self.skip = 0
+        self.inner = 0
         left = self._bytes[valid_bytes:]
         # Copy a small rest, so that it does not keep a whole chunk in memory until the next one.
         is_small = 2 * len(left) <= len(self._bytes)
         self._bytes = memoryview(bytes(left)) if is_small else left
+        self._note_expected_end()
 
-    def take_good(self, valid_bytes: int, fault: Fault) -> None:
+    def take_valid(self, valid_bytes: int, fault: Fault) -> None:
         """Move past the good entries of `data`.
 
         Args:
@@ -106,11 +122,11 @@ class PartitionReader:
             InvalidMessageError: the next entry is corrupt.
         """
         self.take(valid_bytes)
-        if fault and (fault is not Fault.PARTIAL or self.is_truncated()):
+        if fault and (fault is not Fault.PARTIAL or self.ends_beyond_log()):
             raise self.corrupt(fault)
 
-    def is_truncated(self, after_bytes: int = 0) -> bool:
-        """Return whether an incomplete entry is corrupt: it would end past the high watermark.
+    def ends_beyond_log(self, after_bytes: int = 0) -> bool:
+        """Return whether an incomplete entry would end past the high watermark: it is corrupt.
 
         Brokers serve whole messages only, up to the high watermark.
 
@@ -133,10 +149,11 @@ class PartitionReader:
     def drop_data(self) -> None:
         """Forget the bytes that are left; the next chunk starts at `offset` again."""
         self._bytes = memoryview(b"")
+        self.expected_end = -1
 
     def restart_at(self, offset: int) -> None:
         """Continue at another offset, where a message starts; drop the bytes that are left."""
-        self.offset, self.skip = offset, 0
+        self.offset, self.inner = offset, 0
         self.drop_data()
         self._high_watermark = -1
 

@@ -145,7 +145,7 @@ class ConsumerStream:
         if next_offset is None:
             data = assigned.data
             size = entry_bytes(data) if has_length(data) else 0
-            if size < MIN_ENTRY_BYTES or assigned.is_truncated():
+            if size < MIN_ENTRY_BYTES or assigned.ends_beyond_log():
                 raise InvalidMessageError(
                     f"{partition}: the message at {offset} has no length to skip by; seek to where "
                     "the next one starts (pylogctl log verify finds it)"
@@ -299,7 +299,7 @@ class ConsumerStream:
 
     def _decode(self, assigned: AssignedPartition) -> None:
         """Decode a partition's data into the current messages."""
-        data, skip = assigned.data, assigned.skip
+        data, skip = assigned.data, assigned.inner
         whole = data.obj
         # joined chunks are bytes, which the decoder need not copy
         buffer = whole if isinstance(whole, bytes) and len(whole) == len(data) else data
@@ -309,7 +309,7 @@ class ConsumerStream:
         del messages[:skip]
         assigned.next_inner = skip if messages else 0
         if fault is Fault.PARTIAL:
-            fault = Fault.SIZE if assigned.is_truncated() else Fault.NONE
+            fault = Fault.SIZE if assigned.ends_beyond_log() else Fault.NONE
         if fault:
             assigned.is_blocked = True
             self._fault = (assigned, fault)

@@ -46,14 +46,16 @@ class BatchRules:
 class Batch:
     """Messages that become one message set, and their deliveries, in order.
 
-    `since_s` is when the first message came. The owner sets `set_bytes` (size of the message
-    set), `is_wrapped` (it is one wrapper) and, in the end, `is_done`.
+    `since_s` is when the first message came. The owner sets `is_prepared` (callbacks have seen the
+    messages), `set_bytes` (size of the message set), `is_wrapped` (it is one wrapper) and, in the
+    end, `is_done`.
     """
 
     __slots__ = (
         "deliveries",
         "is_closed",
         "is_done",
+        "is_prepared",
         "is_wrapped",
         "payloads",
         "set_bytes",
@@ -69,7 +71,25 @@ class Batch:
         self.is_closed = False
         self.set_bytes = 0
         self.is_wrapped = False
+        self.is_prepared = False
         self.is_done = False
+
+    def split_off_keyless(self) -> Batch | None:
+        """Take the messages without a key out; return them as a batch, None if there are none."""
+        is_keyless = [delivery.key is None for delivery in self.deliveries]
+        if not any(is_keyless):
+            return None
+        taken = Batch(self.since_s)
+        taken.is_closed = True
+        taken.is_prepared = self.is_prepared
+        for part, kept in ((taken, False), (self, True)):
+            chosen = [index for index, one in enumerate(is_keyless) if one is not kept]
+            part.payloads, part.deliveries = (
+                [self.payloads[index] for index in chosen],
+                [self.deliveries[index] for index in chosen],
+            )
+            part.size_bytes = sum(map(len, part.payloads))
+        return taken
 
     def complete(
         self,
@@ -150,7 +170,7 @@ class OutgoingSet:
     def complete(
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
     ) -> None:
-        """Take note of the acknowledgement, or of the failure; see `SentSet.complete`."""
+        """Take note of the acknowledgement, or of the failure; see `PendingSet.complete`."""
         if self._on_complete is not None:
             self._on_complete(self, base_offset, error)
 
@@ -234,6 +254,49 @@ class Accumulator:
                 has_news = True
         self.message_count += len(payloads)
         return has_news
+
+    def add_batch(self, partition: TopicPartition, batch: Batch) -> None:
+        """Add a batch that another broker was to get, whether there is room or not."""
+        queued = self._queues.setdefault(partition, _PartitionQueue())
+        if queued.batches:
+            queued.batches[-1].is_closed = True
+        queued.batches.append(batch)
+        self.message_count += len(batch.payloads)
+
+    def take_keyless(self, partition: TopicPartition) -> list[Batch]:
+        """Take the messages without a key that wait for a partition, none of which is in flight."""
+        queued = self._queues.get(partition)
+        if queued is None or queued.is_in_flight:
+            return []
+        taken = []
+        outgoing = queued.outgoing
+        if outgoing is not None:
+            taken += [batch.split_off_keyless() for batch in outgoing.batches]
+            outgoing.is_encoded = False
+        for batch in queued.batches:
+            taken.append(split := batch.split_off_keyless())
+            self.message_count -= len(split.payloads) if split is not None else 0
+        return [batch for batch in taken if batch is not None]
+
+    def drop_empty(self, partition: TopicPartition) -> list[Batch]:
+        """Drop the batches of a partition that have no message left; return them."""
+        queued = self._queues[partition]
+        dropped = [batch for batch in queued.batches if not batch.payloads]
+        queued.batches = deque(batch for batch in queued.batches if batch.payloads)
+        outgoing = queued.outgoing
+        if outgoing is not None:
+            dropped += [batch for batch in outgoing.batches if not batch.payloads]
+            outgoing.batches = [batch for batch in outgoing.batches if batch.payloads]
+            if not outgoing.batches:
+                queued.outgoing = None
+        if queued.outgoing is None and not queued.batches:
+            del self._queues[partition]
+        return dropped
+
+    @property
+    def waiting_partitions(self) -> list[TopicPartition]:
+        """Return the partitions that messages wait for, none of which is in flight."""
+        return [one for one, queued in self._queues.items() if not queued.is_in_flight]
 
     def take(self, now_s: float) -> list[OutgoingSet]:
         """Return the sets to send now, at most one of each partition.

@@ -15,8 +15,14 @@ from broker.errors import (
     ProducerClosedError,
     RequestTimeoutError,
 )
-from broker.producer.accumulator import report
-from broker.producer.broker_sender import BrokerSender, SendRules, connection_to
+from broker.producer.accumulator import Batch, report
+from broker.producer.broker_sender import (
+    BrokerConnection,
+    BrokerSender,
+    SendRules,
+    connection_to,
+    leader_id,
+)
 from broker.producer.callbacks import Event, Hooks, ProducerCallbacks
 from broker.producer.delivery import Delivery, Failures, OnDelivery, QueuedDelivery, Report
 from broker.producer.encoder import Packer
@@ -27,6 +33,8 @@ from broker.topic import TopicPartition
 
 class AsyncProducer:
     """Queues messages and sends them from threads; may be used from several threads.
+
+    It is the `Routing` of its sender threads.
 
     Args:
         cluster: says where brokers are; asked by several threads.
@@ -68,6 +76,8 @@ class AsyncProducer:
         self._lock = threading.Lock()
         self._threads: dict[int, SenderThread] = {}
         self._is_closed = False
+        self._move_count = 0
+        """Batches that went from one thread to another."""
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
         """Queue the messages of one call, all or none.
@@ -119,7 +129,8 @@ class AsyncProducer:
             if thread is None:
                 thread = SenderThread(
                     partition.home,
-                    connection_to(self._cluster, self._connect, partition, self._sending),
+                    self._make_connection,
+                    self,
                     self._packer,
                     sending=self._sending,
                     rules=self._queueing,
@@ -130,6 +141,40 @@ class AsyncProducer:
                 thread.start()
                 self._threads = {**self._threads, partition.home: thread}  # read without the lock
             return thread
+
+    def _make_connection(self, broker_id: int) -> BrokerConnection:
+        return connection_to(
+            self._cluster,
+            self._connect,
+            broker_id,
+            self._sending,
+            note_presence=self._partitions.note_presence,
+        )
+
+    def leader(self, partition: TopicPartition) -> int:
+        """Return the id of the broker that leads a partition; see `Routing`."""
+        return leader_id(self._cluster, partition)
+
+    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
+        """Note which broker leads a partition; see `Routing`."""
+        self._cluster.note_leader(partition, broker_id)
+
+    def has_other(self, topic: str, broker_id: int) -> bool:
+        """Return whether a topic has a partition on another broker; see `Routing`."""
+        return self._partitions.replacement(topic, broker_id) is not None
+
+    def replacement(self, topic: str, broker_id: int) -> TopicPartition | None:
+        """Return a partition of a topic on another broker; see `Routing`."""
+        return self._partitions.replacement(topic, broker_id)
+
+    def move(self, partition: TopicPartition, batch: Batch) -> None:
+        """Queue a batch of another partition for this one; see `Routing`."""
+        thread = self._threads.get(partition.home) or self._start_thread(partition, is_closing=True)
+        deliveries = dict.fromkeys(batch.deliveries)
+        thread.add_batch(partition, batch)
+        self._move_count += 1
+        for delivery in deliveries:
+            delivery.move(partition, thread.changed)
 
     def _route(self, event: Event) -> None:
         """Queue an event that a callback returned."""
@@ -145,6 +190,9 @@ class AsyncProducer:
         for thread in self._threads.values():
             thread.retry_now()
 
+    def poll(self) -> None:
+        """Do nothing: the sender threads take acknowledgements as they come."""
+
     def flush(self, timeout_s: float | None) -> None:
         """Send all that was queued without lingering, and wait until it is reported.
 
@@ -152,10 +200,23 @@ class AsyncProducer:
             RequestTimeoutError: that takes longer than the timeout.
         """
         _refuse_senders("flush")
-        if not _all_within(timeout_s, [thread.flush for thread in self._threads.values()]):
+        if not self._all_threads(timeout_s, SenderThread.flush):
             raise RequestTimeoutError(f"queued messages are not delivered after {timeout_s:g}s")
 
-    def barrier(self) -> Collection[str]:
+    def _all_threads(
+        self, timeout_s: float | None, wait: Callable[[SenderThread, float | None], bool]
+    ) -> bool:
+        """Wait for all threads, again if messages moved between them; return whether in time."""
+        give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            move_count, is_done = self._move_count, True
+            for thread in list(self._threads.values()):
+                rest_s = None if give_up_s is None else max(0.0, give_up_s - time.monotonic())
+                is_done = wait(thread, rest_s) and is_done
+            if move_count == self._move_count or not is_done:
+                return is_done
+
+    def wait_until_readable(self) -> Collection[str]:
         """Wait until all that was sent can be read; return the topics it went to."""
         self.flush(None)
         topics = set()
@@ -164,16 +225,16 @@ class AsyncProducer:
             if not ends:
                 continue
             topics |= {partition.topic for partition in ends}
-            # the sender thread's connection is not for this thread
-            connection = connection_to(
-                self._cluster, self._connect, next(iter(ends)), self._sending
-            )
-            sender = BrokerSender(connection, self._sending)
-            sender.expect(ends)
-            try:
-                sender.barrier()
-            finally:
-                sender.close()
+            for broker_id, unsafe_ends in thread.unsafe_ends.items():
+                if not unsafe_ends:
+                    continue
+                # the sender thread's connection is not for this thread
+                connection = self._make_connection(broker_id)
+                sender = BrokerSender(connection, self._sending, ends=unsafe_ends)
+                try:
+                    sender.wait_until_readable()
+                finally:
+                    sender.close()
         return topics
 
     def close(self, timeout_s: float | None) -> None:
@@ -193,11 +254,11 @@ class AsyncProducer:
             thread.refuse()
         limit_s = self._sending.timeout_s if timeout_s is None else timeout_s
         give_up_s = time.monotonic() + limit_s
-        _all_within(limit_s, [thread.drain for thread in self._threads.values()])
+        self._all_threads(limit_s, SenderThread.drain)
         if self._hooks is not None:
             self._hooks.last_batch()
             rest_s = max(0.0, give_up_s - time.monotonic())
-            _all_within(rest_s, [thread.drain for thread in self._threads.values()])
+            self._all_threads(rest_s, SenderThread.drain)
         for thread in self._threads.values():
             thread.stop()
         for thread in self._threads.values():
@@ -215,16 +276,6 @@ class AsyncProducer:
                 key = origin.delivery.key
                 one = Report(origin.partition, -1, error, key, origin.message)
                 report(self._on_delivery, [one])
-
-
-def _all_within(timeout_s: float | None, waits: Collection[Callable[[float | None], bool]]) -> bool:
-    """Wait for several conditions within one timeout; return whether all came true."""
-    give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
-    is_done = True
-    for wait in waits:
-        rest_s = None if give_up_s is None else max(0.0, give_up_s - time.monotonic())
-        is_done = wait(rest_s) and is_done
-    return is_done
 
 
 def _refuse_senders(what: str) -> None:

@@ -1,12 +1,17 @@
 """Sends message sets to one broker: connection, window of unacknowledged sets, retries, 0.7.
 
+A set that the broker refuses, as it does not lead the partition, and one whose broker is gone while
+it may go to another partition, is handed to a `Router`, which sends it elsewhere; nothing of its
+partition goes before it.
+
 The synchronous producer calls a `BrokerSender` in the caller's thread, the asynchronous one in a
-sender thread; one thread at a time. Acknowledgements are read in `_receive_response` alone, and
-`_may_send_again` alone decides after a failure whether the sets in flight are sent again, to the
-address that the broker has by then, or completed with the error.
+sender thread; one thread at a time. Acknowledgements are read in `_receive_response` alone, as they
+come. After a failure those that had come are read first: what they acknowledge is not sent again.
+Then `_may_send_again` alone decides whether the sets without one are sent again, to the address
+that the broker has by then, or completed with the error.
 
 A broker that knows only 0.7's requests acknowledges nothing: there a set is completed once it
-is written to the connection, and `barrier` waits until the log has grown by it.
+is written to the connection, and `wait_until_readable` waits until the log has grown by it.
 """
 
 from __future__ import annotations
@@ -26,13 +31,18 @@ from broker.client.connection import Connection
 from broker.errors import (
     NO_ERROR,
     BrokerError,
+    BrokerStoppedError,
     BrokerUnreachableError,
+    LeaderNotAvailableError,
     LogCorruptError,
+    NotEnoughReplicasError,
+    NotLeaderError,
     ProducerClosedError,
     ProtocolError,
     RequestTimedOutError,
     ServerError,
     ShuttingDownError,
+    StorageError,
     error_for_code,
 )
 from broker.protocol.codec import scan
@@ -66,9 +76,17 @@ _MAX_IN_FLIGHT_BYTES = 4 << 20
 """With fewer sets in flight their memory, and that of the socket buffers, is reused while it is in
 the processor's cache: sending 200 MB in sets of 256 KiB takes 5 to 15 % less CPU time than with 64
 sets in flight. It is still more than a broker writes between two flushes."""
+_RECEIVE_INTERVAL_S = 0.01
+"""While sets are sent, responses that have come are read so often: once for each set would cost a
+system call each."""
 _FIRST_CONNECT_PAUSE_S = 0.02
 _MAX_CONNECT_PAUSE_S = 0.5
 _BROKER_SHARE_OF_TIMEOUT = 0.9
+_MAX_ADDRESSES = 16
+"""How often a broker is looked for at once where others answer: a load balancer has its own way."""
+_LED_ELSEWHERE = (NotLeaderError.code, LeaderNotAvailableError.code)
+_REFUSES_ALL_BEHIND = (StorageError.code, NotEnoughReplicasError.code)
+"""With one of these the broker refuses later sets of the partition on the connection, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +120,9 @@ class SendRules:
         connect_timeout_s: how long a broker may be absent, or refuse connections, until an
             attempt to send to it has failed, on top of what one `Connection` takes.
         reconnect: when connections are replaced.
+        returns_lost: complete the sets that a lost broker has not acknowledged with the error at
+            once, as the caller sends them again, there or elsewhere. After `BrokerStoppedError`
+            that makes no duplicate.
     """
 
     acks: Acks = Acks.COMMITTED
@@ -110,6 +131,7 @@ class SendRules:
     timeout_s: float = 30.0
     connect_timeout_s: float = 0.0
     reconnect: ReconnectRule = NO_RECONNECT
+    returns_lost: bool = False
 
 
 def retry_wait_s(backoff_s: float, failures: int) -> float:
@@ -122,8 +144,22 @@ def retry_wait_s(backoff_s: float, failures: int) -> float:
     return backoff_s * 4.0 ** min(failures - 1, 2)
 
 
-class SentSet(Protocol):
-    """A message set for one partition, and who is told of its end."""
+def is_lost(error: BrokerError) -> bool:
+    """Return whether an error means that a request or its response was lost on the way.
+
+    A `ServerError` is a response: the request arrived, and must not be sent twice.
+    """
+    return error.is_retriable and not isinstance(error, ServerError)
+
+
+class PendingSet(Protocol):
+    """A message set for one partition that is not acknowledged yet, and who is told of its end.
+
+    Attributes:
+        failures: how often it was sent in vain.
+    """
+
+    failures: int
 
     @property
     def partition(self) -> TopicPartition:
@@ -145,17 +181,55 @@ class SentSet(Protocol):
         """
 
 
+class Router(Protocol):
+    """Knows which sets of a `BrokerSender` go to another broker, and sends them there."""
+
+    def goes_elsewhere(self, one: PendingSet, broker_id: int, *, is_gone: bool) -> bool:
+        """Return whether a set goes to another broker than this one from now on.
+
+        Args:
+            one: may be given another partition, if it has been sent to this broker in vain.
+            broker_id: of the broker.
+            is_gone: it cannot be connected to.
+        """
+
+    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
+        """Note which broker leads a partition, as one says that does not; -1 for an unknown one."""
+
+    def send_elsewhere(self, sets: Sequence[PendingSet], error: BrokerError | None) -> None:
+        """Send sets to the brokers they go to now, in order.
+
+        Args:
+            sets: in the order they were given to the producer.
+            error: why they leave their broker; None if they were not sent to it.
+
+        Raises:
+            BrokerError: some could not be sent, and are completed with it.
+        """
+
+
+class _OtherBrokerError(BrokerUnreachableError):
+    """Another broker than expected answers at an address."""
+
+    def __init__(self, message: str, broker_id: int) -> None:
+        super().__init__(message)
+        self.broker_id = broker_id
+
+
 class BrokerConnection:
     """The connection to one broker, at whichever address it is.
 
     A broker is known by its id. Its address is looked up for every attempt to connect, so that a
-    broker that comes back at another address is found there.
+    broker that comes back at another address is found there. If another broker answers there, as
+    behind a load balancer, that is noted, and the next address is tried at once, or the same again.
 
     Args:
         find_address: raises `BrokerUnreachableError` if the broker is absent.
         connect: makes connections.
         broker_id: -1 if any broker will do.
         rule: when to reconnect.
+        note_answer: see `Cluster.note_answer`.
+        note_presence: called after each attempt to connect with whether the broker is there.
     """
 
     def __init__(
@@ -165,24 +239,45 @@ class BrokerConnection:
         *,
         broker_id: int = -1,
         rule: ReconnectRule = NO_RECONNECT,
+        note_answer: Callable[[BrokerAddress, int], None] | None = None,
+        note_presence: Callable[[int, bool], None] | None = None,
     ) -> None:
         self._find_address = find_address
         self._connect = connect
-        self._broker_id = broker_id
+        self.broker_id = broker_id
         self._rule = rule
+        self._note_answer = note_answer
+        self._note_presence = note_presence
         self._connection: Connection | None = None
         self._is_07 = False
+        self._may_wait = True  # for a broker that refuses
         self._request_count = 0
         self._marked_s = time.monotonic() - random.random() * max(0.0, rule.interval_s)
         self._wake = threading.Event()  # ends a pause between attempts to connect
         self._is_aborted = False
 
-    def open(self, patience_s: float = 0.0) -> Connection:
+    @property
+    def is_open(self) -> bool:
+        """Return whether there is a connection that is not known to be lost."""
+        return self._connection is not None and self._connection.is_open
+
+    def can_open(self) -> bool:
+        """Return whether the broker can be connected to now; open the connection if so."""
+        try:
+            self.open(waits=False)
+        except BrokerError as error:
+            if not error.is_retriable:
+                raise
+            return False
+        return True
+
+    def open(self, patience_s: float = 0.0, *, waits: bool = True) -> Connection:
         """Return an open connection to the broker.
 
         Args:
             patience_s: for how long a broker that is absent, or refuses, is tried again, on top
                 of what a `Connection` does.
+            waits: let a `Connection` wait for a broker that refuses, if it is made to do so.
 
         Raises:
             BrokerUnreachableError: it is not there, or another broker is.
@@ -196,7 +291,7 @@ class BrokerConnection:
             while True:
                 is_last = self._is_aborted or time.monotonic() + pause_s >= give_up_s
                 try:
-                    connection = self._connect_anew()
+                    connection = self._connect_at_any_address(waits=waits)
                     break
                 except BrokerUnreachableError:
                     if is_last:
@@ -208,22 +303,64 @@ class BrokerConnection:
             raise ProducerClosedError("the producer was closed")
         return connection
 
-    def _connect_anew(self) -> Connection:
-        former, address = self._connection, self._find_address()
+    def _connect_at_any_address(self, *, waits: bool) -> Connection:
+        """Connect to the address of the broker; where that is a wrong one, to the next."""
+        for attempt in range(_MAX_ADDRESSES):
+            address = None
+            try:
+                address = self._find_address()
+                connection = self._connect_to(address, waits=waits)
+            except BrokerUnreachableError as error:
+                is_last = attempt + 1 == _MAX_ADDRESSES or self._is_aborted
+                if address is not None and self._is_elsewhere(address, error) and not is_last:
+                    continue
+                if self._note_presence is not None:
+                    self._note_presence(self.broker_id, False)
+                raise
+            if self._note_presence is not None:
+                self._note_presence(self.broker_id, True)
+            return connection
+        raise AssertionError("the last attempt returns or raises")
+
+    def _is_elsewhere(self, address: BrokerAddress, error: BrokerUnreachableError) -> bool:
+        """Return whether to try at once again after a failure: elsewhere, or as others answer."""
+        if self._note_answer is None:
+            return False
+        other = error.broker_id if isinstance(error, _OtherBrokerError) else -1
+        self._note_answer(address, other)
+        if other >= 0:
+            return True
+        with suppress(BrokerError):  # an absent broker has no other address
+            return self._find_address() != address
+        return False
+
+    def _connect_to(self, address: BrokerAddress, *, waits: bool) -> Connection:
+        former = self._connection
         # `hello` costs a broker of 0.7 a connection, so a `Connection` that knows is used again
         is_same = former is not None and self._is_07 and former.address == address
-        connection = former if former is not None and is_same else self._connect(address)
+        if former is not None and is_same:
+            connection = former
+        else:
+            connection = self._connect(address)
+            self._may_wait = connection.retries_refused
+        connection.retries_refused = self._may_wait and waits
         self._connection = connection
         hello = connection.hello()
         self._is_07 = hello is None
-        if hello is not None and self._broker_id not in (-1, hello.broker_id):
+        if hello is not None and self.broker_id not in (-1, hello.broker_id):
             # the address of a broker that went away can become that of another one
             connection.close()
-            raise BrokerUnreachableError(
+            raise _OtherBrokerError(
                 f"{connection.name} calls itself broker {hello.broker_id}: "
-                f"broker {self._broker_id} is elsewhere"
+                f"broker {self.broker_id} is elsewhere",
+                hello.broker_id,
             )
         return connection
+
+    @property
+    def has_extensions(self) -> bool:
+        """Return whether the broker that was connected to last knows more than 0.7's requests."""
+        return self._connection is not None and not self._is_07
 
     @property
     def current(self) -> Connection:
@@ -233,7 +370,7 @@ class BrokerConnection:
             BrokerUnreachableError: there never was one.
         """
         if self._connection is None:
-            raise BrokerUnreachableError(f"there is no connection to broker {self._broker_id}")
+            raise BrokerUnreachableError(f"there is no connection to broker {self.broker_id}")
         return self._connection
 
     def count_request(self) -> None:
@@ -292,15 +429,35 @@ class BrokerConnection:
 
 
 def connection_to(
-    cluster: Cluster, connect: Connect, partition: TopicPartition, rules: SendRules
+    cluster: Cluster,
+    connect: Connect,
+    broker_id: int,
+    rules: SendRules,
+    note_presence: Callable[[int, bool], None] | None = None,
 ) -> BrokerConnection:
-    """Return the connection to the broker that has a partition, and all others of its home."""
+    """Return the connection to a broker of a cluster."""
     return BrokerConnection(
-        lambda: cluster.leader(partition),
+        lambda: cluster.address(broker_id),
         connect,
-        broker_id=partition.home,
+        broker_id=broker_id,
         rule=rules.reconnect,
+        note_answer=cluster.note_answer,
+        note_presence=note_presence,
     )
+
+
+def leader_id(cluster: Cluster, partition: TopicPartition) -> int:
+    """Return the id of the broker that sets for a partition go to.
+
+    That is the home broker if the leader is unknown: it may come back.
+    """
+    try:
+        found = cluster.leader(partition).id
+    except BrokerError as error:
+        if not error.is_retriable:
+            raise
+        return partition.home
+    return found if found >= 0 else partition.home
 
 
 class _InFlight:
@@ -308,7 +465,7 @@ class _InFlight:
 
     __slots__ = ("correlation_id", "response", "sets", "size_bytes")
 
-    def __init__(self, sets: Sequence[SentSet]) -> None:
+    def __init__(self, sets: Sequence[PendingSet]) -> None:
         self.sets = sets
         self.size_bytes = (
             len(sets[0].message_set)
@@ -329,6 +486,8 @@ class BrokerSender:
         max_in_flight_bytes: how many bytes of sets; a larger set is sent alone.
         retries: how often the window is sent again after a lost connection; None for as often as
             the rules say. 0 if the caller sends sets that failed again itself.
+        ends: the ends of what another `BrokerSender` has sent, for `wait_until_readable`.
+        router: sends sets elsewhere; without one they are completed with the error.
     """
 
     def __init__(
@@ -339,50 +498,160 @@ class BrokerSender:
         max_in_flight: int = 1,
         max_in_flight_bytes: int = _MAX_IN_FLIGHT_BYTES,
         retries: int | None = None,
+        ends: Mapping[TopicPartition, int] | None = None,
+        router: Router | None = None,
     ) -> None:
+        self._router = router
+        self._refused: list[PendingSet] = []
+        """What the broker does not take, as it does not lead the partitions."""
+        self._refusal: BrokerError | None = None
+        self._move_count = 0  # how often sets were handed over
         self.connection = connection
         self._rules = rules
         self._max_in_flight = max_in_flight
         self._max_in_flight_bytes = max_in_flight_bytes
         self._retries = rules.retries if retries is None else retries
+        self._connect_patience_s = rules.connect_timeout_s
+        if rules.returns_lost:
+            self._retries, self._connect_patience_s = 0, 0.0
         # the broker gets less time than the client waits, so that it can say that time is up
         self._commit_timeout_ms = int(rules.timeout_s * 1000 * _BROKER_SHARE_OF_TIMEOUT)
         self._window: deque[_InFlight] = deque()
         self._window_bytes = 0
+        self._receive_due_s = 0.0
         self._single: dict[TopicPartition, tuple[SinglePublish, SinglePublishResponse]] = {}
-        self.ends: dict[TopicPartition, int] = {}
+        self._must_reconnect = False
+        """The broker refused a set, and refuses those behind it on this connection."""
+        self.ends: dict[TopicPartition, int] = dict(ends or {})
         """End offset of what was sent to each partition; 0 where it is unknown."""
+        self._committed_ends: dict[TopicPartition, int] = {}
+        """The ends of what a broker that stopped has acknowledged, and flushed."""
 
-    def send(self, sets: Sequence[SentSet]) -> None:
+    def send(self, sets: Sequence[PendingSet]) -> None:
         """Send sets in one request; wait for the oldest response while the window is full.
 
         Args:
             sets: at least one, and at most one of each partition.
 
         Raises:
-            BrokerError: the connection failed, also after retries; all sets of the window are
-                completed with that error.
+            BrokerError: the connection failed, also after retries; all sets of the window, and
+                these, are completed with that error.
         """
         request = _InFlight(sets)
-        while self._window and (
-            len(self._window) >= self._max_in_flight
-            or self._window_bytes + request.size_bytes > self._max_in_flight_bytes
-        ):
-            self._retrying(self._receive_response)
-        if self.connection.is_reconnect_due:
-            self.drain()
-            self.connection.reconnect()
-        self._window.append(request)
-        self._window_bytes += request.size_bytes
+        move_count = self._move_count
+        try:
+            self._make_room(request)
+        except BrokerError as error:
+            _fail(request, error)
+            raise
+        if self._router is not None and self._move_count != move_count:
+            # sets of the same partition, that come before these, may have gone elsewhere
+            self._router.send_elsewhere(sets, None)
+            return
+        self._append(request)
+        is_first = len(self._window) == 1 and not self.connection.is_open
+        if is_first and self._router is not None and not self._rules.returns_lost:
+            # it goes elsewhere at once, if it may, rather than wait for this broker
+            self._move_from_gone(self._router, None)
+            if not self._window:
+                return
         try:
             self._send_at(len(self._window) - 1)
         except BrokerError as error:
             self._retry(error)
 
+    def _append(self, request: _InFlight) -> None:
+        self._window.append(request)
+        self._window_bytes += request.size_bytes
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether all that was sent is completed, or sent elsewhere."""
+        return not self._window and not self._refused
+
+    def _make_room(self, request: _InFlight) -> None:
+        """Take responses, at least until the window has room for a request."""
+        if self._window and time.monotonic() >= self._receive_due_s:
+            self.receive_ready()
+        while self._window and (
+            len(self._window) >= self._max_in_flight
+            or self._window_bytes + request.size_bytes > self._max_in_flight_bytes
+        ):
+            self._retrying(self._receive_response)
+        if self._must_reconnect:
+            self.drain()
+            self.connection.close()
+            self._must_reconnect = False
+        if self.connection.is_reconnect_due:
+            self.drain()
+            self.connection.reconnect()
+
+    def receive_ready(self) -> None:
+        """Take the responses that have come, without waiting; see `send` for errors."""
+        self._receive_due_s = time.monotonic() + _RECEIVE_INTERVAL_S
+        while self._window and self.connection.current.has_received:
+            try:
+                self._receive_response()
+            except BrokerError as error:
+                self._retry(error)
+        if self._refused:
+            self.drain()
+
     def drain(self) -> None:
         """Wait for all responses; see `send` for errors."""
         while self._window:
             self._retrying(self._receive_response)
+        if self._refused:
+            assert self._router is not None
+            self._send_elsewhere(self._router, [])
+
+    def _send_elsewhere(self, router: Router, sets: Sequence[PendingSet]) -> None:
+        """Hand sets over, those that the broker has refused first."""
+        refused, self._refused = self._refused, []
+        error = self._refusal
+        assert error is not None
+        self._move_count += 1
+        router.send_elsewhere([*refused, *sets], error)
+
+    def _move_from_gone(self, router: Router, error: BrokerError | None) -> bool:
+        """Hand over the sets of the window that go elsewhere; return whether there are any.
+
+        Args:
+            router: takes them.
+            error: how the connection was lost; None if there was none.
+
+        Raises:
+            BrokerError: some could not be sent there; those that stay are still in the window.
+        """
+        is_gone = not self.connection.can_open()
+        if error is None and not is_gone:
+            return False
+        leaving: list[PendingSet] = []
+        partitions = {one.partition for one in self._refused}
+        staying = []
+        for request in self._window:
+            kept = []
+            for one in request.sets:
+                if one.partition in partitions or router.goes_elsewhere(
+                    one, self.connection.broker_id, is_gone=is_gone
+                ):
+                    leaving.append(one)
+                else:
+                    kept.append(one)
+            if kept:
+                staying.append(_InFlight(kept))
+        if not leaving and not self._refused:
+            return False
+        self._window, self._window_bytes = deque(), 0
+        for request in staying:
+            self._append(request)
+        self._refusal = (
+            self._refusal
+            or error
+            or BrokerUnreachableError(f"broker {self.connection.broker_id} is gone")
+        )
+        self._send_elsewhere(router, leaving)
+        return True
 
     def close(self) -> None:
         """Close the connection; sets in flight are not completed."""
@@ -392,27 +661,45 @@ class BrokerSender:
         """Complete all sets of the window with an error that is raised to the caller."""
         window, self._window, self._window_bytes = self._window, deque(), 0
         for request in window:
-            for one in request.sets:
-                one.complete(-1, error, is_raised=True)
+            _fail(request, error)
 
-    def _retrying(self, step: Callable[[], None]) -> None:
+    def _retrying(self, step: Callable[[], None], retries: int | None = None) -> None:
         """Do one step; after a failure that may pass, see `_retry`."""
         try:
             step()
         except BrokerError as error:
-            self._retry(error, step)
+            self._retry(error, step, retries)
 
-    def _retry(self, error: BrokerError, step: Callable[[], None] | None = None) -> None:
+    def _retry(
+        self,
+        error: BrokerError,
+        step: Callable[[], None] | None = None,
+        retries: int | None = None,
+    ) -> None:
         """Send the whole window again after a failure, then repeat the step that failed.
+
+        What was acknowledged before the failure leaves the window first.
+
+        Args:
+            error: the failure.
+            step: what failed, if not the sending of the window.
+            retries: how often; None for as often as sets are sent again.
 
         Raises:
             BrokerError: it may not be sent again; all sets of the window are completed with it.
         """
         failures = 0
+        if retries is None:
+            retries = self._retries
         while True:
             failures += 1
+            error = self._receive_rest(error)
             self.connection.close()
-            if not self._may_send_again(error, failures):
+            if self._router is not None and self._window and self._is_lost(error):
+                has_moved = self._move_from_gone(self._router, error)
+                if has_moved and not self._window:
+                    return
+            if not self._may_send_again(error, failures, retries):
                 self.fail_all(error)
                 raise error
             try:
@@ -425,15 +712,33 @@ class BrokerSender:
             except BrokerError as latest:
                 error = latest
 
-    def _may_send_again(self, error: BrokerError, failures: int) -> bool:
+    def _receive_rest(self, error: BrokerError) -> BrokerError:
+        """Take the responses that came before a failure; return why there are no more.
+
+        A connection that the broker has closed is known to be so when it is written to; behind
+        its responses there can be the broker's word that it has stopped.
+        """
+        try:
+            connection = self.connection.current
+            while self._window and not connection.is_open and connection.has_received:
+                self._receive_response()
+        except BrokerStoppedError as stopped:
+            return stopped
+        except BrokerError:  # there was but part of a response
+            return error
+        return error
+
+    def _is_lost(self, error: BrokerError) -> bool:
+        """Return whether sets may be sent elsewhere after a failure, as the caller does not."""
+        return is_lost(error) and self._retries > 0
+
+    def _may_send_again(self, error: BrokerError, failures: int, retries: int) -> bool:
         """Decide what happens to the window after a failure: wait and send it again, or give up.
 
         A broker that has moved is found when the window is sent: `BrokerConnection.open` looks up
         its address.
         """
-        # a ServerError is a response: the request arrived, and must not be sent twice
-        is_lost = error.is_retriable and not isinstance(error, ServerError)
-        if not is_lost or failures > self._retries:
+        if not is_lost(error) or failures > retries:
             return False
         time.sleep(retry_wait_s(self._rules.backoff_s, failures))
         return True
@@ -442,7 +747,7 @@ class BrokerSender:
         """Send a request of the window; return False if it left the window."""
         request = self._window[index]
         sets = request.sets
-        connection = self.connection.open(self._rules.connect_timeout_s)
+        connection = self.connection.open(self._connect_patience_s)
         self.connection.count_request()
         is_07 = connection.hello() is None
         if is_07:
@@ -479,7 +784,7 @@ class BrokerSender:
             one.complete(-1, None)
         return False
 
-    def _produce_07(self, connection: Connection, sets: Sequence[SentSet]) -> None:
+    def _produce_07(self, connection: Connection, sets: Sequence[PendingSet]) -> None:
         for one in sets:
             if one.partition not in self.ends:
                 self.ends[one.partition] = _latest_07(connection, one.partition)
@@ -494,9 +799,21 @@ class BrokerSender:
             self.ends[one.partition] += scan(one.message_set).valid_bytes
 
     def _receive_response(self) -> None:
-        """Read the response to the oldest request, and complete its sets."""
+        """Read the response to the oldest request, and complete its sets.
+
+        Raises:
+            BrokerStoppedError: it has taken none of the sets that are left in the window.
+            BrokerError: the connection failed.
+        """
         if not self._window:
             return
+        try:
+            self._receive_one()
+        except BrokerStoppedError:
+            self._committed_ends.update(self.ends)
+            raise
+
+    def _receive_one(self) -> None:
         request = self._window[0]
         connection = self.connection.current
         frame = connection.receive()
@@ -536,36 +853,60 @@ class BrokerSender:
             if code == NO_ERROR:
                 self.ends[partition] = base_offset + len(one.message_set)
                 one.complete(base_offset, None)
+            elif code in _LED_ELSEWHERE:
+                # so does the broker with all sets of the partition behind it on this connection
+                self._must_reconnect = True
+                self._note_refusal(one, error_for_code(code, text, base_offset))
             elif code != ShuttingDownError.code:
                 # Sets behind this one may be in the log: sent again, it would change the order.
+                self._must_reconnect |= code in _REFUSES_ALL_BEHIND
                 one.complete(-1, error_for_code(code, text))
-        if refused:
-            raise BrokerUnreachableError(
-                next(one.text for one in results if one.error == ShuttingDownError.code)
-            )
+        if refused:  # so is all behind it; then the broker says whether what it has is safe
+            connection.await_end()
+
+    def _note_refusal(self, one: PendingSet, error: ServerError) -> None:
+        """Keep a set that is for another broker, until the window is empty."""
+        if self._router is None:
+            one.complete(-1, error)
+            return
+        leader = error.leader if isinstance(error, NotLeaderError) else -1
+        self._router.note_leader(one.partition, leader)
+        self._refusal = error
+        self._refused.append(one)
 
     def _pop(self, request: _InFlight) -> None:
         self._window.popleft()
         self._window_bytes -= request.size_bytes
 
-    def expect(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Have `barrier` wait for sets that another `BrokerSender` sent."""
-        self.ends.update(ends)
+    def unsafe_ends(self) -> dict[TopicPartition, int]:
+        """Return the ends that are not known to be flushed, and have to be waited for."""
+        return {
+            partition: end
+            for partition, end in self.ends.items()
+            if not 0 < end <= self._committed_ends.get(partition, -1)
+        }
 
-    def barrier(self) -> None:
+    def wait_until_readable(self) -> None:
         """Wait until consumers can read all that was sent.
+
+        What a broker has acknowledged that was stopped since is flushed, and not waited for:
+        consumers can read it as soon as the broker is back.
 
         Raises:
             RequestTimedOutError: it takes longer than the timeout; the text says what is missing.
             LogCorruptError: the broker no longer has what it acknowledged.
             BrokerError: the broker fails.
         """
-        for partition, end in self.ends.items():
+        if self._rules.acks is Acks.COMMITTED and self.connection.has_extensions:
+            return  # committed sets can be read already
+        for partition, end in self.unsafe_ends().items():
             # the connection may have been closed as idle since the last acknowledgement
-            self._retrying(partial(self._await_readable, partition, end))
+            self._retrying(partial(self._await_readable, partition, end), self._rules.retries)
 
     def _await_readable(self, partition: TopicPartition, end: int) -> None:
-        connection = self.connection.open()
+        if partition not in self.unsafe_ends():
+            return  # the broker has been stopped meanwhile
+        connection = self.connection.open(self._rules.connect_timeout_s)
         if connection.hello() is None:
             give_up_s = time.monotonic() + self._rules.timeout_s
             while (latest := _latest_07(connection, partition)) < end:
@@ -573,7 +914,12 @@ class BrokerSender:
                     raise self._not_readable(partition, end, latest)
                 time.sleep(POLL_S)
         elif self._rules.acks is not Acks.COMMITTED:  # committed sets can be read already
-            self._commit(connection, partition, end)
+            try:
+                self._commit(connection, partition, end)
+            except BrokerStoppedError:
+                self._committed_ends.update(self.ends)
+                if partition in self.unsafe_ends():
+                    raise
 
     def _commit(self, connection: Connection, partition: TopicPartition, end: int) -> None:
         """Commit all that was written before, by a committed publish of an empty set."""
@@ -586,6 +932,8 @@ class BrokerSender:
         (published,) = results
         if published.error == RequestTimedOutError.code:
             raise self._not_readable(partition, end, _latest_07(connection, partition))
+        if published.error == ShuttingDownError.code:
+            connection.await_end()
         if published.error != NO_ERROR:
             raise error_for_code(published.error, published.text)
         if published.base_offset < end:
@@ -602,6 +950,12 @@ class BrokerSender:
             f"{missing} of {partition} cannot be read yet, "
             f"{self._rules.timeout_s:g}s after they were sent"
         )
+
+
+def _fail(request: _InFlight, error: BrokerError) -> None:
+    """Complete the sets of a request with an error that is raised to the caller."""
+    for one in request.sets:
+        one.complete(-1, error, is_raised=True)
 
 
 def _latest_07(connection: Connection, partition: TopicPartition) -> int:

@@ -7,7 +7,9 @@ brokers nor threads, but for the condition that a `QueuedDelivery` is waited for
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from broker.errors import BrokerError, DeliveryFailedError, RequestTimeoutError
@@ -126,6 +128,10 @@ class Delivery:
         failures: counts it if it fails, until the program asks; None if the program is told in
             any case.
         on_complete: called once it is done.
+        can_move: whether the messages may go to another partition, as they have no key.
+
+    Attributes:
+        failures: how often the set was sent in vain.
     """
 
     __slots__ = (
@@ -133,7 +139,9 @@ class Delivery:
         "_failures",
         "_on_complete",
         "base_offset",
+        "can_move",
         "counted_in",
+        "failures",
         "is_done",
         "message_set",
         "partition",
@@ -145,9 +153,13 @@ class Delivery:
         message_set: Buffer,
         failures: Failures | None = None,
         on_complete: Callable[[Delivery], None] | None = None,
+        *,
+        can_move: bool = False,
     ) -> None:
         self.partition = partition
         self.message_set = message_set
+        self.can_move = can_move
+        self.failures = 0
         self.base_offset = -1
         self.is_done = False
         self.counted_in = 0  # for `Failures`
@@ -172,7 +184,7 @@ class Delivery:
     def complete(
         self, base_offset: int, error: BrokerError | None, *, is_raised: bool = False
     ) -> None:
-        """Take note of the acknowledgement, or of the failure; see `SentSet.complete`."""
+        """Take note of the acknowledgement, or of the failure; see `PendingSet.complete`."""
         if error is None:
             self.base_offset = base_offset
         else:
@@ -256,12 +268,29 @@ class QueuedDelivery(Delivery):
         if not self._left_count:
             self.is_done = True
 
+    def move(self, partition: TopicPartition, changed: threading.Condition) -> None:
+        """Note that messages go to another partition, whose sender thread has another condition.
+
+        Caller holds neither.
+        """
+        self.partition = partition
+        former, self._changed = self._changed, changed
+        if former is not None and former is not changed:
+            with former:
+                former.notify_all()
+
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until it is done, and return whether it is; see `Delivery.wait`."""
-        if self._changed is None:
-            return self.is_done
-        with self._changed:
-            return self._changed.wait_for(lambda: self.is_done, timeout_s)
+        give_up_s = None if timeout_s is None else time.monotonic() + timeout_s
+        has_time = True
+        while has_time and not self.is_done and (changed := self._changed) is not None:
+            rest_s = None if give_up_s is None else max(0.0, give_up_s - time.monotonic())
+            with changed:
+                has_time = changed.wait_for(partial(self._is_over, changed), rest_s)
+        return self.is_done
+
+    def _is_over(self, changed: threading.Condition) -> bool:
+        return self.is_done or self._changed is not changed
 
     def result(self, timeout_s: float | None = None) -> int:
         """Return the base offset, waiting for it; see `Delivery.result`."""

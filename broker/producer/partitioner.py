@@ -14,9 +14,17 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from broker.client.cluster import Cluster
-from broker.errors import BrokerUnreachableError, ConfigError, RequestTimeoutError
-from broker.producer.broker_sender import POLL_S
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    ConfigError,
+    RequestTimeoutError,
+)
+from broker.producer.broker_sender import POLL_S, leader_id
 from broker.topic import TopicPartition, validate_topic_name
+
+_GONE_S = 1.0
+_MAX_GONE_S = 30.0
 
 Partitioner = Callable[[bytes | None, int], int]
 """Takes the key, if there is one, and the number of partitions; returns an index in 0..n-1."""
@@ -100,28 +108,53 @@ class _Known(NamedTuple):
     until_s: float
 
 
+class _Gone(NamedTuple):
+    """A broker that could not be connected to: until when it is left alone, and for how long."""
+
+    until_s: float
+    period_s: float
+
+
+class _Present(NamedTuple):
+    """The partitions of a topic without those of brokers that are gone."""
+
+    of: list[TopicPartition]
+    gone: set[int]
+    partitions: list[TopicPartition]
+
+
 class TopicPartitions:
     """The partitions of a producer's topics: asked for once, and again when the cluster changes.
 
-    Of a topic that is nowhere these are partitions 0 of all brokers, as in 0.7. Safe for several
-    threads if the cluster is.
+    Of a topic that is nowhere these are partitions 0 of all brokers, as in 0.7. Messages without a
+    key leave out brokers that could not be connected to, for a second or, if they fail again, up to
+    half a minute; where all are like that, none. Safe for several threads if the cluster is.
 
     Args:
         cluster: where topics are.
         partitioner: chooses one.
         refresh_s: after so long the cluster is asked again for a topic that was nowhere; never,
             if `forget_all` is called when the cluster has changed.
+        max_age_s: after so long it is asked again for any topic.
     """
 
     def __init__(
-        self, cluster: Cluster, partitioner: Partitioner, *, refresh_s: float = math.inf
+        self,
+        cluster: Cluster,
+        partitioner: Partitioner,
+        *,
+        refresh_s: float = math.inf,
+        max_age_s: float = math.inf,
     ) -> None:
         self._cluster = cluster
         self._partitioner = partitioner
         self._refresh_s = refresh_s
+        self._max_age_s = max_age_s
         self._known: dict[str, _Known] = {}
         self._last_known: dict[str, list[TopicPartition]] = {}
         self._new_topics: set[str] = set()
+        self._gone: dict[int, _Gone] = {}
+        self._found_present: dict[str, _Present] = {}
 
     def choose(self, topic: str, key: bytes | None) -> TopicPartition:
         """Return the partition that the next message with this key goes to.
@@ -132,6 +165,13 @@ class TopicPartitions:
             ConfigError: the partitioner returns an index out of range.
         """
         partitions = self.partitions(topic)
+        if self._gone and key is None:
+            partitions = self._present(partitions) or partitions
+        return self._choose_of(partitions, topic, key)
+
+    def _choose_of(
+        self, partitions: list[TopicPartition], topic: str, key: bytes | None
+    ) -> TopicPartition:
         index = self._partitioner(key, len(partitions))
         if not 0 <= index < len(partitions):
             raise ConfigError(
@@ -139,6 +179,47 @@ class TopicPartitions:
                 f"topic '{topic}'"
             )
         return partitions[index]
+
+    def replacement(self, topic: str, broker_id: int) -> TopicPartition | None:
+        """Return a partition on another broker, for messages without a key; None without one.
+
+        Args:
+            topic: of the messages.
+            broker_id: that could not be connected to.
+        """
+        self._known.pop(topic, None)  # one of its brokers is gone
+        partitions = self.partitions(topic)
+        others = [
+            one for one in self._present(partitions) if leader_id(self._cluster, one) != broker_id
+        ]
+        return self._choose_of(others, topic, None) if others else None
+
+    def _present(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions of a topic whose brokers are not gone."""
+        now_s = time.monotonic()
+        gone = {broker_id for broker_id, one in self._gone.items() if now_s < one.until_s}
+        if not gone or not partitions:
+            return partitions
+        topic = partitions[0].topic
+        found = self._found_present.get(topic)
+        if found is None or found.of is not partitions or found.gone != gone:
+            present = [one for one in partitions if leader_id(self._cluster, one) not in gone]
+            found = self._found_present[topic] = _Present(partitions, gone, present)
+        return found.partitions
+
+    def note_presence(self, broker_id: int, is_there: bool) -> None:
+        """Note whether a broker could be connected to."""
+        if is_there:
+            self._gone.pop(broker_id, None)
+            return
+        now_s = time.monotonic()
+        former = self._gone.get(broker_id)
+        period_s = _GONE_S
+        if former is not None:
+            if now_s < former.until_s:
+                return
+            period_s = min(2 * former.period_s, _MAX_GONE_S)
+        self._gone = {**self._gone, broker_id: _Gone(now_s + period_s, period_s)}
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return the partitions of a topic, or those it can come into being with.
@@ -157,8 +238,15 @@ class TopicPartitions:
     def _ask(self, topic: str, known: dict[str, _Known]) -> _Known:
         """Ask the cluster, for `known`: `forget_all` may replace that meanwhile."""
         validate_topic_name(topic)
-        partitions = self._cluster.partitions(topic)
-        until_s = math.inf
+        try:
+            partitions = self._cluster.partitions(topic)
+        except BrokerError as error:
+            if not error.is_retriable or topic not in self._last_known:
+                raise
+            partitions = self._last_known[topic]  # its brokers may be back soon
+            found = known[topic] = _Known(partitions, time.monotonic() + _GONE_S)
+            return found
+        until_s = time.monotonic() + self._max_age_s
         if not partitions:
             partitions = self._of_new_topic(topic)
             until_s = time.monotonic() + self._refresh_s
@@ -178,6 +266,22 @@ class TopicPartitions:
         partitions = partitions or self._last_known.get(topic, [])
         if not partitions:
             raise BrokerUnreachableError(f"there is no live broker to create topic '{topic}' on")
+        return partitions
+
+    def refresh(self, topic: str) -> list[TopicPartition]:
+        """Ask the cluster again, and return the partitions of a topic that live brokers have.
+
+        None if no live broker has any: unlike `partitions`, this makes up new ones for a topic
+        only if that was nowhere before the producer, then on each broker that has none.
+        """
+        partitions = self._cluster.partitions(topic)
+        if topic in self._new_topics:
+            homes = {one.home for one in partitions}
+            others = [one for one in self._of_new_topic(topic) if one.home not in homes]
+            partitions = sorted([*partitions, *others])
+        if partitions:
+            self._known = {topic: _Known(partitions, time.monotonic() + self._max_age_s)}
+            self._last_known[topic] = partitions
         return partitions
 
     def forget_all(self) -> None:

@@ -1,29 +1,34 @@
 """The producer: messages to topics, sent by the caller's thread or queued and sent by others.
 
 Delivery is at least once: a set that a broker did not acknowledge is sent again after a lost
-connection, so a message can be in the log twice, but is never lost without an error. Order is
-kept in each partition. Brokers that know only 0.7's requests acknowledge nothing; with them
-delivered means handed over, and `barrier` waits until the log has grown by what was sent.
+connection, so a message can be in the log twice if the broker crashed, but not if it was stopped in
+good order; none is lost without an error. Order is kept in each partition. Brokers that know only
+0.7's requests acknowledge nothing; with them delivered means handed over, and
+`wait_until_readable` waits until the log has grown by what was sent.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from broker.client.cluster import Cluster, Connect, LockedCluster, StaticCluster
 from broker.client.connection import Connection, parse_broker_list
 from broker.config import ProducerConfig
-from broker.errors import ConfigError, ProtocolError
+from broker.errors import BrokerError, ConfigError, ProtocolError
 from broker.producer.broker_sender import (
     NO_RECONNECT,
     BrokerSender,
+    PendingSet,
     ReconnectRule,
     SendRules,
     connection_to,
+    leader_id,
+    retry_wait_s,
 )
 from broker.producer.delivery import Delivery, Failures, OnDelivery, reports_of
 from broker.producer.encoder import Encoder, Packer, bytes_encoder
@@ -48,10 +53,15 @@ logger = logging.getLogger(__name__)
 DEFAULT_MAX_MESSAGE_BYTES = 1_000_000
 _MAX_CONNECT_S = 1.0
 """Of one attempt: then the broker's address is looked up again, as it may have moved."""
+_MAX_AGE_S = 5.0
+"""Partitions that come into being later are seen after so long without ZooKeeper's watches."""
 
 
 class SyncProducer:
     """Sends in the caller's thread, with a window of unacknowledged sets for each broker.
+
+    It is the `Router` of its senders: sets go to the leader of their partition, and without a key
+    to another partition if that broker is gone.
 
     Args:
         cluster: says where brokers are.
@@ -87,7 +97,8 @@ class SyncProducer:
         self._waits = waits
         self._on_delivery = on_delivery
         self._failures = failures
-        self._senders: dict[int, BrokerSender] = {}
+        self._senders: dict[int, BrokerSender] = {}  # by the broker's id
+        self._routes: dict[TopicPartition, BrokerSender] = {}
 
     def send(self, topic: str, messages: Iterable[Any], key: bytes | None) -> Delivery:
         """Send the messages of one call as one set; see `Producer.send`."""
@@ -95,13 +106,13 @@ class SyncProducer:
         if self._on_delivery is None:
             message_set, _ = self._packer.pack_messages(topic, messages)
             partition = self._partitions.choose(topic, key)
-            delivery = Delivery(partition, message_set, self._failures)
+            delivery = Delivery(partition, message_set, self._failures, can_move=key is None)
         else:
             delivery = self._reported(self._on_delivery, topic, messages, key)
-        sender = self._sender(delivery.partition)
-        sender.send((delivery,))
+        self._sender(delivery.partition).send((delivery,))
         if self._waits:
-            sender.drain()
+            while not delivery.is_done:  # it may move to another broker
+                self._sender(delivery.partition).drain()
             delivery.result()
         return delivery
 
@@ -123,7 +134,8 @@ class SyncProducer:
             )
             on_delivery(reports)
 
-        return Delivery(self._partitions.choose(topic, key), message_set, None, report)
+        partition = self._partitions.choose(topic, key)
+        return Delivery(partition, message_set, None, report, can_move=key is None)
 
     def send_set(
         self,
@@ -138,25 +150,78 @@ class SyncProducer:
         return delivery
 
     def _sender(self, partition: TopicPartition) -> BrokerSender:
-        sender = self._senders.get(partition.home)
+        sender = self._routes.get(partition)
         if sender is None:
-            sender = self._senders[partition.home] = BrokerSender(
-                connection_to(self._cluster, self._connect, partition, self._rules),
-                self._rules,
-                max_in_flight=self._max_in_flight,
-            )
+            broker_id = leader_id(self._cluster, partition)
+            sender = self._senders.get(broker_id)
+            if sender is None:
+                sender = self._senders[broker_id] = self._make_sender(broker_id)
+            self._routes[partition] = sender
         return sender
+
+    def _make_sender(self, broker_id: int) -> BrokerSender:
+        connection = connection_to(
+            self._cluster,
+            self._connect,
+            broker_id,
+            self._rules,
+            note_presence=self._partitions.note_presence,
+        )
+        return BrokerSender(connection, self._rules, max_in_flight=self._max_in_flight, router=self)
+
+    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
+        """Note who leads a partition; see `Router.note_leader`."""
+        self._cluster.note_leader(partition, broker_id)
+
+    def goes_elsewhere(self, one: PendingSet, broker_id: int, *, is_gone: bool) -> bool:
+        """Return whether a set goes to another broker now; see `Router.goes_elsewhere`."""
+        if is_gone and leader_id(self._cluster, one.partition) != broker_id:
+            return True
+        assert isinstance(one, Delivery)
+        if not is_gone or not one.can_move:
+            return False
+        other = self._partitions.replacement(one.partition.topic, broker_id)
+        if other is None:
+            return False
+        one.partition = other
+        return True
+
+    def send_elsewhere(self, sets: Sequence[PendingSet], error: BrokerError | None) -> None:
+        """Send sets to the brokers they go to now; see `Router.send_elsewhere`."""
+        failure: BrokerError | None = None
+        for one in sets:
+            self._routes.pop(one.partition, None)
+        for one in sets:
+            one.failures += error is not None
+            if error is not None and one.failures > self._rules.retries:
+                one.complete(-1, error, is_raised=True)
+                failure = failure or error
+                continue
+            if error is not None and one.failures > 1:  # who leads the partition is not decided yet
+                time.sleep(retry_wait_s(self._rules.backoff_s, one.failures - 1))
+            try:
+                self._sender(one.partition).send((one,))
+            except BrokerError as latest:  # the set is completed with it
+                failure = failure or latest
+        if failure is not None:
+            raise failure
+
+    def poll(self) -> None:
+        """Take the acknowledgements that have come."""
+        for sender in list(self._senders.values()):
+            sender.receive_ready()
 
     def flush(self, timeout_s: float | None) -> None:
         """Wait for all acknowledgements, however long the brokers may take."""
-        for sender in self._senders.values():
-            sender.drain()
+        while busy := [one for one in self._senders.values() if not one.is_idle]:
+            for sender in busy:
+                sender.drain()
 
-    def barrier(self) -> Collection[str]:
+    def wait_until_readable(self) -> Collection[str]:
         """Wait until all that was sent can be read; return the topics it went to."""
         self.flush(None)
         for sender in self._senders.values():
-            sender.barrier()
+            sender.wait_until_readable()
         return {one.topic for sender in self._senders.values() for one in sender.ends}
 
     def retry_now(self) -> None:
@@ -167,6 +232,7 @@ class SyncProducer:
         for sender in self._senders.values():
             sender.close()
         self._senders.clear()
+        self._routes.clear()
 
 
 class Producer:
@@ -199,11 +265,14 @@ class Producer:
             the wait of its connections.
         reconnect: when connections are replaced.
         on_delivery: called with a report on each message given to `send`, exactly once: by the
-            thread that calls `send`, `flush` or `barrier`, or by the producer's own threads.
+            thread that calls `send`, `flush` or `wait_until_readable`, or by the producer's own
+            threads.
         waits: whether `send` waits for the acknowledgement.
         refresh_s: after so long the cluster is asked again for the partitions of a new topic.
+        max_age_s: after so long it is asked for those of any topic.
         queueing: makes the producer asynchronous, and says how it queues.
         callbacks: what queued messages pass through.
+        returns_lost: see `SendRules`.
     """
 
     def __init__(
@@ -226,20 +295,26 @@ class Producer:
         on_delivery: OnDelivery | None = None,
         waits: bool = False,
         refresh_s: float = math.inf,
+        max_age_s: float = math.inf,
         queueing: QueueRules | None = None,
         callbacks: ProducerCallbacks | None = None,
+        returns_lost: bool = False,
     ) -> None:
         self._timeout_s = timeout_s
         self._failures = Failures()
         self._resources = ExitStack()
-        self._partitions = TopicPartitions(cluster, partitioner, refresh_s=refresh_s)
+        self._partitions = TopicPartitions(
+            cluster, partitioner, refresh_s=refresh_s, max_age_s=max_age_s
+        )
         packer = Packer(
             encoder=encoder,
             codec=codec,
             compressed_topics=compressed_topics,
             max_message_bytes=max_message_bytes,
         )
-        rules = SendRules(acks, retries, backoff_s, timeout_s, connect_timeout_s, reconnect)
+        rules = SendRules(
+            acks, retries, backoff_s, timeout_s, connect_timeout_s, reconnect, returns_lost
+        )
         self._sending: SyncProducer | AsyncProducer
         if queueing is None:
             if callbacks is not None:
@@ -283,8 +358,8 @@ class Producer:
     ) -> Self:
         """Return a producer with 0.7's properties, synchronous or asynchronous; close it.
 
-        With `zk.connect` it follows brokers and topics by watches; with `broker.list` a topic goes
-        to those listed brokers that answer when it is sent to first.
+        With `zk.connect` it follows brokers and topics by watches; with `broker.list` it asks the
+        brokers for the partitions of its topics every few seconds, and when one is gone.
 
         Args:
             config: for instance `ProducerConfig.from_properties({"zk.connect": "localhost"})`.
@@ -323,6 +398,7 @@ class Producer:
                 on_delivery=on_delivery,
                 waits=queueing is None,
                 refresh_s=math.inf if config.zookeeper else refresh_s,
+                max_age_s=math.inf if config.zookeeper else _MAX_AGE_S,
                 queueing=queueing,
                 callbacks=callbacks,
             )
@@ -421,9 +497,28 @@ class Producer:
         """
         return self._partitions.partitions(topic)
 
+    def live_partitions(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions that a topic has on live brokers now; later calls see them too.
+
+        Raises:
+            BrokerUnreachableError: no broker can be reached.
+            RegistryUnreachableError: ZooKeeper does not answer.
+        """
+        return self._partitions.refresh(topic)
+
     def is_new(self, topic: str) -> bool:
         """Return whether a topic did not exist when the cluster was asked for its partitions."""
         return self._partitions.is_new(topic)
+
+    def poll(self) -> None:
+        """Take the acknowledgements that have come, without waiting.
+
+        They are also taken while `send` sends others. An asynchronous producer needs no such call.
+
+        Raises:
+            BrokerUnreachableError: a broker is gone.
+        """
+        self._sending.poll()
 
     def flush(self, timeout_s: float | None = None) -> None:
         """Wait until every delivery is done; of an asynchronous producer, also reported.
@@ -437,7 +532,7 @@ class Producer:
         """
         self._sending.flush(timeout_s)
 
-    def barrier(self) -> None:
+    def wait_until_readable(self) -> None:
         """Wait until consumers can find and read all that was sent, whatever the acknowledgements.
 
         Raises:
@@ -446,7 +541,7 @@ class Producer:
             LogCorruptError: a broker no longer has what it acknowledged.
             BrokerError: a broker fails meanwhile.
         """
-        self._partitions.await_known(self._sending.barrier(), self._timeout_s)
+        self._partitions.await_known(self._sending.wait_until_readable(), self._timeout_s)
 
     def close(self, timeout_s: float | None = None) -> None:
         """End the producer; a second call does nothing.

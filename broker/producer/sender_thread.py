@@ -1,8 +1,10 @@
-"""A thread that sends the messages queued for one broker: take, send, retry, report.
+"""A thread that sends the messages for one home's partitions: take, send, retry, report.
 
-Each asynchronous producer has one for each broker. It owns a `BrokerSender` and, under its lock,
-the accumulator. A set that fails with a retriable error is put back and sent again, in order in
-its partition, while other partitions go on; any other failure is reported at once.
+Each asynchronous producer has one for each home broker. It owns a `BrokerSender` for each broker
+that leads some of the partitions and, under its lock, the accumulator. A set that fails with a
+retriable error is put back and sent again, to the leader of its partition, in order there, while
+other partitions go on; any other failure is reported at once. If the broker is gone, messages
+without a key move to the thread of another partition.
 """
 
 from __future__ import annotations
@@ -11,15 +13,17 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from broker.errors import BrokerError, ProducerClosedError, QueueFullError
-from broker.producer.accumulator import Accumulator, BatchRules, OutgoingSet
+from broker.errors import BrokerError, NotLeaderError, ProducerClosedError, QueueFullError
+from broker.producer.accumulator import Accumulator, Batch, BatchRules, OutgoingSet
 from broker.producer.broker_sender import (
     BrokerConnection,
     BrokerSender,
     SendRules,
+    is_lost,
     retry_wait_s,
 )
 from broker.producer.callbacks import Hooks
@@ -45,12 +49,40 @@ class QueueRules:
     enqueue_timeout_s: float | None = None
 
 
+class Routing(Protocol):
+    """Where the messages of sender threads go; for several threads."""
+
+    def leader(self, partition: TopicPartition) -> int:
+        """Return the id of the broker that leads a partition."""
+
+    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
+        """Note which broker leads a partition, as one says that does not; -1 for an unknown one."""
+
+    def has_other(self, topic: str, broker_id: int) -> bool:
+        """Return whether a topic has a partition on another broker, which is there."""
+
+    def replacement(self, topic: str, broker_id: int) -> TopicPartition | None:
+        """Return a partition of a topic on another broker, None if there is none."""
+
+    def move(self, partition: TopicPartition, batch: Batch) -> None:
+        """Queue a batch of another partition for this one."""
+
+
+def _drain(sender: BrokerSender, _sets: Sequence[OutgoingSet]) -> None:
+    sender.drain()
+
+
+def _is_movable(outgoing: OutgoingSet) -> bool:
+    return any(delivery.key is None for batch in outgoing.batches for delivery in batch.deliveries)
+
+
 class SenderThread(threading.Thread):
-    """Queues messages for one broker, and sends them.
+    """Queues messages for the partitions of one home broker, and sends them.
 
     Args:
-        broker_id: the broker.
-        connection: to the broker; owned by the thread from now on.
+        home: the id of the home broker.
+        make_connection: makes the connection to a broker, by its id; owned by the thread.
+        routing: see there.
         packer: makes message sets.
         sending: how to send.
         rules: how to queue.
@@ -61,8 +93,9 @@ class SenderThread(threading.Thread):
 
     def __init__(
         self,
-        broker_id: int,
-        connection: BrokerConnection,
+        home: int,
+        make_connection: Callable[[int], BrokerConnection],
+        routing: Routing,
         packer: Packer,
         *,
         sending: SendRules,
@@ -71,10 +104,12 @@ class SenderThread(threading.Thread):
         on_delivery: OnDelivery | None,
         failures: Failures | None,
     ) -> None:
-        super().__init__(name=f"producer-sender-{broker_id}", daemon=True)
-        self._broker_id = broker_id
-        # retries are for the accumulator: it lets other partitions go on meanwhile
-        self._sender = BrokerSender(connection, sending, retries=0)
+        super().__init__(name=f"producer-sender-{home}", daemon=True)
+        self._home = home
+        self._make_connection = make_connection
+        self._routing = routing
+        self._senders: dict[int, BrokerSender] = {}  # by the broker's id; replaced, not changed
+        self._leaders: dict[TopicPartition, int] = {}
         self._packer = packer
         self._sending = sending
         self._rules = rules
@@ -95,7 +130,17 @@ class SenderThread(threading.Thread):
     @property
     def ends(self) -> dict[TopicPartition, int]:
         """Return the end offset of what was flushed to each partition."""
-        return dict(self._sender.ends)
+        return {key: end for one in self._senders.values() for key, end in one.ends.items()}
+
+    @property
+    def unsafe_ends(self) -> dict[int, dict[TopicPartition, int]]:
+        """Return the end offsets that are not known to be safe, by the broker's id."""
+        return {broker_id: one.unsafe_ends() for broker_id, one in self._senders.items()}
+
+    @property
+    def changed(self) -> threading.Condition:
+        """Return the condition that is notified when deliveries are done."""
+        return self._changed
 
     def put(
         self, partition: TopicPartition, payloads: Sequence[bytes], key: bytes | None
@@ -138,7 +183,7 @@ class SenderThread(threading.Thread):
             raise ProducerClosedError("the producer was closed while a message waited for room")
         if not has_room:
             raise QueueFullError(
-                f"{self._accumulator.message_count} messages wait for broker {self._broker_id}: "
+                f"{self._accumulator.message_count} messages wait for broker {self._home}: "
                 f"there is no room for {count} to {partition}"
             )
 
@@ -146,6 +191,12 @@ class SenderThread(threading.Thread):
         """Queue a message that a callback returned, whether there is room or not."""
         with self._lock:
             self._accumulator.add(partition, [payload], delivery, time.monotonic())
+            self._work.notify()
+
+    def add_batch(self, partition: TopicPartition, batch: Batch) -> None:
+        """Queue messages that were for a broker that is gone, whether there is room or not."""
+        with self._lock:
+            self._accumulator.add_batch(partition, batch)
             self._work.notify()
 
     def flush(self, timeout_s: float | None) -> bool:
@@ -159,7 +210,8 @@ class SenderThread(threading.Thread):
 
     def retry_now(self) -> None:
         """Send again at once what waits for its retry, as the cluster has changed."""
-        self._sender.connection.retry_now()
+        for sender in self._senders.values():
+            sender.connection.retry_now()
         with self._lock:
             self._accumulator.retry_now()
             self._work.notify()
@@ -182,7 +234,8 @@ class SenderThread(threading.Thread):
         with self._lock:
             self._is_aborted = True
             self._work.notify()
-        self._sender.connection.abort()
+        for sender in self._senders.values():
+            sender.connection.abort()
 
     def run(self) -> None:
         """Send until `stop`; then report what is left as failed."""
@@ -197,7 +250,8 @@ class SenderThread(threading.Thread):
             for outgoing in rest:
                 self._complete(outgoing, -1, self._closed_error(outgoing))
         finally:
-            self._sender.close()
+            for sender in self._senders.values():
+                sender.close()
 
     def _take(self) -> list[OutgoingSet] | None:
         """Wait for sets to send; none if the time limit passed, None at the end."""
@@ -241,23 +295,99 @@ class SenderThread(threading.Thread):
                 full.append(outgoing)
             else:  # callbacks have kept all its messages
                 self._complete(outgoing, -1, None)
-        if not full:
-            return
+        by_leader: dict[int, list[OutgoingSet]] = {}
+        for outgoing in full:
+            by_leader.setdefault(self._leader(outgoing.partition), []).append(outgoing)
+        gone = set()
+        for step in (BrokerSender.send, _drain):
+            for broker_id, sets in by_leader.items():
+                if not self._try(step, broker_id, sets):
+                    gone.add(broker_id)
+        for broker_id in gone:
+            self._leave(broker_id)
+
+    def _leader(self, partition: TopicPartition) -> int:
+        leader = self._leaders.get(partition)
+        if leader is None:
+            leader = self._leaders[partition] = self._routing.leader(partition)
+        return leader
+
+    def _try(
+        self,
+        step: Callable[[BrokerSender, Sequence[OutgoingSet]], None],
+        broker_id: int,
+        sets: Sequence[OutgoingSet],
+    ) -> bool:
+        """Send sets, or wait for their responses; return whether the broker is there."""
+        sender = self._senders.get(broker_id)
+        if sender is None:
+            # retries are for the accumulator: it lets other partitions go on meanwhile
+            sender = BrokerSender(self._make_connection(broker_id), self._sending, retries=0)
+            with self._lock:
+                self._senders = {**self._senders, broker_id: sender}
+                is_aborted = self._is_aborted
+            if is_aborted:
+                sender.connection.abort()
         try:
-            self._sender.send(full)
-            self._sender.drain()
+            if step is BrokerSender.send and self._can_leave(broker_id, sender, sets):
+                for outgoing in sets:
+                    with self._lock:
+                        self._accumulator.put_back(outgoing, time.monotonic())
+                return False
+            step(sender, sets)
         except BrokerError as error:  # each set was completed, or put back, with it
-            logger.debug("broker %d: %s", self._broker_id, error)
+            logger.debug("broker %d: %s", broker_id, error)
+            return not is_lost(error) or self._is_aborted or sender.connection.can_open()
         except Exception as error:
-            logger.exception("failure while sending to broker %d", self._broker_id)
-            self._sender.close()
-            self._sender.fail_all(BrokerError(f"failure while sending: {error!r}"))
+            logger.exception("failure while sending to broker %d", broker_id)
+            sender.close()
+            sender.fail_all(BrokerError(f"failure while sending: {error!r}"))
+        return True
+
+    def _can_leave(self, broker_id: int, sender: BrokerSender, sets: Sequence[OutgoingSet]) -> bool:
+        """Return whether messages that wait for a broker that is gone can go elsewhere."""
+        if self._is_aborted or sender.connection.is_open or not any(map(_is_movable, sets)):
+            return False
+        if sender.connection.can_open():
+            return False
+        return any(self._routing.has_other(one.partition.topic, broker_id) for one in sets)
+
+    def _leave(self, broker_id: int) -> None:
+        """Send messages without a key elsewhere, as the broker they wait for is gone."""
+        with self._lock:
+            waiting = self._accumulator.waiting_partitions
+        for partition in waiting:
+            if self._is_aborted or self._leader(partition) != broker_id:
+                continue
+            self._leaders.pop(partition, None)
+            self._move_keyless(partition, broker_id)
+
+    def _move_keyless(self, partition: TopicPartition, broker_id: int) -> None:
+        other = self._routing.replacement(partition.topic, broker_id)
+        if other is None:
+            return
+        with self._lock:
+            moving = self._accumulator.take_keyless(partition)
+        for batch in moving:
+            self._routing.move(other, batch)
+        if not moving:
+            return
+        logger.info(
+            "%d messages move from %s to %s: broker %d is gone",
+            *(sum(len(batch.payloads) for batch in moving), partition, other, broker_id),
+        )
+        with self._lock:
+            for batch in self._accumulator.drop_empty(partition):
+                batch.is_done = True
+            self._changed.notify_all()
+            self._room.notify_all()
 
     def _encode(self, outgoing: OutgoingSet) -> None:
         """Pass batches through the callbacks, and make one message set of those of each batch."""
         sets = []
         for batch in outgoing.batches:
-            if self._hooks is not None:
+            if self._hooks is not None and not batch.is_prepared:
+                batch.is_prepared = True
                 error = self._hooks.apply(outgoing.partition, batch)
                 if error is not None:
                     batch.complete(outgoing.partition, -1, error, self._on_delivery)
@@ -279,6 +409,9 @@ class SenderThread(threading.Thread):
             return
         outgoing.failures += 1
         outgoing.error = error
+        self._leaders.pop(outgoing.partition, None)
+        if isinstance(error, NotLeaderError):
+            self._routing.note_leader(outgoing.partition, error.leader)
         if self._is_aborted:
             self._complete(outgoing, -1, self._closed_error(outgoing))
         elif not error.is_retriable or outgoing.failures > self._sending.retries:

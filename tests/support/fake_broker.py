@@ -6,7 +6,9 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import Enum, auto
+from typing import NoReturn
 
+from broker.client.cluster import Cluster
 from broker.errors import (
     NO_ERROR,
     BrokerError,
@@ -40,7 +42,7 @@ class Act(Enum):
     BURST = auto()  # something nobody thought of
 
 
-class FakeBroker:
+class FakeBroker(Cluster):
     """Broker 0, with `partition_count` partitions of every topic; it is also the cluster.
 
     Args:
@@ -72,6 +74,9 @@ class FakeBroker:
         if self.is_away:
             raise BrokerUnreachableError("it is away")
         return BrokerAddress(0, "fake", 1)
+
+    def address(self, broker_id: int) -> BrokerAddress:
+        return self.leader(TopicPartition("any", broker_id, 0))
 
     def log(self, partition: TopicPartition) -> list[tuple[int, bytes]]:
         """Return offset and payload of all that was written to a partition."""
@@ -113,7 +118,9 @@ class FakeConnection:
         self.address = address
         self.name = "broker 0"
         self.is_open = True
+        self.has_received = False
         self.client_id = "fake"
+        self.retries_refused = False
         self._broker = broker
         self._request: PublishRequest | None = None
 
@@ -148,6 +155,9 @@ class FakeConnection:
 
     def open_extension(self, frame: bytes, correlation_id: int) -> Reader:
         return Reader(frame)
+
+    def await_end(self) -> NoReturn:
+        raise BrokerUnreachableError("gone down")
 
     def interrupt(self) -> None:
         self._broker.is_interrupted = True

@@ -350,8 +350,7 @@ class Member:
             return False
         with self._lock:
             self._owned = gained
-        self._start_fetchers(brokers)
-        return True
+        return self._start_fetchers(brokers)
 
     def _release(self) -> None:
         with self._lock:
@@ -398,11 +397,21 @@ class Member:
                 while True:
                     chunks.get_nowait()
 
-    def _start_fetchers(self, brokers: dict[str, bytes]) -> None:
-        for broker_id in {one.broker_id for one in self._owned.values()} & brokers.keys():
+    def _start_fetchers(self, brokers: dict[str, bytes]) -> bool:
+        """Start one for each broker; return False if one is not registered.
+
+        A broker that was registered between the reads of the brokers and of the partitions is
+        such a one. 0.7 fails the attempt there, and makes another.
+        """
+        broker_ids = {one.broker_id for one in self._owned.values()}
+        for broker_id in broker_ids - brokers.keys():
+            log.info("broker %s is unavailable, fetchers could not be started", broker_id)
+            return False
+        for broker_id in broker_ids:
             there = [one for one in self._owned.values() if one.broker_id == broker_id]
             self._fetchers.append(Fetcher(brokers[broker_id], there, self._reset))
             self._fetchers[-1].start()
+        return True
 
     def _commit(self) -> None:
         """Write where each owned partition is, changed or not; with the lock."""

@@ -37,6 +37,7 @@ from broker.server.fetch import FetchHandler
 from broker.topic import TopicPartition
 from broker.zk.session import Session
 from tests.support.waiting import wait_until
+from tests.support.zookeeper import await_registered
 
 pytestmark = pytest.mark.zookeeper
 
@@ -87,10 +88,12 @@ def only_stream(connector: ConsumerConnector) -> ConsumerStream:
 
 def send(producer: Producer, *payloads: bytes, codec: Codec = Codec.NONE) -> None:
     producer.send_set(PARTITION, build_set(payloads, codec) if codec else encode(payloads))
-    producer.barrier()
+    producer.wait_until_readable()
 
 
 def commit_for_group(session: Session, value: bytes) -> None:
+    # an offset from before the creation of its topic is recorded belongs to a former topic
+    await_registered(session)
     session.create("/consumers/g/offsets/t/0-0", value)
 
 
@@ -110,6 +113,7 @@ def test_group_when_told_to_start_at_the_largest_then_commits_that_at_once(
     producer: Producer, join: Join, session: Session
 ) -> None:
     send(producer, b"old")
+    await_registered(session)  # the messages of a topic that appears later are all read
     connector = join(offset_reset="largest", consumer_timeout_ms=100)
     stream = only_stream(connector)
 
@@ -171,9 +175,10 @@ def test_group_when_its_offset_is_out_of_range_and_told_to_fail_then_raises(
 
 
 def test_group_when_it_has_no_offset_and_told_to_fail_then_raises(
-    producer: Producer, join: Join
+    producer: Producer, join: Join, session: Session
 ) -> None:
     send(producer, b"old")
+    await_registered(session)
 
     with pytest.raises(OffsetOutOfRangeError, match="no offset"):
         next(only_stream(join(offset_reset="fail")))
@@ -249,7 +254,7 @@ def test_group_when_one_stream_is_not_read_then_others_of_the_broker_go_on(
     for name in ("slow", "fast"):
         for _ in range(40):
             producer.send_set(TopicPartition(name, 0, 0), encode([b"x" * 1000] * 20))
-    producer.barrier()
+    producer.wait_until_readable()
     connector = join(max_queued_chunks=1, fetch_bytes=20_000)
     streams = connector.create_message_streams({"slow": 1, "fast": 1})
 
@@ -262,7 +267,7 @@ def test_group_when_read_by_filter_then_topics_are_spread_over_the_streams(
 ) -> None:
     for name in ("a", "b", "c", "d"):
         producer.send_set(TopicPartition(name, 0, 0), encode([name.encode()]))
-    producer.barrier()
+    producer.wait_until_readable()
     connector = join()
 
     streams = connector.create_message_streams_by_filter(Whitelist("[a-d]"), 2)

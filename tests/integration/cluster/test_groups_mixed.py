@@ -145,12 +145,17 @@ def test_mixed_group_when_members_subscribe_by_filter_then_they_split_new_topics
     foreign.leave()
 
 
+@pytest.mark.parametrize("reader_kind", KINDS)
 def test_mixed_group_when_a_broker_dies_and_moves_then_its_partitions_are_read_on(
-    cluster: Cluster, topic: str
+    cluster: Cluster, topic: str, reader_kind: str
 ) -> None:
     load = Load(cluster, topic)
     load.produce(50)
-    members = [joiner(cluster, kind)(topic, f"{topic}:1") for kind in KINDS]
+    # in the order of their names: the second one reads broker 1
+    names = {other(reader_kind): "a", reader_kind: "z"}
+    members = [
+        joiner(cluster, kind)(topic, f"{topic}:1", consumerid=name) for kind, name in names.items()
+    ]
     cluster.settle(topic, topic, 2, "the start of two members")
     cluster.await_delivery(load)
 

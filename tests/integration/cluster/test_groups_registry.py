@@ -18,6 +18,7 @@ from broker.zk.registry import Registry
 from broker.zk.session import Session
 from tests.integration.cluster.group_harness import Cluster, Load
 from tests.support.waiting import wait_until
+from tests.support.zookeeper import await_registered
 
 pytestmark = pytest.mark.zookeeper
 
@@ -142,6 +143,8 @@ def test_connector_when_a_member_of_another_kind_is_there_then_leaves_it_its_sha
     join: Join, nodes: Registry, cluster: Cluster, topic: str
 ) -> None:
     Load(cluster, topic).produce(1)
+    for broker_id in (0, 1):
+        await_registered(nodes.session, topic, broker_id)
     foreign = f"{topic}_host-1315436360737-abcdef01"
     nodes.session.create(
         f"/consumers/{topic}/ids/{foreign}", f"*2*{topic}".encode(), ephemeral=True

@@ -25,6 +25,8 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
 
 VICTIM = 0
+KEY = b"any"
+"""Messages with a key wait for their broker; those without one go to another."""
 
 
 def settings_of(cluster: Cluster, **properties: str) -> ProducerConfig:
@@ -117,7 +119,7 @@ def test_asynchronous_producer_when_broker_is_killed_and_moves_then_all_arrives_
 
     def send() -> None:
         while not is_over.is_set():
-            producer.send(topic, [b"%d" % next(sent)])
+            producer.send(topic, [b"%d" % next(sent)], key=KEY)
             is_over.wait(0.0005)
 
     sender = threading.Thread(target=send, name="sends")
@@ -131,7 +133,7 @@ def test_asynchronous_producer_when_broker_is_killed_and_moves_then_all_arrives_
     finally:
         is_over.set()
         sender.join()
-        producer.barrier()
+        producer.wait_until_readable()
         producer.close(timeout_s=30)
 
     assert told.errors == []
@@ -151,7 +153,7 @@ def test_synchronous_producer_when_broker_is_killed_and_moves_then_send_waits_fo
 
         def send(first: int, count: int) -> None:
             for number in range(first, first + count):
-                delivery = producer.send(topic, [b"%d" % number])
+                delivery = producer.send(topic, [b"%d" % number], key=KEY)
                 acknowledged[delivery.partition][delivery.base_offset] = b"%d" % number
 
         send(0, 20)
@@ -183,7 +185,7 @@ def test_producer_when_broker_stays_away_then_all_is_reported_and_others_go_on(
     cluster.brokers[VICTIM].kill()
     try:
         for number in range(100, 200):
-            producer.send(topic, [b"%d" % number])
+            producer.send(topic, [b"%d" % number], key=KEY)
         producer.flush(timeout_s=20)
         producer.close()
     finally:

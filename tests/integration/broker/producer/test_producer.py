@@ -116,13 +116,13 @@ def test_send_when_acknowledged_then_readable_at_the_offset_told(
 
 
 @pytest.mark.parametrize("acks", [Acks.NONE, Acks.WRITTEN, Acks.COMMITTED])
-def test_barrier_when_passed_then_all_is_readable_whatever_the_acks(
+def test_wait_until_readable_when_over_then_all_is_readable_whatever_the_acks(
     acks: Acks, peer: Peer, running_broker: Broker, open_producer: ProducerFactory
 ) -> None:
     producer = open_producer(running_broker, acks=acks)
     for number in range(100):
         producer.send("events", [b"%d" % number])
-    producer.barrier()
+    producer.wait_until_readable()
     assert payloads_of(peer) == [b"%d" % number for number in range(100)]
 
 
@@ -315,6 +315,41 @@ def test_send_when_connection_is_lost_then_all_in_flight_is_sent_again_in_order(
     assert offsets == sorted(offsets)
 
 
+def test_send_when_connection_is_reset_then_what_was_acknowledged_before_is_not_sent_again(
+    start_server: ServerFactory, open_producer: ProducerFactory
+) -> None:
+    """A client notices the reset when it sends; the acknowledgement waits in its socket then."""
+    taken: list[bytes] = []
+    is_reset = threading.Event()
+    hello = encode_extension_response(1, HelloResponse(0, "", "", 1, 1, {}).encode())
+
+    def serve(sock: socket.socket) -> None:
+        sock.recv(1 << 16)
+        sock.sendall(hello)
+        decoder = FrameDecoder()
+        while data := sock.recv(1 << 16):
+            decoder.receive_data(data)
+            while (frame := decoder.next_frame()) is not None:
+                correlation_id = int.from_bytes(frame[4:8], "big")
+                taken.append(frame[-len(ONE) :])
+                if len(taken) == 2:  # this one is lost
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+                    sock.close()
+                    is_reset.set()
+                    return
+                body = encode_publish_response([Published(EVENTS, 0, 0, "")])
+                sock.sendall(encode_extension_response(correlation_id, body))
+
+    server = start_server(serve)
+    producer = open_producer(server, codec=Codec.NONE)
+    deliveries = [producer.send_set(EVENTS, encode([payload])) for payload in (b"one", b"two")]
+    assert is_reset.wait(20)
+    deliveries.append(producer.send_set(EVENTS, encode([b"six"])))
+    producer.flush()
+    assert [one.error for one in deliveries] == [None] * 3
+    assert [frame[-3:] for frame in taken] == [b"one", b"two", b"two", b"six"]
+
+
 def test_send_when_retries_are_off_then_a_lost_connection_fails_all_in_flight(
     running_broker: Broker, start_server: ServerFactory, open_producer: ProducerFactory
 ) -> None:
@@ -377,6 +412,60 @@ def test_send_when_broker_is_shutting_down_then_sent_again_to_the_next_one(
     assert [one.error for one in deliveries] == [None] * 5
     with Peer(first.port) as peer:
         assert payloads_of(peer) == [b"one", b"0", b"1", b"2", b"3", b"4"]
+
+
+@pytest.mark.parametrize("acks", [Acks.WRITTEN, Acks.COMMITTED])
+def test_send_when_broker_is_restarted_meanwhile_then_each_message_is_stored_once(
+    start_broker: BrokerFactory, open_producer: ProducerFactory, acks: Acks
+) -> None:
+    first = start_broker()
+    producer = open_producer(first, retries=10, acks=acks, max_in_flight=64)
+    producer.send("events", [b"0"])
+    producer.flush()
+
+    def restart() -> None:
+        first.stop()
+        start_broker(port=first.port)
+
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    count = 1
+    while restarting.is_alive() or count < 1000:
+        producer.send("events", [b"%d" % count])
+        count += 1
+    restarting.join()
+    producer.wait_until_readable()
+    with Peer(first.port) as peer:
+        assert payloads_of(peer) == [b"%d" % number for number in range(count)]
+
+
+def test_poll_when_acknowledged_then_deliveries_are_done_without_a_flush(
+    running_broker: Broker, open_producer: ProducerFactory
+) -> None:
+    producer = open_producer(running_broker)
+    deliveries = [producer.send("events", [b"one"]) for _ in range(3)]
+
+    def are_done() -> bool:
+        producer.poll()
+        return all(one.is_done for one in deliveries)
+
+    wait_until(are_done, "the acknowledgements")
+
+
+def test_wait_until_readable_when_broker_was_stopped_then_what_it_acknowledged_is_safe(
+    start_broker: BrokerFactory, open_producer: ProducerFactory, tmp_path: Path
+) -> None:
+    """A broker that stops flushes before it says that it has stopped."""
+    broker = start_broker(flush_interval_ms=3_600_000, flush_interval_messages=1_000_000)
+    with Peer(broker.port) as peer:
+        peer.publish("events", ONE)
+    producer = open_producer(broker, acks=Acks.WRITTEN, retries=0)
+    producer.send("events", [b"one"])
+    producer.flush()
+    broker.stop()
+    producer.wait_until_readable()
+    (segment,) = (tmp_path / "data" / "events_0").glob("*.pylog")
+    assert segment.read_bytes() == ONE * 2
 
 
 def test_send_when_broker_stays_away_then_unreachable_and_in_flight_fails(
@@ -462,11 +551,11 @@ def test_send_when_broker_is_of_0_7_then_produced_and_barrier_waits_for_it(
     producer = open_producer(old_broker)
     deliveries = [producer.send("events", [b"%d" % number]) for number in range(50)]
     assert all(one.is_done and one.error is None for one in deliveries)
-    producer.barrier()
+    producer.wait_until_readable()
     assert payloads_of(peer) == [b"%d" % number for number in range(50)]
 
 
-def test_barrier_when_broker_of_0_7_does_not_flush_then_tells_what_is_missing(
+def test_wait_until_readable_when_broker_of_0_7_does_not_flush_then_tells_what_is_missing(
     start_broker: BrokerFactory, start_server: ServerFactory, open_producer: ProducerFactory
 ) -> None:
     broker = start_broker(flush_interval_ms=3_600_000)
@@ -474,4 +563,4 @@ def test_barrier_when_broker_of_0_7_does_not_flush_then_tells_what_is_missing(
     producer = open_producer(server, timeout_s=0.2)
     producer.send("events", [b"one"])
     with pytest.raises(RequestTimedOutError, match=f"^{len(ONE)} bytes of events"):
-        producer.barrier()
+        producer.wait_until_readable()

@@ -102,6 +102,33 @@ def test_send_when_made_of_properties_then_delivered_and_reported(
     ]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_send_when_broker_is_restarted_meanwhile_then_each_message_is_stored_once(
+    start_broker: BrokerFactory, open_producer: ProducerFactory, mode: str
+) -> None:
+    first = start_broker()
+    producer = open_producer(
+        first, producer_type=mode, num_retries="20", retry_backoff_ms="20", batch_size="10"
+    )
+    producer.send("events", [b"0"])
+    producer.flush()
+
+    def restart() -> None:
+        first.stop()
+        start_broker(port=first.port)
+
+    restarting = threading.Thread(target=restart)
+    restarting.start()
+    count = 1
+    while restarting.is_alive() or count < 1000:
+        producer.send("events", [b"%d" % count])
+        count += 1
+    restarting.join()
+    producer.flush()
+    with Peer(first.port) as peer:
+        assert payloads_of(peer) == [b"%d" % number for number in range(count)]
+
+
 def test_send_when_synchronous_then_acknowledged_when_it_returns(
     running_broker: Broker, peer: Peer, open_producer: ProducerFactory
 ) -> None:
@@ -197,13 +224,13 @@ def test_send_when_topic_was_new_then_its_partitions_are_looked_up_again(
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("acks", ["0", "1", "-1"])
-def test_barrier_when_passed_then_all_can_be_read(
+def test_wait_until_readable_when_over_then_all_can_be_read(
     start_broker: BrokerFactory, open_producer: ProducerFactory, mode: str, acks: str
 ) -> None:
     broker = start_broker(flush_interval_ms=3_600_000, flush_interval_messages=1_000_000)
     producer = open_producer(broker, producer_type=mode, request_required_acks=acks)
     producer.send("events", [b"one"])
-    producer.barrier()
+    producer.wait_until_readable()
     with Peer(broker.port) as peer:
         assert payloads_of(peer) == [b"one"]
 
@@ -219,7 +246,7 @@ def test_send_when_broker_is_of_0_7_then_handed_over_and_reported_without_offset
     for number in range(5):
         producer.send("events", [b"%d" % number])
         producer.flush()
-    producer.barrier()
+    producer.wait_until_readable()
     assert payloads_of(peer) == [b"%d" % number for number in range(5)]
     assert [(one.offset, one.error) for one in reports.all] == [(-1, None)] * 5
 
@@ -237,7 +264,7 @@ def test_send_when_broker_of_0_7_has_several_partitions_then_one_request_brings_
     )
     producer.send("events", [b"one"], key=b"0")
     producer.send("events", [b"two"], key=b"1")
-    producer.barrier()
+    producer.wait_until_readable()
     with Peer(broker.port) as peer:
         assert payloads_of(peer, index=0) == [b"one"]
         assert payloads_of(peer, index=1) == [b"two"]

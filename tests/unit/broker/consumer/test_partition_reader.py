@@ -52,13 +52,13 @@ def test_take_when_little_is_left_then_the_chunk_is_not_kept_in_memory() -> None
         (9999, SIZE, False),
     ],
 )
-def test_is_truncated_when_an_entry_ends_past_the_high_watermark_then_true(
+def test_ends_beyond_log_when_an_entry_ends_past_the_high_watermark_then_true(
     high_watermark: int, after_bytes: int, expected: bool
 ) -> None:
     reader = reader_at(1000)
     reader.add(Chunk(PARTITION, 1000, THREE[: SIZE + 7], high_watermark=high_watermark))
 
-    assert reader.is_truncated(after_bytes) is expected
+    assert reader.ends_beyond_log(after_bytes) is expected
 
 
 def test_add_when_a_chunk_does_not_continue_the_data_then_refused() -> None:
@@ -96,12 +96,12 @@ def test_data_when_the_end_lies_inside_a_compressed_set_then_holds_all_of_the_se
 def test_skip_when_the_first_entry_is_taken_or_filtered_out_then_zero() -> None:
     taken, filtered = reader_at(0, inner=2), reader_at(0, inner=2)
     taken.add(Chunk(PARTITION, 0, ONE))
-    assert taken.skip == 2
+    assert taken.inner == 2
 
     taken.take(SIZE)
     filtered.add(Chunk(PARTITION, 0, skip_to=SIZE))
 
-    assert (taken.skip, filtered.skip, filtered.offset) == (0, 0, SIZE)
+    assert (taken.inner, filtered.inner, filtered.offset) == (0, 0, SIZE)
 
 
 def test_add_when_a_filter_skips_inside_a_message_then_the_message_is_corrupt() -> None:
@@ -112,34 +112,34 @@ def test_add_when_a_filter_skips_inside_a_message_then_the_message_is_corrupt() 
         reader.add(Chunk(PARTITION, 5, skip_to=50))
 
 
-def test_take_good_when_the_next_entry_is_corrupt_then_named_behind_the_good_ones() -> None:
+def test_take_valid_when_the_next_entry_is_corrupt_then_named_behind_the_good_ones() -> None:
     reader = reader_at(0)
     reader.add(Chunk(PARTITION, 0, ONE + b"\xff" * 20))
 
     with pytest.raises(
         InvalidMessageError, match=rf"events\[0-0\]: the message at {SIZE}"
     ) as caught:
-        reader.take_good(SIZE, Fault.SIZE)
+        reader.take_valid(SIZE, Fault.SIZE)
 
     assert caught.value.partition == PARTITION
     assert reader.offset == SIZE
 
 
-def test_take_good_when_the_next_entry_is_incomplete_then_waits_for_the_rest() -> None:
+def test_take_valid_when_the_next_entry_is_incomplete_then_waits_for_the_rest() -> None:
     reader = reader_at(0)
     reader.add(Chunk(PARTITION, 0, ONE + ONE[:5], high_watermark=2 * SIZE))
 
-    reader.take_good(SIZE, Fault.PARTIAL)
+    reader.take_valid(SIZE, Fault.PARTIAL)
 
     assert bytes(reader.data) == ONE[:5]
 
 
-def test_take_good_when_the_next_entry_can_never_be_complete_then_corrupt() -> None:
+def test_take_valid_when_the_next_entry_can_never_be_complete_then_corrupt() -> None:
     reader = reader_at(0)
     reader.add(Chunk(PARTITION, 0, ONE + ONE[:5], high_watermark=SIZE + 5))
 
     with pytest.raises(InvalidMessageError, match="its length is corrupt"):
-        reader.take_good(SIZE, Fault.PARTIAL)
+        reader.take_valid(SIZE, Fault.PARTIAL)
 
 
 def test_restart_when_data_is_left_then_dropped() -> None:
@@ -148,8 +148,8 @@ def test_restart_when_data_is_left_then_dropped() -> None:
 
     reader.restart_at(500)
 
-    assert (reader.offset, reader.skip, len(reader.data)) == (500, 0, 0)
-    assert not reader.is_truncated()
+    assert (reader.offset, reader.inner, len(reader.data)) == (500, 0, 0)
+    assert not reader.ends_beyond_log()
 
 
 def test_naming_partition_when_a_message_is_corrupt_then_the_error_names_it() -> None:

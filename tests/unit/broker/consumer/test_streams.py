@@ -320,8 +320,8 @@ def test_chunk_when_its_last_entry_goes_on_past_all_there_is_then_says_so(
     stream.put(owned, Chunk(owned.partition, 20, rest, high_watermark=33))
     chunks = stream.chunks()
 
-    assert not next(chunks).is_truncated(11)
-    assert next(chunks).is_truncated(22)
+    assert not next(chunks).ends_beyond_log(11)
+    assert next(chunks).ends_beyond_log(22)
 
 
 def test_seek_when_called_in_a_loop_then_the_loop_goes_on_there(stream: ConsumerStream) -> None:

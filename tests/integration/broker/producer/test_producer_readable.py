@@ -1,4 +1,4 @@
-"""What a producer's barrier promises: consumers can read what was sent, or an error says why."""
+"""What `wait_until_readable` promises: consumers can read what was sent, or an error says why."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ ADDRESS = BrokerAddress(0, "127.0.0.1", 1)
 
 
 class Answering:
-    """A connection to a broker that acknowledges at offset 0 and answers barriers as it is told.
+    """A broker that acknowledges at offset 0 and answers empty publishes as it is told.
 
     Args:
-        barriers: what becomes of empty publishes, in turn; an exception is raised.
+        answers: what becomes of empty publishes, in turn; an exception is raised.
         latest: what it says is readable.
     """
 
-    def __init__(self, *barriers: Published | Exception, latest: int = 0) -> None:
-        self._barriers = list(barriers)
+    def __init__(self, *answers: Published | Exception, latest: int = 0) -> None:
+        self._answers = list(answers)
         self._latest = latest
         self.close_count = 0
         self.address = ADDRESS
         self.is_open = True
+        self.retries_refused = False
         self.broker_id = 0
         self.client_id = "test"
         self._is_sent = False
@@ -57,7 +58,7 @@ class Answering:
     def call(self, request: PublishRequest) -> Reader:
         assert request.acks is Acks.COMMITTED
         assert not len(request.sets[0].message_set)
-        answer = self._barriers.pop(0)
+        answer = self._answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
         return Reader(encode_publish_response([answer]))
@@ -89,22 +90,24 @@ def sent_over(connection: Answering) -> BrokerSender:
     return sender
 
 
-def test_barrier_when_the_flush_is_late_tells_the_missing_bytes() -> None:
+def test_wait_until_readable_when_the_flush_is_late_tells_the_missing_bytes() -> None:
     late = Published(T, RequestTimedOutError.code, -1, "late")
     sender = sent_over(Answering(late, latest=len(SET) - 5))
     with pytest.raises(RequestTimedOutError, match=r"5 bytes of t\[0-0\] cannot be read yet, 5s"):
-        sender.barrier()
+        sender.wait_until_readable()
 
 
-def test_barrier_when_the_log_ends_before_what_was_acknowledged_says_it_is_lost() -> None:
+def test_wait_until_readable_when_the_log_ends_before_what_was_acknowledged_says_it_is_lost() -> (
+    None
+):
     sender = sent_over(Answering(Published(T, NO_ERROR, 0, "")))
     with pytest.raises(LogCorruptError, match=r"t\[0-0\] ends at 0 and not at 13"):
-        sender.barrier()
+        sender.wait_until_readable()
 
 
-def test_barrier_when_the_connection_was_closed_meanwhile_asks_again() -> None:
+def test_wait_until_readable_when_the_connection_was_closed_meanwhile_asks_again() -> None:
     connection = Answering(BrokerUnreachableError("closed"), Published(T, NO_ERROR, len(SET), ""))
-    sent_over(connection).barrier()
+    sent_over(connection).wait_until_readable()
     assert connection.close_count == 1
 
 
@@ -130,23 +133,23 @@ def readable(broker: Broker, topic: str) -> int:
 
 
 @pytest.mark.parametrize("acks", list(Acks))
-def test_barrier_after_any_acknowledgement_makes_all_readable(
+def test_wait_until_readable_after_any_acknowledgement_makes_all_readable(
     broker: Broker, cluster: StaticCluster, acks: Acks
 ) -> None:
     with Producer(cluster, Connection, acks=acks) as producer:
         producer.send_set(T, SET)
         producer.send_set(T, SET)
-        producer.barrier()
+        producer.wait_until_readable()
         assert readable(broker, "t") == 2
 
 
-def test_barrier_when_nothing_was_sent_to_a_new_topic_does_not_wait_for_it(
+def test_wait_until_readable_when_nothing_was_sent_to_a_new_topic_does_not_wait_for_it(
     cluster: StaticCluster,
 ) -> None:
     with Producer(cluster, Connection, timeout_s=60) as producer:
         assert producer.partitions("t") == [T]
         assert producer.is_new("t")
-        producer.barrier()
+        producer.wait_until_readable()
 
 
 def test_partitions_when_the_topic_exists_are_all_it_has(cluster: StaticCluster) -> None:

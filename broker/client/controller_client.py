@@ -1,0 +1,109 @@
+"""Requests to the controller of a cluster, which any broker names."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from broker.client.cluster import Connect
+from broker.cluster_state import NO_CONTROLLER
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    NotControllerError,
+    UnsupportedVersionError,
+)
+from broker.protocol.extension_requests import ClusterMetadataRequest, ExtensionRequest
+from broker.protocol.primitives import Reader
+from broker.protocol.responses import BrokerAddress, ClusterMetadataResponse
+
+_PAUSE_S = 0.2
+
+
+def ask_controller(
+    brokers: Sequence[BrokerAddress],
+    connect: Connect,
+    request: ExtensionRequest,
+    *,
+    timeout_s: float,
+) -> Reader:
+    """Send a request to the controller, and to its successor while it is not known or not there.
+
+    Args:
+        brokers: of the cluster; one that responds is enough.
+        connect: makes connections to them.
+        request: for the controller.
+        timeout_s: how long to look for a controller, such as during an election.
+
+    Returns:
+        The body of the response.
+
+    Raises:
+        NotControllerError: no controller was found in time.
+        BrokerUnreachableError: no broker responds, or the controller was lost after the request
+            was sent: whether it has acted is not known.
+        ServerError: the controller refuses the request.
+    """
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        try:
+            controller = find_controller(brokers, connect)
+            connection = connect(controller)
+            try:
+                connection.connect()
+            except BrokerUnreachableError as error:
+                connection.close()
+                raise NotControllerError(f"the controller does not respond: {error}") from error
+            try:
+                return connection.call(request)
+            finally:
+                connection.close()
+        except NotControllerError:
+            if time.monotonic() > deadline_s:
+                raise
+        time.sleep(_PAUSE_S)
+
+
+def find_controller(brokers: Sequence[BrokerAddress], connect: Connect) -> BrokerAddress:
+    """Return the address of the controller.
+
+    Raises:
+        NotControllerError: the broker that responds knows of none.
+        BrokerUnreachableError: none responds.
+    """
+    metadata = cluster_metadata(brokers, connect, ())
+    for one in metadata.brokers:
+        if one.id == metadata.controller_id != NO_CONTROLLER:
+            return one
+    raise NotControllerError(
+        f"broker {metadata.broker_id} knows of no controller: an election may be under way, or "
+        "the brokers use no ZooKeeper"
+    )
+
+
+def cluster_metadata(
+    brokers: Sequence[BrokerAddress], connect: Connect, topics: tuple[str, ...] | None
+) -> ClusterMetadataResponse:
+    """Return what the first broker that responds knows of the whole cluster.
+
+    Args:
+        brokers: asked one after the other.
+        connect: makes connections to them.
+        topics: those to tell of, None for all.
+
+    Raises:
+        UnsupportedVersionError: a broker knows no such request.
+        BrokerUnreachableError: none responds.
+    """
+    last: BrokerError = BrokerUnreachableError("there is no broker to ask")
+    for broker in brokers:
+        connection = connect(broker)
+        try:
+            if not connection.understands(ClusterMetadataRequest):
+                raise UnsupportedVersionError(f"{connection.name} knows only of itself")
+            return ClusterMetadataResponse.decode(connection.call(ClusterMetadataRequest(topics)))
+        except BrokerError as error:
+            last = error
+        finally:
+            connection.close()
+    raise last

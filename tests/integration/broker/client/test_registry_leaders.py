@@ -1,0 +1,62 @@
+"""Who leads partitions with replicas, as clients read it from ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from broker.client.cluster import RegistryCluster
+from broker.client.watched_cluster import WatchedCluster
+from broker.cluster_state import PartitionState, TopicAssignment
+from broker.errors import BrokerUnreachableError
+from broker.topic import TopicPartition
+from broker.zk import paths
+from broker.zk.registry import Registry
+from broker.zk.replicated_topics import encode_assignment, encode_state
+from broker.zk.session import Session
+
+pytestmark = pytest.mark.zookeeper
+
+ON_LIVE, ON_GONE, WITHOUT_LEADER = (TopicPartition("t", 2, index) for index in range(3))
+LEADERS = {ON_LIVE: 1, ON_GONE: 3, WITHOUT_LEADER: -1}
+
+
+@pytest.fixture(params=["asked", "watched"])
+def cluster(
+    request: pytest.FixtureRequest, zookeeper: str, session: Session
+) -> Iterator[RegistryCluster | WatchedCluster]:
+    """Broker 1 is live, and the home broker of `t` is not."""
+    session.create(paths.broker(1), b"me-1:host:1001")
+    replicas = dict.fromkeys(LEADERS, (2, 1, 3))
+    assignment = TopicAssignment("t", "id", replicas)
+    session.create(paths.replicated_topic("t"), encode_assignment(assignment))
+    for partition, leader in LEADERS.items():
+        state = PartitionState(leader, 5, (1, 3), 1)
+        session.create(paths.partition_state(partition), encode_state(state))
+    registry = Registry(zookeeper)
+    if request.param == "watched":
+        watched = WatchedCluster(registry)
+        watched.start(10)
+        yield watched
+        watched.stop()
+    else:
+        with registry:
+            yield RegistryCluster(registry)
+
+
+def test_partitions_when_their_home_is_gone_then_those_with_a_leader_are_there(
+    cluster: RegistryCluster | WatchedCluster,
+) -> None:
+    assert cluster.partitions("t") == [ON_LIVE, ON_GONE]
+    assert cluster.partitions("other") == []
+
+
+def test_leader_when_the_home_is_gone_then_the_one_of_the_state(
+    cluster: RegistryCluster | WatchedCluster,
+) -> None:
+    assert cluster.leader(ON_LIVE) == (1, "host", 1001)
+    assert cluster.leader_id(ON_LIVE) == 1
+    for partition in (ON_GONE, WITHOUT_LEADER):
+        with pytest.raises(BrokerUnreachableError, match="not in the registry"):
+            cluster.leader(partition)

@@ -1,0 +1,128 @@
+"""Reading partitions of one broker, and of several at once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from broker.client.cluster import Connect, StaticCluster
+from broker.client.connection import Connection
+from broker.consumer.cluster_reader import ClusterReader
+from broker.protocol.codec import decode
+from broker.protocol.extension_requests import ExtensionRequest, ReadRequest
+from broker.protocol.requests import BaseRequest, MultiFetchRequest
+from broker.protocol.responses import BrokerAddress
+from broker.server.broker import Broker
+from broker.topic import MessagePosition, ReadRange, TopicPartition
+from tests.integration.broker.consumer.group_members import Member, publish
+from tests.integration.broker.peers import Server
+
+PARTITION = TopicPartition("t", 0, 0)
+LARGE = b"x" * 900_000
+
+
+class Counted(Connection):
+    """A connection that counts the reads of all such connections."""
+
+    read_count = 0
+
+    def send_extension(self, request: ExtensionRequest) -> int:
+        Counted.read_count += isinstance(request, ReadRequest)
+        return super().send_extension(request)
+
+    def send_request(self, request: BaseRequest) -> None:
+        Counted.read_count += isinstance(request, MultiFetchRequest)
+        super().send_request(request)
+
+
+@pytest.fixture
+def connect(monkeypatch: pytest.MonkeyPatch) -> Connect:
+    monkeypatch.setattr(Counted, "read_count", 0)
+    return Counted
+
+
+def read_payloads(address: BrokerAddress, connect: Connect) -> list[bytes]:
+    cluster = StaticCluster([address], Connection)
+    payloads: list[bytes] = []
+    start = ReadRange(MessagePosition(0))
+    with ClusterReader(cluster, connect, {PARTITION: start}, fetch_bytes=5_000) as reader:
+        for ready in reader.polls():
+            for one in ready:
+                messages, valid_bytes, _ = decode(one.data, one.offset)
+                one.take(valid_bytes)
+                payloads += [payload for _, _, payload in messages]
+            if payloads[-1:] == [b"last"]:
+                break
+    cluster.close()
+    return payloads
+
+
+def test_reader_when_a_message_is_far_larger_than_a_fetch_then_few_requests_get_it(
+    running_broker: Broker, connect: Connect
+) -> None:
+    for payload in (b"first", LARGE, b"last"):
+        publish(running_broker, [payload])
+
+    found = read_payloads(BrokerAddress(0, "127.0.0.1", running_broker.port), connect)
+
+    assert found == [b"first", LARGE, b"last"]
+    assert Counted.read_count < 10
+
+
+def test_reader_when_the_broker_is_a_07_one_then_few_requests_get_a_large_message_too(
+    running_broker: Broker, old_broker: Server, connect: Connect
+) -> None:
+    for payload in (b"first", LARGE, b"last"):
+        publish(running_broker, [payload])
+
+    found = read_payloads(BrokerAddress(0, "127.0.0.1", old_broker.port), connect)
+
+    assert found == [b"first", LARGE, b"last"]
+    assert Counted.read_count < 10
+
+
+@pytest.mark.zookeeper
+def test_member_when_a_message_is_far_larger_than_a_fetch_then_few_requests_get_it(
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+    connect: Connect,
+    join: Callable[..., Member],
+) -> None:
+    broker = start_broker(zookeeper=zookeeper)
+    member = join("t", connect=connect, fetch_bytes=5_000, max_wait_ms=20_000)
+
+    publish(broker, [b"first", LARGE])
+
+    member.await_payloads([b"first", LARGE])
+    assert Counted.read_count < 40  # those before the length was seen fill the queue
+
+
+def test_reader_when_left_while_several_brokers_are_polled_then_does_not_wait_for_them(
+    start_broker: Callable[..., Broker], tmp_path: Path
+) -> None:
+    brokers = [start_broker(broker_id=one, data_dir=tmp_path / str(one)) for one in range(2)]
+    for broker in brokers:
+        publish(broker, [b"one"])
+    addresses = [BrokerAddress(-1, "127.0.0.1", one.port) for one in brokers]
+    cluster = StaticCluster(addresses, Connection)
+    ranges = {TopicPartition("t", one, 0): ReadRange(MessagePosition(0)) for one in range(2)}
+
+    def read_both() -> None:
+        seen: set[int] = set()
+        with ClusterReader(cluster, Connection, ranges, max_wait_ms=60_000) as reader:
+            for ready in reader.polls():
+                for one in ready:
+                    one.take(len(one.data))
+                    seen.add(one.partition.home)
+                if len(seen) == len(brokers):
+                    break
+
+    thread = threading.Thread(target=read_both, daemon=True)
+    thread.start()
+    thread.join(20)
+
+    assert not thread.is_alive()
+    cluster.close()
