@@ -1,15 +1,15 @@
-"""Counts messages per topic and time window, and publishes the counts to an audit topic.
+"""Counts messages by topic and time window, publishes the counts, and compares them.
 
-Each place that messages pass (a tier: producers, a mirror, consumers) counts for itself; comparing
-tiers is the subject of `audit_check`. A count is an event, a JSON object in UTF-8:
+Each tier of a pipeline (producers, a mirror, consumers) publishes its own counts to an audit topic;
+`compare` compares tiers. A count is an event, a JSON object in UTF-8:
 
     | field    | type   | meaning                                                            |
     | v        | int    | version of this format: 1                                          |
-    | id       | string | who counted: unique to one counter in one process                  |
-    | seq      | int    | number of the event among those of `id`, from 0                    |
+    | id       | string | the counter, unique to one counter in one process                  |
+    | seq      | int    | number of the event of this counter, from 0                        |
     | host     | string | name of the machine                                                |
-    | tier     | string | which place it is, such as `producer`                              |
-    | topic    | string | topic that was counted                                             |
+    | tier     | string | name of the tier, such as `producer`                               |
+    | topic    | string | the counted topic                                                  |
     | start_ms | int    | start of the window, in milliseconds since 1970; windows are       |
     | end_ms   | int    | aligned to that epoch; the end is exclusive                        |
     | count    | int    | messages in the window that no earlier event of `id` has counted   |
@@ -20,8 +20,6 @@ fields they do not know.
 
 Source: J. Kreps, N. Narkhede, J. Rao, "Kafka: a Distributed Messaging System for Log Processing",
 NetDB'11, section 4.
-
-Compares what the tiers of an audit have counted: pure functions over events.
 """
 
 from __future__ import annotations
@@ -44,10 +42,10 @@ from broker.protocol.primitives import Buffer
 VERSION = 1
 DEFAULT_WINDOW_MS = 600_000
 _SEND_COUNT = 1000
-"""Events to send at once: a long past counted by its own time makes any number of them."""
+"""Events in one message set; counts by the messages' own time can have any number of windows."""
 
 TimeOf = Callable[[Buffer], int | None]
-"""Returns a message's own time in milliseconds since 1970; None to take the present."""
+"""Returns a message's own time in milliseconds since 1970; None to count it at the present time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,14 +83,14 @@ class AuditEvent:
         """Return the event in a message.
 
         Raises:
-            InvalidMessageError: it is no audit event, or of a version that is not known.
+            InvalidMessageError: it is not an audit event, or has an unknown version.
         """
         try:
             fields = json.loads(bytes(payload))
         except (ValueError, RecursionError) as error:
-            raise InvalidMessageError("not an audit event: it is no JSON") from error
+            raise InvalidMessageError("not an audit event: it is not JSON") from error
         if not isinstance(fields, dict):
-            raise InvalidMessageError("not an audit event: it is no JSON object")
+            raise InvalidMessageError("not an audit event: it is not a JSON object")
         try:
             if fields["v"] != VERSION:
                 raise InvalidMessageError(f"audit event of unknown version {fields['v']!r}")
@@ -118,13 +116,13 @@ class AuditEvent:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not text")
     return value
 
 
 def _number(value: Any) -> int:
     if type(value) is not int or not 0 <= value < 1 << 63:
-        raise TypeError(f"{value!r} is no number of an event")
+        raise TypeError(f"{value!r} is not a number from 0 to 2**63-1")
     return value
 
 
@@ -132,10 +130,10 @@ class AuditCounter:
     """Counts messages per topic and window. Safe for several threads.
 
     Args:
-        tier: name of the place where messages are counted.
+        tier: name of the tier.
         window_ms: length of a window, at least 1.
-        host: name of the machine; by default as the system has it.
-        clock: tells the time.
+        host: name of the machine; default: its host name.
+        clock: the time.
     """
 
     def __init__(
@@ -162,9 +160,9 @@ class AuditCounter:
 
         Args:
             topic: their topic.
-            message_count: how many.
-            payload_bytes: their payloads together.
-            time_ms: their time in milliseconds since 1970; the present if not given.
+            message_count: their number.
+            payload_bytes: size of all their payloads.
+            time_ms: their time in milliseconds since 1970; None for the present.
         """
         moment_ms = max(0, self._clock.time_ms() if time_ms is None else time_ms)
         start_ms = moment_ms - moment_ms % self._window_ms
@@ -174,11 +172,11 @@ class AuditCounter:
             count[1] += payload_bytes
 
     def take(self, *, with_open: bool = False) -> list[AuditEvent]:
-        """Return what was counted in windows that are over, and forget it.
+        """Remove and return the counts of windows that have ended.
 
         Args:
-            with_open: take windows that are not over as well, as at the end of a program; more
-                may be counted in them later, and makes another event.
+            with_open: include windows that have not ended, as at the end of a program; messages
+                counted in them later make another event.
         """
         now_ms = self._clock.time_ms()
         with self._lock:
@@ -208,7 +206,7 @@ class AuditCounter:
 
 
 class Sends(Protocol):
-    """What is needed of a producer."""
+    """The methods of a producer that are used here."""
 
     def send(self, topic: str, messages: Iterable[Buffer], key: bytes | None = None) -> Delivery:
         """Send messages."""
@@ -218,14 +216,14 @@ class Sends(Protocol):
 
 
 class Auditor:
-    """Publishes what a counter has counted.
+    """Publishes the counts of a counter.
 
-    Not safe for several threads at once. An event that could not be published is kept and goes
-    with the next ones, under its own number, so that nothing is lost or counted twice.
+    Not safe for several threads at once. An event that could not be published is published with
+    the next ones, under its own number, so that no message is lost or counted twice.
 
     Args:
-        counter: counts.
-        producer: publishes; its messages to the audit topic are not counted.
+        counter: has the counts.
+        producer: sends them; its messages to the audit topic are not counted.
         topic: the audit topic.
     """
 
@@ -236,16 +234,16 @@ class Auditor:
         self._waiting: list[AuditEvent] = []
 
     def publish(self, *, with_open: bool = False) -> int:
-        """Publish the windows that are over; call it now and then, and at the end.
+        """Publish the windows that have ended; call it regularly, and at the end of a program.
 
         Args:
-            with_open: publish windows that are not over as well, as at the end of a program.
+            with_open: include windows that have not ended, as at the end of a program.
 
         Returns:
-            How many events were published.
+            The number of published events.
 
         Raises:
-            BrokerError: they could not be; they are kept for the next call.
+            BrokerError: events were not acknowledged; the next call publishes them again.
         """
         self._waiting += self.counter.take(with_open=with_open)
         if not self._waiting:
@@ -264,15 +262,15 @@ class Auditor:
 
 
 class AuditedProducer:
-    """A producer that counts what brokers have acknowledged.
+    """A producer that counts the acknowledged messages.
 
-    Not safe for several threads at once. Closing it publishes all that was counted; a window that
-    is over is published with the next message, or by `auditor.publish`.
+    Not safe for several threads at once. A window that has ended is published with the next
+    message, or by `auditor.publish`; closing publishes all windows.
 
     Args:
         producer: sends the messages, and the counts. It is not closed.
         auditor: counts and publishes.
-        time_of: a message's own time; by default the time it was sent counts.
+        time_of: returns a message's own time; by default the time of sending counts.
     """
 
     def __init__(self, producer: Sends, auditor: Auditor, *, time_of: TimeOf | None = None) -> None:
@@ -292,7 +290,7 @@ class AuditedProducer:
         """Send messages, and count them once they are acknowledged; see `Producer.send`.
 
         Raises:
-            BrokerError: as `Producer.send`, also for counts of windows that are over.
+            BrokerError: as `Producer.send`, also for counts of windows that have ended.
         """
         payloads = list(messages)
         facts = [(self._time(payload), len(payload)) for payload in payloads]
@@ -306,7 +304,7 @@ class AuditedProducer:
         return None if self._time_of is None else self._time_of(payload)
 
     def flush(self) -> None:
-        """Wait until every delivery is done, and publish windows that are over."""
+        """Wait until every delivery is done, and publish windows that have ended."""
         self._producer.flush()
         self._count_delivered()
         self.auditor.publish()
@@ -340,19 +338,19 @@ def audited(
     *,
     time_of: TimeOf | None = None,
 ) -> Iterator[tuple[str, Any, int, int, bytes]]:
-    """Give a consumer's messages, counting each one when the next one is asked for.
+    """Yield a consumer's messages, and count each when the next one is requested.
 
-    Windows that are over are published on the way; publish the rest with `auditor.publish` when
+    Windows that have ended are published meanwhile; publish the others with `auditor.publish` when
     the consumer ends.
 
     Args:
         messages: a stream of a `ConsumerConnector`; its messages start with the topic and end
             with the payload.
         auditor: counts and publishes.
-        time_of: a message's own time; by default the time it was consumed counts.
+        time_of: returns a message's own time; by default the time of consuming counts.
 
     Raises:
-        BrokerError: the messages, or the counts, fail.
+        BrokerError: consuming, or publishing the counts, failed.
     """
     counter = auditor.counter
     for message in messages:
@@ -364,14 +362,14 @@ def audited(
 
 
 def json_time(path: str) -> TimeOf:
-    """Return what reads a message's time from a field of its JSON object.
+    """Return a function that reads a message's time from a field of its JSON object.
 
     Args:
         path: names of nested fields, separated by dots, such as `.meta.ts`. The field holds
             seconds (below 10**11), milliseconds, or a time in ISO 8601 (UTC if it names no zone).
 
     Returns:
-        A function that gives None for a message without such a field.
+        The function; it returns None for a message without such a field.
     """
     names = [name for name in path.split(".") if name]
 
@@ -391,8 +389,8 @@ def json_time(path: str) -> TimeOf:
     return time_of
 
 
-class Window(NamedTuple):
-    """What is compared: a topic in a time window, in milliseconds since 1970, end exclusive."""
+class AuditWindow(NamedTuple):
+    """A topic in a time window; milliseconds since 1970, the end is exclusive."""
 
     topic: str
     start_ms: int
@@ -406,32 +404,32 @@ class Count(NamedTuple):
     payload_bytes: int = 0
 
 
-Tally = Mapping[Window, Mapping[str, Count]]
-"""What each tier has counted in each window."""
+Tally = Mapping[AuditWindow, Mapping[str, Count]]
+"""The counts of each tier in each window."""
 
 
 class Judgement(Enum):
-    """What is to be said of a window at one tier."""
+    """The result of comparing a window at one tier."""
 
     OK = "ok"
     MISSING = "missing"
-    """Fewer messages than at the reference, though later windows have been reported."""
+    """Fewer messages than at the reference, and the tier has reported later windows."""
     LATE = "late"
-    """Fewer messages than at the reference, and nothing reported of any later window: they may
-    still be on their way."""
+    """Fewer messages than at the reference, and the tier has not reported a later window: the
+    others may still arrive."""
     SURPLUS = "surplus"
-    """More messages than at the reference: duplicates, or a producer that does not count."""
+    """More messages than at the reference: duplicates, or a producer without an audit."""
     OPEN = "open"
-    """The window, or the time allowed after it, is not over."""
+    """The window and the grace time after it have not ended."""
 
 
-class Verdict(NamedTuple):
+class AuditVerdict(NamedTuple):
     """A window at one tier, compared with the reference tier.
 
-    `difference` is what the tier has more than the reference, negative for less.
+    `difference` is the count of the tier minus that of the reference.
     """
 
-    window: Window
+    window: AuditWindow
     tier: str
     expected: Count
     found: Count
@@ -439,24 +437,24 @@ class Verdict(NamedTuple):
 
     @property
     def difference(self) -> int:
-        """Return how many messages the tier has more than the reference."""
+        """Return the count of the tier minus that of the reference."""
         return self.found.message_count - self.expected.message_count
 
 
-def tally(events: Iterable[AuditEvent]) -> dict[Window, dict[str, Count]]:
-    """Add up events by window and tier, each event once however often it comes.
+def tally(events: Iterable[AuditEvent]) -> dict[AuditWindow, dict[str, Count]]:
+    """Sum the events by window and tier; duplicates of an event count once.
 
     Args:
         events: in any order.
     """
     seen: set[tuple[str, int]] = set()
-    sums: dict[Window, dict[str, Count]] = {}
+    sums: dict[AuditWindow, dict[str, Count]] = {}
     for event in events:
         key = (event.source_id, event.sequence)
         if key in seen:
             continue
         seen.add(key)
-        tiers = sums.setdefault(Window(event.topic, event.start_ms, event.end_ms), {})
+        tiers = sums.setdefault(AuditWindow(event.topic, event.start_ms, event.end_ms), {})
         before = tiers.get(event.tier, Count())
         tiers[event.tier] = Count(
             before.message_count + event.message_count, before.payload_bytes + event.payload_bytes
@@ -472,16 +470,16 @@ def compare(
     now_ms: int,
     grace_ms: int,
     complete: Collection[str] = (),
-) -> list[Verdict]:
+) -> list[AuditVerdict]:
     """Compare tiers with the reference tier, window by window.
 
     Args:
-        tallied: what was counted.
+        tallied: the counts.
         reference: the tier whose counts are expected everywhere.
-        tiers: the others.
-        now_ms: the present moment, in milliseconds since 1970.
-        grace_ms: how long after its end a window may still be reported.
-        complete: tiers that have counted all there is: they miss what others would be late with.
+        tiers: the tiers to compare.
+        now_ms: the present time, in milliseconds since 1970.
+        grace_ms: time after its end in which a window may still be reported.
+        complete: tiers that have counted all their messages: they are never late.
 
     Returns:
         A verdict for each window and tier, by topic, time and tier.
@@ -497,7 +495,7 @@ def compare(
             is_last = last_start.get((window.topic, tier), -1) <= window.start_ms
             may_follow = is_last and tier not in complete
             judgement = _judge(expected, found, is_open=is_open, may_follow=may_follow)
-            verdicts.append(Verdict(window, tier, expected, found, judgement))
+            verdicts.append(AuditVerdict(window, tier, expected, found, judgement))
     return verdicts
 
 
@@ -521,21 +519,21 @@ def _judge(expected: Count, found: Count, *, is_open: bool, may_follow: bool) ->
     return Judgement.LATE if may_follow else Judgement.MISSING
 
 
-def difference_count(verdicts: Sequence[Verdict]) -> int:
-    """Return how many messages are missing, late or surplus in windows that are over."""
+def difference_count(verdicts: Sequence[AuditVerdict]) -> int:
+    """Return how many messages are missing, late or surplus in windows that are not open."""
     return sum(abs(one.difference) for one in verdicts if one.judgement is not Judgement.OPEN)
 
 
-def merged(tallied: Tally) -> dict[Window, dict[str, Count]]:
-    """Return the counts with all windows of a topic made one, from the first to the last.
+def merged(tallied: Tally) -> dict[AuditWindow, dict[str, Count]]:
+    """Return the counts with all windows of a topic joined into one, from the first to the last.
 
-    For tiers that cannot tell in which window a message was counted elsewhere.
+    For tiers that do not know in which window other tiers have counted a message.
     """
-    spans: dict[str, Window] = {}
+    spans: dict[str, AuditWindow] = {}
     sums: dict[str, dict[str, Count]] = {}
     for window, counts in tallied.items():
         span = spans.get(window.topic, window)
-        spans[window.topic] = Window(
+        spans[window.topic] = AuditWindow(
             window.topic, min(span.start_ms, window.start_ms), max(span.end_ms, window.end_ms)
         )
         total = sums.setdefault(window.topic, {})

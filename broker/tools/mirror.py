@@ -556,7 +556,7 @@ def _good_part(reader: AssignedPartition) -> _GoodPart:
         return _GoodPart(damage.position, count, damage.text)
     fault = found.fault
     if fault is Fault.PARTIAL:
-        fault = Fault.SIZE if reader.is_truncated(found.valid_bytes) else Fault.NONE
+        fault = Fault.SIZE if reader.ends_beyond_log(found.valid_bytes) else Fault.NONE
     problem = describe_fault(fault, reader.offset + found.valid_bytes) if fault else ""
     return _GoodPart(found.valid_bytes, count, problem)
 

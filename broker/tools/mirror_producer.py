@@ -114,7 +114,7 @@ class MirrorProducer:
 
     def _flush(self) -> None:
         if self._producer is not None:
-            self._producer.barrier()
+            self._producer.wait_until_readable()
         self._raise_failure()
         handed_over, self._handed_over = self._handed_over, []
         for number in handed_over:

@@ -1,17 +1,13 @@
-"""Handling messages so that one that fails does not hold up those behind it.
+"""Handles messages so that a failed one does not block those after it.
 
-A message whose handling fails is tried again in place a few times, then parked in a `RetryStore`
-and tried again between other messages. There is no thread: whoever has the messages calls.
-
-A local store of messages whose handling failed, so that later messages are not blocked.
-
-What `add` was given survives a crash of the process and of the machine. Owns the directory, its
-lock and the waiting times; knows neither brokers nor what handling is.
+A `RetryingHandler` retries a failed message a few times in place, then puts it into a `RetryStore`
+and retries it between later messages, in the thread of its caller. The store is an SQLite database
+in a directory that one process locks at a time; a message it has accepted survives a crash of the
+process and of the machine.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import hashlib
@@ -29,6 +25,7 @@ from broker.clock import Clock, SystemClock
 from broker.consumer.chunk import inner_index
 from broker.consumer.stream import ConsumerStream
 from broker.errors import ConsumerTimeoutError, RetryStoreBusyError, RetryStoreError
+from broker.files import sync_directory
 from broker.topic import TopicPartition
 
 DATABASE_NAME = "retry.db"
@@ -69,7 +66,7 @@ _UPDATE = "UPDATE retry_entries SET attempts = ?, next_attempt_ms = ?, last_erro
 
 
 class RetryMessage(NamedTuple):
-    """A message as a handler gets it, now or later.
+    """A message to be handled.
 
     `offset` is where its entry starts, `next_offset` where reading can resume after it, `inner` its
     index in a compressed set, 0 outside of one.
@@ -87,11 +84,11 @@ class RetryEntry:
     """A message in the store.
 
     Attributes:
-        entry_id: the store's own name for it; entries added later have higher ones.
-        message: what could not be handled.
-        attempts: how often that was tried.
-        next_attempt_ms: when to try again, in milliseconds since 1970; None for never, as it was
-            tried as often as it may be: the message is dead.
+        entry_id: its number in the store; entries added later have higher ones.
+        message: the message whose handling failed.
+        attempts: number of failed attempts.
+        next_attempt_ms: time of the next attempt, in milliseconds since 1970; None if the maximum
+            number of attempts is reached: the message is dead.
         last_error: why the last attempt failed.
     """
 
@@ -103,18 +100,18 @@ class RetryEntry:
 
     @property
     def is_dead(self) -> bool:
-        """Return whether it is kept only to be looked at, and not tried again by itself."""
+        """Return whether it is not retried automatically."""
         return self.next_attempt_ms is None
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to wait between attempts, and when to give up.
+    """The wait between attempts, and the maximum number of attempts.
 
     Args:
         first_wait_ms: wait before the first attempt out of the store; doubled for each one after.
         max_wait_ms: the longest wait.
-        max_attempts: how often a message is tried in all, in place included; None for ever.
+        max_attempts: maximum number of attempts, including those in place; None for no limit.
     """
 
     first_wait_ms: int = 1000
@@ -122,12 +119,12 @@ class RetryPolicy:
     max_attempts: int | None = None
 
     def next_attempt_ms(self, now_ms: int, attempts: int, stored_attempts: int) -> int | None:
-        """Return when to try again after a failure; None for never.
+        """Return the time of the next attempt after a failure; None if there is none.
 
         Args:
             now_ms: the time of the failure, in milliseconds since 1970.
-            attempts: how often the message was tried in all.
-            stored_attempts: how often of these since it is in the store, 0 when it is put there.
+            attempts: number of failed attempts.
+            stored_attempts: number of these since the message was stored, 0 when it is stored.
         """
         if self.max_attempts is not None and attempts >= self.max_attempts:
             return None
@@ -136,17 +133,17 @@ class RetryPolicy:
 
 
 class RetryStore:
-    """Messages to be handled again, in a directory that one process has at a time.
+    """Messages to be handled again, in a directory that one process locks at a time.
 
-    For one thread. The file is an SQLite database that each change is written through to, so that
-    a message may be counted as finished as soon as `add` has returned.
+    For one thread. Each change is synced to disk, so a message counts as finished when `add`
+    returns.
 
     Args:
-        directory: made if it is missing.
+        directory: created if it is missing.
 
     Raises:
-        RetryStoreBusyError: another process has the directory.
-        RetryStoreError: it cannot be made, written to or understood.
+        RetryStoreBusyError: another process has locked the directory.
+        RetryStoreError: it cannot be created or written, or is damaged.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -159,7 +156,7 @@ class RetryStore:
                     self._database.execute("PRAGMA journal_mode=WAL")
                     self._database.execute("PRAGMA synchronous=FULL")
                     self._database.executescript(_TABLES)
-                _sync_directory(directory)
+                    sync_directory(directory)
             except RetryStoreError:
                 self._database.close()
                 raise
@@ -174,7 +171,7 @@ class RetryStore:
         self.close()
 
     def close(self) -> None:
-        """Close the database and give the directory back; a second call does nothing."""
+        """Close the database and unlock the directory; a second call does nothing."""
         if self._lock_fd >= 0:
             self._database.close()
             os.close(self._lock_fd)
@@ -183,17 +180,17 @@ class RetryStore:
     def add(
         self, message: RetryMessage, *, attempts: int, next_attempt_ms: int | None, error: str
     ) -> bool:
-        """Keep a message whose handling failed; it is on the disk when this returns.
+        """Store a message whose handling failed; it is on disk when this returns.
 
         Args:
             message: the message.
-            attempts: how often handling it was tried.
-            next_attempt_ms: when to try again, in milliseconds since 1970; None for never.
-            error: why it failed.
+            attempts: number of failed attempts.
+            next_attempt_ms: time of the next attempt, in milliseconds since 1970; None for none.
+            error: why the last attempt failed.
 
         Returns:
-            False if the very same message is in the store already, as after a crash before its
-            offset was committed; that entry stays as it is.
+            False if the store has the message already, as after a crash before its offset was
+            committed; that entry is not changed.
 
         Raises:
             RetryStoreError: it could not be written; do not count the message as finished.
@@ -216,11 +213,11 @@ class RetryStore:
             return self._database.execute(_INSERT, values).rowcount > 0
 
     def due(self, now_ms: int, limit: int = 1) -> list[RetryEntry]:
-        """Return entries whose time has come, those that waited longest first.
+        """Return entries whose next attempt is due, those due longest first.
 
         Args:
             now_ms: milliseconds since 1970.
-            limit: how many at most.
+            limit: maximum number of entries.
 
         Raises:
             RetryStoreError: the store cannot be read.
@@ -231,9 +228,9 @@ class RetryStore:
         return [_entry(row) for row in rows]
 
     def entries(self) -> Iterator[RetryEntry]:
-        """Give every entry as it is when it is reached, oldest first; each may be done meanwhile.
+        """Yield the present entries, oldest first; the caller may change the store meanwhile.
 
-        Entries that are added meanwhile are left out.
+        Entries that are added meanwhile are not included.
 
         Raises:
             RetryStoreError: the store cannot be read.
@@ -247,12 +244,12 @@ class RetryStore:
                 yield _entry(row)
 
     def reschedule(self, entry: RetryEntry, next_attempt_ms: int | None, error: str) -> None:
-        """Note that one more attempt failed.
+        """Record a failed attempt.
 
         Args:
-            entry: as the store gave it.
-            next_attempt_ms: when to try again, in milliseconds since 1970; None for never.
-            error: why it failed.
+            entry: the entry.
+            next_attempt_ms: time of the next attempt, in milliseconds since 1970; None for none.
+            error: why the attempt failed.
 
         Raises:
             RetryStoreError: it could not be written.
@@ -262,7 +259,7 @@ class RetryStore:
             self._database.execute(_UPDATE, values)
 
     def done(self, entry: RetryEntry) -> None:
-        """Drop an entry, as its message is handled.
+        """Remove an entry whose message was handled.
 
         Raises:
             RetryStoreError: it could not be written; the message will be handled again.
@@ -277,7 +274,7 @@ class RetryStore:
 
 
 def read_entries(directory: Path) -> Iterator[RetryEntry]:
-    """Give the entries of a store, oldest first, whether or not a process has it.
+    """Yield the entries of a store, oldest first, even if a process has locked it.
 
     Args:
         directory: of the store.
@@ -317,7 +314,7 @@ def _lock(directory: Path) -> int:
     try:
         if not directory.exists():
             directory.mkdir(parents=True, exist_ok=True)
-            _sync_directory(directory.absolute().parent)
+            sync_directory(directory.absolute().parent)
         fd = os.open(directory / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise RetryStoreError(f"retry store {directory}: {error.strerror}") from error
@@ -327,21 +324,12 @@ def _lock(directory: Path) -> int:
         holder = os.read(fd, 20).decode("ascii", "replace").strip()
         os.close(fd)
         raise RetryStoreBusyError(
-            f"retry store {directory} is in use by process {holder or 'unknown'}"
+            f"retry store {directory} is in use by process {holder or 'unknown'}; "
+            "stop that process first"
         ) from error
     os.ftruncate(fd, 0)
     os.write(fd, b"%d\n" % os.getpid())
     return fd
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make the names in a directory durable, where the file system can."""
-    fd = os.open(directory, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):
-            os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 @contextmanager
@@ -353,33 +341,37 @@ def _translated(directory: Path) -> Iterator[None]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
             raise RetryStoreError(
                 f"retry store {directory} is damaged: {error}; once {DATABASE_NAME} is moved away "
-                "it starts empty, and what was in it is to be read from its topics again"
+                "the store starts empty; consume its messages from their topics again"
             ) from error
         raise RetryStoreError(f"retry store {directory}: {error}") from error
+    except OSError as error:
+        raise RetryStoreError(f"retry store {directory}: {error.strerror}") from error
 
 
 Handle = Callable[[RetryMessage], None]
-"""What an application does with a message; an exception says that it failed."""
+"""The application's function for a message; it raises an exception if handling fails."""
 Pause = Callable[[float], bool]
-"""Waits so many seconds; returns True if it was cut short, as the program is to stop."""
+"""Waits for a number of seconds; returns True if the wait was interrupted by a stop request."""
 
 
-class Outcome(Enum):
-    """What became of a message."""
+class RetryOutcome(Enum):
+    """The result of handling a message."""
 
     DONE = "done"
-    PARKED = "parked"
+    SCHEDULED = "scheduled"
+    """It failed, and is in the store to be retried."""
     DEAD = "dead"
+    """It failed, and is in the store without another attempt."""
 
 
 @dataclass(frozen=True, slots=True)
 class InPlace:
-    """How a message is tried again before it is parked.
+    """Retries in place, before a message is stored.
 
     Args:
-        retries: how often at most.
-        first_wait_ms: wait before the first of these; doubled for each one after, but never longer
-            than a message waits first in the store.
+        retries: maximum number of retries.
+        first_wait_ms: wait before the first retry; doubled for each further one, up to the first
+            wait in the store.
     """
 
     retries: int = 3
@@ -387,17 +379,17 @@ class InPlace:
 
 
 @dataclass(slots=True)
-class Tally:
+class RetryTally:
     """Counts of a handler's messages.
 
     Attributes:
-        done: messages handled, in place or out of the store.
-        parked: messages put into the store.
-        dead: messages given up; they stay in the store.
+        done: messages handled, directly or from the store.
+        scheduled: messages stored to be retried.
+        dead: messages that reached the maximum number of attempts; they stay in the store.
     """
 
     done: int = 0
-    parked: int = 0
+    scheduled: int = 0
     dead: int = 0
 
 
@@ -408,10 +400,10 @@ def _sleep(seconds: float) -> bool:
 
 @dataclass(slots=True)
 class RetryingHandler:
-    """Handles messages, and keeps those that fail for later.
+    """Handles messages, and stores those that fail to retry them.
 
-    A message counts as finished when `handle` returns: it is handled, or on the disk. After a
-    crash a message may be handled twice, but none is lost.
+    A message is finished when `handle` returns: it was handled, or is on disk. After a crash a
+    message may be handled twice, but none is lost.
 
         with RetryStore(Path("failed")) as store:
             handler = RetryingHandler(write_to_warehouse, store)
@@ -419,10 +411,10 @@ class RetryingHandler:
 
     Args:
         attempt: handles a message, or raises an exception.
-        store: where messages go that fail.
-        in_place: how a message is tried again at once.
-        policy: how it is tried again out of the store.
-        clock: tells the time.
+        store: gets the messages that fail.
+        in_place: retries before a message is stored.
+        policy: retries of stored messages.
+        clock: the time.
         pause: waits between attempts in place.
     """
 
@@ -432,13 +424,13 @@ class RetryingHandler:
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     clock: Clock = field(default_factory=SystemClock)
     pause: Pause = _sleep
-    tally: Tally = field(default_factory=Tally)
+    tally: RetryTally = field(default_factory=RetryTally)
 
-    def handle(self, message: RetryMessage) -> Outcome:
-        """Handle a message, or else keep it in the store.
+    def handle(self, message: RetryMessage) -> RetryOutcome:
+        """Handle a message, or store it if it fails.
 
         Raises:
-            RetryStoreError: it failed and cannot be kept: it is not finished.
+            RetryStoreError: it failed and cannot be stored: it is not finished.
         """
         attempts = 1
         error = self._try(message)
@@ -449,19 +441,19 @@ class RetryingHandler:
             error = self._try(message)
         if error is None:
             self.tally.done += 1
-            return Outcome.DONE
+            return RetryOutcome.DONE
         next_ms = self.policy.next_attempt_ms(self.clock.time_ms(), attempts, 0)
         self.store.add(message, attempts=attempts, next_attempt_ms=next_ms, error=error)
-        return self._count_kept(next_ms)
+        return self._count_stored(next_ms)
 
     def retry_due(self, limit: int = 1) -> int:
-        """Try parked messages whose time has come once more.
+        """Retry stored messages that are due, once each.
 
         Args:
-            limit: how many at most, so that new messages need not wait long.
+            limit: maximum number, so that new messages do not wait long.
 
         Returns:
-            How many were tried.
+            The number of retried messages.
 
         Raises:
             RetryStoreError: the store failed.
@@ -471,11 +463,11 @@ class RetryingHandler:
             self.retry(entry)
         return len(entries)
 
-    def retry(self, entry: RetryEntry) -> Outcome:
-        """Try one message of the store once more, even a dead one.
+    def retry(self, entry: RetryEntry) -> RetryOutcome:
+        """Retry a stored message once, even a dead one.
 
         Args:
-            entry: as the store gave it.
+            entry: from the store.
 
         Raises:
             RetryStoreError: the store failed.
@@ -484,39 +476,39 @@ class RetryingHandler:
         if error is None:
             self.store.done(entry)
             self.tally.done += 1
-            return Outcome.DONE
+            return RetryOutcome.DONE
         attempts = entry.attempts + 1
         stored_attempts = max(1, attempts - 1 - self.in_place.retries)
         next_ms = self.policy.next_attempt_ms(self.clock.time_ms(), attempts, stored_attempts)
         self.store.reschedule(entry, next_ms, error)
         if next_ms is not None:
-            return Outcome.PARKED
+            return RetryOutcome.SCHEDULED
         self.tally.dead += not entry.is_dead
-        return Outcome.DEAD
+        return RetryOutcome.DEAD
 
     def drain(self, entries: Iterable[RetryEntry]) -> int:
-        """Try messages of the store once more each.
+        """Retry stored messages, once each.
 
         Args:
             entries: such as `store.entries()` or `store.due(...)`.
 
         Returns:
-            How many failed again.
+            The number of messages that failed again.
 
         Raises:
             RetryStoreError: the store failed.
         """
-        return sum(self.retry(entry) is not Outcome.DONE for entry in entries)
+        return sum(self.retry(entry) is not RetryOutcome.DONE for entry in entries)
 
     def run(self, stream: ConsumerStream) -> None:
-        """Handle the messages of a group's stream until it ends, and parked ones in between.
+        """Handle the messages of a group's stream until it ends, and retry stored ones in between.
 
-        With `consumer.timeout.ms` set, parked messages are looked at whenever that has passed;
-        without it only when a message comes.
+        With `consumer.timeout.ms` set, stored messages are also retried after each timeout;
+        otherwise only after a message of the stream.
 
         Raises:
-            RetryStoreError: a message failed and cannot be kept; it is not committed.
-            BrokerError: as the stream raises it, but for a timeout.
+            RetryStoreError: a message failed and cannot be stored; it is not committed.
+            BrokerError: of the stream, except a timeout.
         """
         messages = iter(stream)
         while True:
@@ -543,16 +535,16 @@ class RetryingHandler:
         return limit is None or attempts < limit
 
     def _try(self, message: RetryMessage) -> str | None:
-        """Return None when a message is handled, else why it is not."""
+        """Handle a message; return None, or the text of the error if it failed."""
         try:
             self.attempt(message)
         except Exception as error:  # noqa: BLE001 - the application's code may raise anything
             return str(error) or type(error).__name__
         return None
 
-    def _count_kept(self, next_attempt_ms: int | None) -> Outcome:
+    def _count_stored(self, next_attempt_ms: int | None) -> RetryOutcome:
         if next_attempt_ms is None:
             self.tally.dead += 1
-            return Outcome.DEAD
-        self.tally.parked += 1
-        return Outcome.PARKED
+            return RetryOutcome.DEAD
+        self.tally.scheduled += 1
+        return RetryOutcome.SCHEDULED

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, BrokerError, Codec, Connection, Producer, StaticCluster, TopicPartition
-from broker.client.cluster import LockedCluster
+from broker.client.cluster import Cluster, LockedCluster
 from broker.consumer.chunk import Chunk
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.membership import Lease
@@ -31,7 +31,7 @@ from tests.integration.broker.factories import BrokerFactory, address_of
 from tests.support.waiting import wait_until
 
 
-class SourceCluster:
+class SourceCluster(Cluster):
     """A cluster with two partitions of every topic on broker 3."""
 
     def brokers(self) -> list[BrokerAddress]:

@@ -28,7 +28,7 @@ def message(offset: int = 0, payload: bytes = b"x", *, inner: int = 0) -> RetryM
     return RetryMessage(PARTITION, offset, offset + 11, inner, payload)
 
 
-def park(store: RetryStore, one: RetryMessage, due_ms: int | None = 0) -> bool:
+def put(store: RetryStore, one: RetryMessage, due_ms: int | None = 0) -> bool:
     return store.add(one, attempts=1, next_attempt_ms=due_ms, error="why")
 
 
@@ -48,22 +48,22 @@ def test_store_when_reopened_then_has_what_was_added(tmp_path: Path) -> None:
 
 
 def test_add_when_the_same_message_comes_again_then_keeps_the_entry(store: RetryStore) -> None:
-    assert park(store, message(), 5)
-    assert not park(store, message(), 7)
+    assert put(store, message(), 5)
+    assert not put(store, message(), 7)
 
     assert [one.next_attempt_ms for one in store.entries()] == [5]
 
 
 def test_add_when_another_payload_has_the_offset_then_keeps_both(store: RetryStore) -> None:
-    park(store, message(0, b"before the topic was made anew"))
-    park(store, message(0, b"after"))
+    put(store, message(0, b"before the topic was made anew"))
+    put(store, message(0, b"after"))
 
     assert len(store) == 2
 
 
 def test_add_when_messages_of_a_set_are_equal_then_keeps_each(store: RetryStore) -> None:
     for inner in (0, 1, 1):
-        park(store, message(inner=inner))
+        put(store, message(inner=inner))
 
     assert len(store) == 2
 
@@ -72,14 +72,14 @@ def test_due_when_asked_gives_those_whose_time_has_come_longest_wait_first(
     store: RetryStore,
 ) -> None:
     for offset, due_ms in ((0, 30), (1, 10), (2, 20), (3, None), (4, 31)):
-        park(store, message(offset), due_ms)
+        put(store, message(offset), due_ms)
 
     assert [one.message.offset for one in store.due(30, 10)] == [1, 2, 0]
     assert [one.message.offset for one in store.due(30)] == [1]
 
 
 def test_reschedule_when_failed_again_then_counts_the_attempt(store: RetryStore) -> None:
-    park(store, message())
+    put(store, message())
     (entry,) = store.entries()
 
     store.reschedule(entry, None, "worse")
@@ -90,8 +90,8 @@ def test_reschedule_when_failed_again_then_counts_the_attempt(store: RetryStore)
 
 
 def test_done_when_handled_then_drops_the_entry(store: RetryStore) -> None:
-    park(store, message(0))
-    park(store, message(1))
+    put(store, message(0))
+    put(store, message(1))
 
     store.done(next(store.entries()))
 
@@ -108,7 +108,7 @@ def test_store_when_another_process_has_it_then_names_that_process(
 def test_entries_when_another_process_has_the_store_can_be_read(
     store: RetryStore, tmp_path: Path
 ) -> None:
-    park(store, message(5))
+    put(store, message(5))
 
     assert [one.message.offset for one in read_entries(tmp_path / "retry")] == [5]
 
@@ -137,10 +137,10 @@ def test_store_when_the_directory_cannot_be_made_then_says_so(tmp_path: Path) ->
 def test_store_when_killed_behind_an_add_then_has_the_message(tmp_path: Path) -> None:
     code = (
         "import os, signal, sys; from pathlib import Path\n"
-        "from tests.integration.broker.tools.test_retry_store import message, park\n"
+        "from tests.integration.broker.tools.test_retry_store import message, put\n"
         "from broker.tools.retry import RetryStore\n"
         "store = RetryStore(Path(sys.argv[1]))\n"
-        "for offset in range(3): park(store, message(offset))\n"
+        "for offset in range(3): put(store, message(offset))\n"
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run(

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from broker.tools.audit import (
     AuditEvent,
+    AuditVerdict,
+    AuditWindow,
     Count,
     Judgement,
-    Verdict,
-    Window,
     compare,
     difference_count,
     merged,
@@ -43,7 +43,7 @@ def event(
     )
 
 
-def check(*found: AuditEvent, now_ms: int = LONG_AGO) -> list[Verdict]:
+def check(*found: AuditEvent, now_ms: int = LONG_AGO) -> list[AuditVerdict]:
     tallied = tally(found)
     tiers = {tier for counts in tallied.values() for tier in counts}
     return compare(tallied, "producer", tiers, now_ms=now_ms, grace_ms=5)
@@ -135,7 +135,7 @@ def test_compare_when_the_grace_time_is_not_over_then_does_not_judge() -> None:
 def test_compare_when_another_topic_goes_on_then_a_topic_is_late_not_missing() -> None:
     found = [event("producer", 0, 5), event("c", 0, 4), event("c", 90, 1, topic="u")]
 
-    verdict = next(one for one in check(*found) if one.window == Window("t", 0, 10))
+    verdict = next(one for one in check(*found) if one.window == AuditWindow("t", 0, 10))
 
     assert verdict.judgement is Judgement.LATE
     assert verdict.expected == Count(5, 5)

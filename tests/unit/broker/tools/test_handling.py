@@ -14,9 +14,9 @@ from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from broker.tools.retry import (
     InPlace,
-    Outcome,
     RetryingHandler,
     RetryMessage,
+    RetryOutcome,
     RetryPolicy,
     RetryStore,
 )
@@ -82,7 +82,7 @@ def test_handle_when_a_try_in_place_succeeds_then_parks_nothing(
 ) -> None:
     work = Work(a=2)
 
-    assert make(work, store, clock, waits).handle(message(b"a")) is Outcome.DONE
+    assert make(work, store, clock, waits).handle(message(b"a")) is RetryOutcome.DONE
 
     assert (work.tried, waits, len(store)) == ([b"a"] * 3, [0.1, 0.2], 0)
 
@@ -92,7 +92,7 @@ def test_handle_when_all_tries_in_place_fail_then_parks_the_message(
 ) -> None:
     handler = make(Work(a=9), store, clock, waits)
 
-    assert handler.handle(message(b"a")) is Outcome.PARKED
+    assert handler.handle(message(b"a")) is RetryOutcome.SCHEDULED
 
     (entry,) = store.entries()
     assert (entry.attempts, entry.last_error) == (3, "no a today")
@@ -105,7 +105,7 @@ def test_handle_when_told_to_stop_while_waiting_then_parks_at_once(
     work = Work(a=9)
     handler = RetryingHandler(work, store, clock=clock, pause=lambda _seconds: True)
 
-    assert handler.handle(message(b"a")) is Outcome.PARKED
+    assert handler.handle(message(b"a")) is RetryOutcome.SCHEDULED
 
     assert work.tried == [b"a"]
 
@@ -115,7 +115,7 @@ def test_handle_when_tried_as_often_as_allowed_then_is_dead_at_once(
 ) -> None:
     handler = make(Work(a=9), store, clock, waits, max_attempts=2)
 
-    assert handler.handle(message(b"a")) is Outcome.DEAD
+    assert handler.handle(message(b"a")) is RetryOutcome.DEAD
 
     (entry,) = store.entries()
     assert (entry.attempts, entry.is_dead) == (2, True)
@@ -169,7 +169,7 @@ def test_retry_due_when_tried_as_often_as_allowed_then_keeps_it_as_dead(
 
     assert handler.retry_due() == 0
     assert [one.is_dead for one in store.entries()] == [True]
-    assert (handler.tally.parked, handler.tally.dead) == (1, 1)
+    assert (handler.tally.scheduled, handler.tally.dead) == (1, 1)
 
 
 def test_drain_when_all_are_given_then_tries_dead_ones_too(

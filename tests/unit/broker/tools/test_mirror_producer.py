@@ -31,7 +31,7 @@ class Refusing:
         self.sent.append(bytes(message_set))
         self._deliveries.append(Delivery(partition, message_set, None, on_complete))
 
-    def barrier(self) -> None:
+    def wait_until_readable(self) -> None:
         deliveries, self._deliveries = self._deliveries, []
         for offset, delivery in enumerate(deliveries):
             error: BrokerError | None = None
