@@ -1,11 +1,11 @@
-"""Count messages where they are sent and where they are handled, and let `pylogctl audit` compare.
+"""Count messages when they are sent and when they are handled, and compare with `pylogctl audit`.
 
     python examples/audit.py send localhost:2181 orders < orders.jsonl
     python examples/audit.py handle localhost:2181 orders
     pylogctl audit check audit --tier billing --fail-above 0
 
-Messages are counted by the time in their field `ts`, so that both sides put them into the same
-windows. What was sent and not handled, or handled twice, shows in the window it belongs to.
+Messages are counted by the time in their field `ts`, so that both sides count them in
+the same window. A message that was not handled, or handled twice, shows in its window.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TIME_OF = json_time(".ts")
 
 
 def send(producer: Producer, topic: str) -> None:
-    """Send the lines of standard input; those that are acknowledged are counted."""
+    """Send the lines of standard input, and count those that are acknowledged."""
     auditor = Auditor(AuditCounter("producer"), producer, AUDIT_TOPIC)
     with AuditedProducer(producer, auditor, time_of=TIME_OF) as counting:
         for line in sys.stdin.buffer:
@@ -41,7 +41,7 @@ def send(producer: Producer, topic: str) -> None:
 
 
 def handle(producer: Producer, zookeeper: str, topic: str) -> None:
-    """Handle messages until none has come for a while; each is counted when it is handled."""
+    """Handle messages until none has arrived for a while, and count them."""
     auditor = Auditor(AuditCounter("billing"), producer, AUDIT_TOPIC)
     config = ConsumerConfig(group="billing", zookeeper=zookeeper, consumer_timeout_ms=IDLE_MS)
     with ConsumerConnector(config) as connector:
@@ -54,16 +54,16 @@ def handle(producer: Producer, zookeeper: str, topic: str) -> None:
 
 
 def main() -> None:
-    """Do what the first argument says."""
+    """Run the command in the first argument."""
     if len(sys.argv) != 4 or sys.argv[1] not in ("send", "handle"):
         print("usage: audit.py send|handle ZOOKEEPER TOPIC", file=sys.stderr)
         sys.exit(2)
-    what, zookeeper, topic = sys.argv[1:]
+    command, zookeeper, topic = sys.argv[1:]
     with (
         Registry(zookeeper) as registry,
         Producer(RegistryCluster(registry), Connection) as producer,
     ):
-        if what == "send":
+        if command == "send":
             send(producer, topic)
         else:
             handle(producer, zookeeper, topic)

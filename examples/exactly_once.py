@@ -3,9 +3,9 @@
 
     examples/exactly_once.py --zookeeper localhost:2181 --group words --topic lines words.db
 
-Kill it, even with kill -9, and start it again as often as you like: counts and offsets are written
-in one transaction, so a message is either counted and behind the offset, or neither. Several of
-them, on one machine, share the work.
+Counts and offsets are written in one transaction, so no message is lost or counted twice, even if
+the program is killed with kill -9 and started again. Several processes on one machine share the
+partitions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from broker.errors import ConsumerTimeoutError
 
 
 def main() -> None:
-    """Count until nothing has come for a while."""
+    """Count until no message has arrived for a while."""
     arguments = parse_arguments()
     config = ConsumerConfig(
         zookeeper=arguments.zookeeper,
@@ -43,7 +43,7 @@ def main() -> None:
                     if store.finish(message):
                         count_words(database, message[4])
         except ConsumerTimeoutError:
-            print(f"nothing new for {arguments.idle_ms} ms: stopped")
+            print(f"no message for {arguments.idle_ms} ms: stopped")
 
 
 def count_words(database: sqlite3.Connection, line: bytes) -> None:
@@ -62,7 +62,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--zookeeper", default="localhost:2181", help="HOST:PORT[,..][/CHROOT]")
     parser.add_argument("--group", required=True)
     parser.add_argument("--topic", required=True)
-    parser.add_argument("--idle-ms", type=int, default=10_000, help="stop after no message so long")
+    parser.add_argument(
+        "--idle-ms", type=int, default=10_000, help="stop after this time without a message"
+    )
     parser.add_argument("--session-timeout-ms", type=int, default=6000)
     return parser.parse_args()
 

@@ -3,8 +3,9 @@
     python examples/mirror.py zk1:2181 zk2:2181 'orders|payments' 's/^/dc1./'
 
 The arguments are the ZooKeeper addresses of both clusters, a pattern of topics, and a substitution
-for their names. Offsets are committed in the source once the target has acknowledged: a restarted
-mirror continues there, and several mirrors share the work. `pylogctl mirror run` has more options.
+for their names. Offsets are committed in the source after the target has acknowledged: a restarted
+mirror continues there, and several mirrors share the partitions. `pylogctl mirror run` has more
+options.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from broker import (
 
 
 def main() -> None:
-    """Mirror what the arguments say."""
+    """Mirror the topics that the arguments name."""
     if len(sys.argv) < 4:
         print("usage: mirror.py SOURCE TARGET TOPICS [S/RE/NEW/ ...]", file=sys.stderr)
         sys.exit(2)
@@ -36,7 +37,7 @@ def main() -> None:
     stopped = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stopped.set())
-    # streams that time out let the mirror look up whether it is to stop
+    # a stream that times out lets the mirror check for a stop request
     config = ConsumerConfig(group="mirror", zookeeper=source, consumer_timeout_ms=200)
 
     with Registry(source) as here, Registry(target) as there:

@@ -1,10 +1,10 @@
-"""Send the lines of a text to a topic, keyed by their first word, and say what became of them.
+"""Send the lines of a text to a topic, keyed by their first word, and report each delivery.
 
     python examples/produce.py syslog zk.connect=localhost:2181 < /var/log/syslog
 
 Settings are 0.7's producer properties; `broker.list=localhost:9092` works without ZooKeeper. The
-lines are queued and sent in batches by threads of the producer. When a broker goes away they wait
-for it, wherever it comes back; what cannot be delivered is written to stderr, to be sent again.
+lines are queued and sent in batches by sender threads. While a broker is down its lines are
+retried, also at its new address; lines that cannot be delivered are written to stderr.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ delivered: Counter[TopicPartition] = Counter()
 
 
 def note(reports: Sequence[Report]) -> None:
-    """Count what was delivered, and keep what was not; called by the producer's threads."""
+    """Count delivered messages, and print the others; called by sender threads."""
     for report in reports:
         if report.error is None:
             delivered[report.partition] += 1

@@ -1,10 +1,10 @@
-"""What goes wrong in Apache's error log: kinds of errors by hour, with Spark SQL.
+"""Kinds of errors in Apache's error log by hour, with Spark SQL.
 
     python examples/spark_apache_errors.py brokers=localhost:9092 subscribe=apache
     python examples/spark_apache_errors.py path=/var/lib/pylog/apache_0
 
-Arguments are options of the data source. Numbers and addresses are taken out of a message to make
-its kind. Cells are marked for editors that know them.
+Arguments are options of the data source. The kind of an error is its message with
+numbers and addresses replaced. Cells are marked for editors that know them.
 """
 
 # %% Where to read

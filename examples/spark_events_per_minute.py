@@ -3,7 +3,7 @@
     python examples/spark_events_per_minute.py brokers=localhost:9092 subscribe=ssh,web
     python examples/spark_events_per_minute.py path=/var/lib/pylog
 
-Arguments are options of the data source. Whatever lines start with, up to the minute, is the key:
+Arguments are options of the data source. The key is the start of a line, up to the minute:
 `Dec 10 06:55`, `[Sun Dec 04 04:47`, `2015-07-29 17:41`. Cells are marked for editors that know
 them.
 """
@@ -19,12 +19,12 @@ from broker.spark.source import read_messages
 options = dict(argument.split("=", 1) for argument in sys.argv[1:])
 
 with open_session() as spark:
-    # %% Lines of all topics; of the columns only those that are needed leave the workers
+    # %% Lines of all topics; only the columns that are needed
     lines = read_messages(spark, options, columns=["topic", "offset", "value"]).select(
         "topic", "offset", f.col("value").cast("string").alias("line")
     )
 
-    # %% A minute and what happened in it, in the order of the topic
+    # %% Events of each minute, in the order of the topic
     minutes = (
         lines.withColumn("minute", f.regexp_extract("line", r"^(.*?\d\d:\d\d):\d\d", 1))
         .where("minute <> ''")

@@ -8,11 +8,15 @@ No other package of the library imports this one; it needs the extra `spark`. St
     | options       | the options below, parsed                                                   |
     | schema        | the columns                                                                 |
     | load          | `run_load`: topics into files, each message once                            |
+    | load_table    | `run_table_load`: topics into a table of Iceberg or Delta                    |
+    | tables        | tables of Iceberg and Delta, by Spark's own writers                         |
+    | compaction    | `compact`: the small files of many loads into few                           |
     | queries       | SQL on topics, as text or as the columns of their JSON                      |
     | extraction    | `events`: key and time out of payloads, by fields of JSON or a pattern      |
     | events        | counts of events per key in windows; joins with events or with a table      |
     | audit         | counts of messages in topics and loads, compared with those of producers    |
     | verify        | segment files validated by all machines                                     |
+    | local         | `LocalProcesses`: loads and compactions without Spark                       |
     | jobs          | tasks with progress; `cause_of`: the `BrokerError` behind a Spark failure   |
 
 A batch read goes through `source` (options parsed), `batch_reader`, `planner` (ranges resolved and
@@ -40,12 +44,15 @@ a byte position and a partition is named `HOME-INDEX`:
     | maxBytesPerTrigger       |          | limit of a micro-batch; at least one message a range   |
     | maxBytesPerPartition     | 1g       | limit of a task                                        |
     | minPartitions            | 1        | minimum number of tasks, if there is data              |
-    | pushFilters              | false    | read less for filters on topic, partition and offset;  |
-    |                          |          | needs `spark.sql.python.filterPushdown.enabled`        |
     | reportPath               |          | a directory for reports of omitted bytes, as JSON      |
     | fetchSize                | 1m       | bytes of a fetch request                               |
-    | timeoutMs                | 30000    | limit of waiting for a response                        |
+    | timeoutMs                | 30000    | limit of waiting for a response; of a stream also for  |
+    |                          |          | a broker that is down                                  |
     | connectTimeoutMs         | 5000     | limit of connecting                                    |
+
+Filters of a query are not pushed down: Spark keeps one plan for each table read with `load`, and
+the filters of one reference to the table would apply to all. To read less, choose partitions with
+`assign`, and offsets with `startingOffsets` and `endingOffsets`.
 
 Options of a write, besides brokers, zk and the two timeouts:
 

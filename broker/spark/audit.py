@@ -12,7 +12,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.types import StructType
 
 from broker.spark.extraction import any_time, json_field, text_of
-from broker.tools.audit import VERSION, Count, Window
+from broker.tools.audit import VERSION, AuditWindow, Count
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -27,7 +27,7 @@ _ROW = ("partition", "offset", "inner_index")  # unique within a topic
 class Events(NamedTuple):
     """Counts by window and tier, and the number of invalid messages in the audit topic."""
 
-    tallied: dict[Window, dict[str, Count]]
+    tallied: dict[AuditWindow, dict[str, Count]]
     problem_count: int
 
 
@@ -40,8 +40,8 @@ class Counted(NamedTuple):
         timeless_count: rows without a time, and so without a window.
     """
 
-    counts: dict[Window, Count]
-    repeated: dict[Window, int]
+    counts: dict[AuditWindow, Count]
+    repeated: dict[AuditWindow, int]
     timeless_count: int
 
 
@@ -63,9 +63,9 @@ def tally_events(messages: DataFrame) -> Events:
         .groupBy("topic", "start_ms", "end_ms", "tier")
         .agg(fn.sum("count"), fn.sum("bytes"))
     )
-    tallied: dict[Window, dict[str, Count]] = {}
+    tallied: dict[AuditWindow, dict[str, Count]] = {}
     for topic, start_ms, end_ms, tier, message_count, payload_bytes in sums.collect():
-        tiers = tallied.setdefault(Window(topic, start_ms, end_ms), {})
+        tiers = tallied.setdefault(AuditWindow(topic, start_ms, end_ms), {})
         tiers[tier] = Count(message_count, payload_bytes)
     return Events(tallied, parsed.where(~is_event).count())
 
@@ -77,7 +77,7 @@ def with_payload(loaded: DataFrame) -> DataFrame:
 
 
 def count_messages(
-    messages: DataFrame, windows: Collection[Window], *, time_field: str | None = None
+    messages: DataFrame, windows: Collection[AuditWindow], *, time_field: str | None = None
 ) -> Counted:
     """Count messages in the windows that tiers have reported.
 
@@ -111,7 +111,7 @@ def count_messages(
         if start_ms is None:
             found = found._replace(timeless_count=found.timeless_count + row_count)
             continue
-        window = Window(topic, start_ms, start_ms + length_ms)
+        window = AuditWindow(topic, start_ms, start_ms + length_ms)
         found.counts[window] = Count(message_count, size_bytes)
         found.repeated[window] = row_count - message_count
     return found

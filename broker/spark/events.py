@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from pyspark.sql import Window
 from pyspark.sql import functions as fn
 
 from broker.errors import QueryError
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-COLUMNS = ("start", "end", "key", "messages")
-"""Columns of the counts."""
+_OF_VALUES = {"sum": fn.sum, "average": fn.avg, "minimum": fn.min, "maximum": fn.max}
+COLUMNS = ("start", "end", "key", "messages", *_OF_VALUES)
+"""Columns of the counts; those after `messages` are there if events have a value."""
 
 
 def count_windows(
@@ -36,7 +38,8 @@ def count_windows(
     """Count the events of each key in windows of one length, aligned to 1970.
 
     Args:
-        events: has the columns `key` and `time`; those without a time are left out.
+        events: has the columns `key` and `time`, and optionally `value`; those without a time are
+            left out.
         length_ms: length of a window, at least 1.
         slide_ms: distance between the starts of windows, 1 to `length_ms`, which is the default;
             with less, an event counts in several windows.
@@ -59,7 +62,8 @@ def count_sessions(events: DataFrame, gap_ms: int, *, watermark_ms: int | None =
     """Count the events of each key in sessions.
 
     Args:
-        events: has the columns `key` and `time`; those without a time are left out.
+        events: has the columns `key` and `time`, and optionally `value`; those without a time are
+            left out.
         gap_ms: a session ends when its key has no event for this time, at least 1.
         watermark_ms: how late an event of a stream may be.
 
@@ -86,8 +90,39 @@ def _with_watermark(events: DataFrame, watermark_ms: int | None, column: str = "
 
 def _counted(events: DataFrame, window: Column, watermark_ms: int | None) -> DataFrame:
     timed = _with_watermark(events.where(fn.col("time").isNotNull()), watermark_ms)
-    counts = timed.groupBy(window.alias("window"), "key").agg(fn.count("*").alias("messages"))
-    return counts.select("window.start", "window.end", "key", "messages")
+    made = [fn.count("*").alias("messages")]
+    if "value" in timed.columns:
+        made += [function("value").alias(name) for name, function in _OF_VALUES.items()]
+    counts = timed.groupBy(window.alias("window"), "key").agg(*made)
+    return counts.select(
+        "window.start", "window.end", *(name for name in counts.columns if name in COLUMNS)
+    )
+
+
+def largest(counts: DataFrame, count: int, by: str = "messages") -> DataFrame:
+    """Return the keys of each window with the most messages, or the largest of another column.
+
+    Args:
+        counts: of a batch, as `count_windows` returns them.
+        count: number of keys of a window, at least 1; of equal ones the first by name are taken.
+        by: a column with numbers; rows where it is null come last.
+
+    Returns:
+        Rows by window, the largest first.
+
+    Raises:
+        QueryError: the table is a stream, or has no such column, or the number is out of range.
+    """
+    if counts.isStreaming:
+        raise QueryError("a stream cannot be ranked: rank what it has written")
+    if count < 1:
+        raise QueryError(f"there are no {count} largest keys: the number is at least 1")
+    if by not in counts.columns:
+        raise QueryError(f"there is no column '{by}'; it has: {', '.join(counts.columns)}")
+    order = (fn.col(by).desc_nulls_last(), fn.col("key"))
+    rank = fn.row_number().over(Window.partitionBy("start", "end").orderBy(*order))
+    ranked = counts.withColumn("_rank", rank).where(fn.col("_rank") <= count)
+    return ranked.orderBy("start", "end", "_rank").drop("_rank")
 
 
 def _interval(length_ms: int) -> str:
@@ -181,5 +216,5 @@ def join_table(
         table[column].cast("string").alias("table_column"),
         *(table[name].alias(new) for name, new in named.items()),
     )
-    joined = events.join(rows, fn.col("key") == fn.col("table_column"), how)
+    joined = events.select(*_OF_EVENTS).join(rows, fn.col("key") == fn.col("table_column"), how)
     return joined.select(*_OF_EVENTS, *(joined[new] for new in named.values()))

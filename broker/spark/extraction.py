@@ -1,4 +1,4 @@
-"""Text, key and time of events, extracted from payloads.
+"""Text, key, time and number of events, extracted from payloads.
 
 All columns are expressions of Spark functions: payloads are not processed in Python. Time formats
 are those of `strptime`, translated to the patterns of Spark's parser.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -109,6 +108,7 @@ def _quote(text: str) -> str:
     return f"'{doubled}'"
 
 
+_YEARS_BACK = 9  # February 29 is up to eight years back
 _MILLISECONDS_FROM = 1e11
 """Numbers below are seconds since 1970, as `broker.tools.audit.json_time` has it."""
 _POSSIBLE_MS = (-62_135_596_800_000, 253_402_300_799_000)
@@ -119,15 +119,17 @@ _DATE = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 
 @dataclass(frozen=True, slots=True)
 class EventFields:
-    """Where the key and the time of an event are in a payload.
+    """Where the key, the time and a number of an event are in a payload.
 
     Attributes:
         key_field: field of a JSON object, nested ones separated by dots, such as `.user.id`.
         time_field: the same for the time.
-        pattern: alternative to both fields: a regular expression with groups named `key` and
-            `time`, searched for in the text.
+        pattern: alternative to all fields: a regular expression with groups named `key`, `time` and
+            `value`, searched for in the text.
         time_format: format of the time.
-        year: year of times that include none; the current one if None.
+        year: year of times that include none; if None, the newest in which the time is not in the
+            future. A day ahead is not, as times may lack their zone.
+        value_field: field with a number, for sums and averages.
     """
 
     key_field: str | None = None
@@ -135,6 +137,7 @@ class EventFields:
     pattern: str | None = None
     time_format: TimeFormat = field(default_factory=TimeFormat)
     year: int | None = None
+    value_field: str | None = None
 
 
 def text_of(value: Column) -> Column:
@@ -143,27 +146,36 @@ def text_of(value: Column) -> Column:
 
 
 def events(messages: DataFrame, fields: EventFields) -> DataFrame:
-    """Return messages as events: the columns `key`, `time` and `text`.
+    """Return messages as events: the columns `key`, `time`, `text`, and `value` if it is named.
 
-    A key or time is null if a message has none, or if `fields` does not name it.
+    A key, time or value is null if a message has none, a key or time also if `fields` does not name
+    it. A value is a finite number.
 
     Raises:
         QueryError: a field or the pattern is malformed, or the pattern has no group that is used.
     """
     text = text_of(fn.col("value"))
-    if fields.pattern is not None:
-        if fields.key_field is not None or fields.time_field is not None:
-            raise QueryError("JSON fields and a pattern cannot be used together")
-        key, time = _groups(text, fields.pattern)
+    named = {"key": fields.key_field, "time": fields.time_field, "value": fields.value_field}
+    paths = {name: path for name, path in named.items() if path is not None}
+    if fields.pattern is None:
+        found = {name: json_field(text, path) for name, path in paths.items()}
+    elif paths:
+        raise QueryError("JSON fields and a pattern cannot be used together")
     else:
-        key = None if fields.key_field is None else json_field(text, fields.key_field)
-        time = None if fields.time_field is None else json_field(text, fields.time_field)
-    made = fn.lit(None).cast("timestamp") if time is None else _time(time, fields)
+        found = _groups(text, fields.pattern)
+    made = _time(found["time"], fields) if "time" in found else fn.lit(None).cast("timestamp")
     return messages.select(
-        (fn.lit(None).cast("string") if key is None else key).alias("key"),
+        found.get("key", fn.lit(None).cast("string")).alias("key"),
         made.alias("time"),
         text.alias("text"),
+        *([_finite(found["value"]).alias("value")] if "value" in found else []),
     )
+
+
+def _finite(text: Column) -> Column:
+    """Return text as a number, null if it is none."""
+    number = text.try_cast("double")
+    return fn.when(fn.abs(number) < fn.lit(float("inf")), number)  # NaN is larger, for Spark
 
 
 def json_field(text: Column, path: str) -> Column:
@@ -178,8 +190,8 @@ def json_field(text: Column, path: str) -> Column:
     return fn.get_json_object(text, "$" + "".join(f"['{name}']" for name in names))
 
 
-def _groups(text: Column, pattern: str) -> tuple[Column | None, Column | None]:
-    """Return the groups `key` and `time` of a regular expression, named as in Python or Java."""
+def _groups(text: Column, pattern: str) -> dict[str, Column]:
+    """Return the groups of a regular expression that events use, named as in Python or Java."""
     try:
         compiled = re.compile(re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", pattern))
     except re.error as error:
@@ -189,13 +201,11 @@ def _groups(text: Column, pattern: str) -> tuple[Column | None, Column | None]:
         raise QueryError(f"no group named key or time in '{pattern}'; valid: (?P<key>[0-9]+)")
     in_java = fn.lit(pattern.replace("(?P<", "(?<"))
 
-    def group(name: str) -> Column | None:
-        if name not in numbers:
-            return None
+    def group(name: str) -> Column:
         found = fn.get(fn.regexp_extract_all(text, in_java, fn.lit(numbers[name])), fn.lit(0))
         return fn.nullif(found, fn.lit(""))
 
-    return group("key"), group("time")
+    return {name: group(name) for name in ("key", "time", "value") if name in numbers}
 
 
 def _time(text: Column, fields: EventFields) -> Column:
@@ -205,10 +215,18 @@ def _time(text: Column, fields: EventFields) -> Column:
     text, pattern = fn.regexp_replace(fn.trim(text), r"\s+", " "), form.pattern
     if not form.has_zone:
         text, pattern = fn.concat(text, fn.lit(f" {form.zone}")), f"{pattern} VV"
-    if not form.has_year:
-        year = fields.year or datetime.now(UTC).year
-        text, pattern = fn.concat(fn.lit(f"{year} "), text), f"yyyy {pattern}"
-    return fn.try_to_timestamp(text, fn.lit(pattern))
+    if form.has_year:
+        return fn.try_to_timestamp(text, fn.lit(pattern))
+
+    def in_year(year: Column) -> Column:
+        dated = fn.concat(year.cast("string"), fn.lit(" "), text)
+        return fn.try_to_timestamp(dated, fn.lit(f"yyyy {pattern}"))
+
+    if fields.year is not None:
+        return in_year(fn.lit(fields.year))
+    limit = fn.current_timestamp() + fn.expr("interval 1 day")
+    candidates = [in_year(fn.year(limit) - back) for back in range(_YEARS_BACK)]
+    return fn.coalesce(*(fn.when(one <= limit, one) for one in candidates))
 
 
 def any_time(text: Column, zone: str = "UTC") -> Column:

@@ -1,4 +1,4 @@
-"""Jobs on Spark: tasks with progress, interruptible JVM calls, and the causes of failures.
+"""Jobs: tasks with progress, interruptible JVM calls, and the causes of failures.
 
 Py4J waits for responses on the calling thread. A signal handler that raises there leaves the
 connection in the middle of a response, and the next calls, which clean up, would read the rest of
@@ -8,58 +8,133 @@ the wait for that thread; the next calls use another thread and connection.
 
 from __future__ import annotations
 
+import pickle
 import re
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from broker import errors
 from broker.errors import BrokerError, QueryError, SparkFailedError
+from broker.spark.local import LocalProcesses
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from py4j.clientserver import JavaClient
     from py4j.java_gateway import JavaGateway
     from pyspark import SparkContext, StatusTracker
     from pyspark.sql import SparkSession
 
+    TaskEngine: TypeAlias = SparkSession | LocalProcesses
+    """What runs the tasks of a job: a cluster or processes of this machine, with equal results."""
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 OnProgress = Callable[[float], None]
-"""Called periodically, on another thread, with the completed fraction, 0 to 1."""
+"""Called with the completed fraction, 0 to 1; by Spark's jobs periodically, on another thread."""
 
 _POLL_S = 0.1
 
 
 def run_tasks(
-    spark: SparkSession,
+    engine: TaskEngine,
     work: Callable[[Task], Result],
     tasks: Sequence[Task],
     on_progress: OnProgress | None = None,
 ) -> list[Result]:
-    """Run a function on Spark for each task, and return the results in the order of tasks.
+    """Run a function for each task, and return the results in the order of tasks.
 
     Args:
-        spark: any session.
-        work: a function of a module, or a `functools.partial` of one. It may run more than once
-            for a task, also concurrently; one successful result is returned.
+        engine: any session of Spark, or processes of this machine.
+        work: a function of a module, or a `functools.partial` of one. Spark may run it more than
+            once for a task, also concurrently; one successful result is returned.
         tasks: arguments of `work`; they are pickled and sent to executors.
         on_progress: called with the completed fraction.
 
     Raises:
-        Py4JJavaError: all attempts of a task failed; `cause_of` finds the cause.
+        Py4JJavaError: all attempts of a task failed on Spark; `cause_of` finds the cause. With
+            Spark Connect it is a `PySparkException`.
+        Exception: a task failed with it, on this machine.
     """
     if not tasks:
         return []
-    context = spark.sparkContext
+    if isinstance(engine, LocalProcesses):
+        return engine.run(work, tasks, on_progress)
+    if is_remote(engine):
+        return _run_remotely(engine, work, tasks, on_progress)
+    context = engine.sparkContext
     with (
         _job_group(context, getattr(work, "__name__", "tasks")) as group,
         _watched(context, group, len(tasks), on_progress),
     ):
         return context.parallelize(tasks, len(tasks)).map(work).collect()
+
+
+def is_remote(spark: SparkSession) -> bool:
+    """Return whether a session is one of Spark Connect, which has no `sparkContext`."""
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def _run_remotely(
+    spark: SparkSession,
+    work: Callable[[Task], Result],
+    tasks: Sequence[Task],
+    on_progress: OnProgress | None,
+) -> list[Result]:
+    """Run tasks through Spark Connect, which knows tables only: one partition for each task."""
+    import pyarrow as pa  # late: the workers of a Spark job may lack it
+
+    def do(batches: Iterator[Any]) -> Iterator[Any]:
+        for batch in batches:
+            numbers = batch.column("id").to_pylist()
+            results = [pickle.dumps(work(tasks[number])) for number in numbers]
+            yield pa.RecordBatch.from_pydict({"id": numbers, "result": results})
+
+    table = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(do, "id bigint, result binary")
+    with _interruptible(spark), _reported(spark, len(tasks), on_progress):
+        rows = sorted(table.collect(), key=lambda row: row.id)
+    return [pickle.loads(row.result) for row in rows]
+
+
+@contextmanager
+def _interruptible(spark: SparkSession) -> Iterator[None]:
+    """Interrupt the operations of the block on the server if it fails."""
+    tag = uuid.uuid4().hex
+    spark.addTag(tag)
+    try:
+        yield
+    except BaseException:
+        spark.interruptTag(tag)
+        raise
+    finally:
+        spark.removeTag(tag)
+
+
+@contextmanager
+def _reported(
+    spark: SparkSession, task_count: int, on_progress: OnProgress | None
+) -> Iterator[None]:
+    if on_progress is None:
+        yield
+        return
+
+    def report(
+        stages: Iterable[Any] | None, inflight_tasks: int, operation_id: str | None, done: bool
+    ) -> None:
+        completed = sum(stage.num_completed_tasks for stage in stages or ())
+        on_progress(min(1.0, completed / task_count))
+
+    handler: Any = report  # its type in PySpark is a class
+    spark.registerProgressHandler(handler)
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)
+    on_progress(1.0)
 
 
 @contextmanager
@@ -90,6 +165,20 @@ def _watched(
     if on_progress is None:
         yield
         return
+
+    def report(counts: TaskCounts) -> None:
+        on_progress(counts.done / task_count)
+
+    with _polled(context, group, report):
+        yield
+    on_progress(1.0)
+
+
+@contextmanager
+def _polled(
+    context: SparkContext, group: str, on_tasks: Callable[[TaskCounts], None]
+) -> Iterator[None]:
+    """Report the tasks of a group of jobs until the block ends."""
     from py4j.protocol import Py4JError
 
     ended = threading.Event()
@@ -97,7 +186,7 @@ def _watched(
     def watch() -> None:
         with suppress(Py4JError):  # the JVM is gone, which the job itself will report
             while not ended.wait(_POLL_S):
-                on_progress(_done_count(context.statusTracker(), group) / task_count)
+                on_tasks(_task_counts(context.statusTracker(), group))
 
     watcher = threading.Thread(target=watch, name="spark-progress", daemon=True)
     watcher.start()
@@ -106,13 +195,36 @@ def _watched(
     finally:
         ended.set()
         watcher.join()
-    on_progress(1.0)
 
 
-def _done_count(tracker: StatusTracker, group: str) -> int:
+class TaskCounts(NamedTuple):
+    """The tasks of jobs: how many have completed, and how many are known."""
+
+    done: int
+    known: int
+
+
+def _task_counts(tracker: StatusTracker, group: str) -> TaskCounts:
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-    stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
-    return sum(stage.numCompletedTasks for stage in stages if stage)
+    numbers = {stage for job in jobs if job for stage in job.stageIds}
+    stages = [stage for stage in map(tracker.getStageInfo, sorted(numbers)) if stage]
+    return TaskCounts(
+        sum(stage.numCompletedTasks for stage in stages), sum(stage.numTasks for stage in stages)
+    )
+
+
+@contextmanager
+def watched_query(spark: SparkSession, on_tasks: Callable[[TaskCounts], None]) -> Iterator[None]:
+    """Report the tasks of all jobs that the block starts; cancel them if it fails.
+
+    Args:
+        spark: a session with a `sparkContext`.
+        on_tasks: called periodically on another thread; more tasks become known as stages are
+            planned.
+    """
+    context = spark.sparkContext
+    with _job_group(context, "query") as group, _polled(context, group, on_tasks):
+        yield
 
 
 def make_interruptible(gateway: JavaGateway, on_thread: Callable[[], None]) -> None:
@@ -197,6 +309,7 @@ class _Caller:
 
 _OURS = re.compile(r"^(?:broker\.[a-z_.]+\.)(\w+): (.+)$", re.MULTILINE)
 _LAST_LINE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
+_CAUSE = re.compile(r"(Error|Exception): (\[[A-Z0-9_.]+\] [^\n]*?SQLSTATE: (\w+))", re.MULTILINE)
 # classes of SQL states: unsupported; data that an expression cannot take; syntax
 _OF_THE_QUERY = ("0A", "22", "42")
 _CODE = re.compile(r"^\s*\[[A-Z0-9_.]+\] ")
@@ -223,6 +336,11 @@ def cause_of(failure: BaseException) -> BrokerError:
         _OF_THE_QUERY
     ):
         return QueryError(_located(text))
+    if causes := list(_CAUSE.finditer(text)):
+        # of an iterator over rows the JVM's exception comes as it is, with its stack
+        located = _located(text[causes[-1].start(2) :])
+        is_of_query = causes[-1][3].startswith(_OF_THE_QUERY)
+        return QueryError(located) if is_of_query else SparkFailedError(located)
     if found := _LAST_LINE.findall(text):
         return SparkFailedError(found[-1].strip())
     return SparkFailedError(text.strip().partition("\n")[0] or type(failure).__name__)

@@ -2,7 +2,7 @@
 
     options = parse_read_options({"zk": "localhost:2181", "subscribe": "web"})
     request = LoadRequest(Path("/data/lake"), options)
-    manifest = run_load(spark, request)
+    manifest = run_load(spark, request)  # or without Spark: run_load(LocalProcesses(), request)
     spark.read.parquet("/data/lake/loads")
 
 Each run loads the messages since the last one. The offsets are stored in the output and become
@@ -11,7 +11,7 @@ visible together with the data: see `load_output`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,23 +23,27 @@ from broker.clock import Clock, SystemClock
 from broker.errors import ConfigError, LogCorruptError
 from broker.spark.avro import SchemaRegistry
 from broker.spark.jobs import OnProgress, run_tasks
-from broker.spark.load_output import LeftOut, LoadOutput, Manifest, PartitionLoad, joined
+from broker.spark.load_files import FileFormat, StoredFile, join_files, small_file_groups
+from broker.spark.load_output import (
+    LoadedFile,
+    LoadOutput,
+    Manifest,
+    PartitionLoad,
+    joined,
+)
 from broker.spark.load_plan import LoadPlan, plan_load
 from broker.spark.load_task import (
     DateRule,
-    FileFormat,
     LoadSettings,
-    TaskResult,
-    left_out_of,
     load_range,
-    load_settings,
+    row_settings,
 )
 from broker.spark.options import ReadOptions
 from broker.spark.ranges import ByteRange
-from broker.spark.report import Cause, Omission
+from broker.spark.report import Cause, Omission, bounded
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from broker.spark.jobs import TaskEngine
 
 
 def _today() -> DateRule:
@@ -61,6 +65,8 @@ class LoadRequest:
         avro_reader: id of the schema that all Avro records are resolved to; values then have its
             type instead of JSON (`parquet` only).
         skips_corrupt: omit messages that are damaged or cannot be decoded, and record that.
+        file_bytes: target size of files: smaller ones of a topic and day are joined; 0 to keep the
+            files as tasks write them.
         rewinds: retire the loads that have data past the start in the options, and load it again.
     """
 
@@ -72,6 +78,7 @@ class LoadRequest:
     schemas: Path | None = None
     avro_reader: int | None = None
     skips_corrupt: bool = False
+    file_bytes: int = 16 << 20
     rewinds: bool = False
 
     @property
@@ -80,21 +87,28 @@ class LoadRequest:
         return {
             "group": self.group,
             "format": self.file_format,
-            "payload": self._payload,
+            "payload": payload_text(self.schemas, self.avro_reader),
             "date": self.dates.text,
         }
 
-    @property
-    def _payload(self) -> str:
-        if self.schemas is None:
-            return "bytes"
-        return "avro" if self.avro_reader is None else f"avro of schema {self.avro_reader}"
+
+def payload_text(schemas: Path | None, avro_reader: int | None) -> str:
+    """Return what a load makes of payloads, as its layout has it."""
+    if schemas is None:
+        return "bytes"
+    return "avro" if avro_reader is None else f"avro of schema {avro_reader}"
 
 
 def run_load(
-    spark: SparkSession, request: LoadRequest, on_progress: OnProgress | None = None
+    engine: TaskEngine, request: LoadRequest, on_progress: OnProgress | None = None
 ) -> Manifest | None:
     """Load messages that were not loaded yet.
+
+    Args:
+        engine: any session of Spark, or processes of this machine, which take the same time to
+            read and write, and less to start.
+        request: what to load, and where to.
+        on_progress: called with the completed fraction.
 
     Returns:
         The manifest of the load; None if there was nothing to load.
@@ -106,7 +120,7 @@ def run_load(
         BrokerError: a broker fails, or a message is corrupt.
     """
     with prepare_load(request) as prepared:
-        return None if prepared.plan.is_empty else prepared.run(spark, on_progress)
+        return None if prepared.plan.is_empty else prepared.run(engine, on_progress)
 
 
 def look_at_load(request: LoadRequest) -> LoadPlan:
@@ -160,42 +174,56 @@ class PreparedLoad:
         self._output = output
         self._clock = clock
 
-    def run(self, spark: SparkSession, on_progress: OnProgress | None = None) -> Manifest:
+    def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
         """Load the planned ranges, and commit the load.
 
         Raises:
             LogCorruptError: the tasks did not load the whole plan; nothing is committed.
-            Py4JJavaError: a task failed (see `jobs.cause_of`); nothing is committed.
+            Py4JJavaError: a task failed on Spark (see `jobs.cause_of`); nothing is committed.
+            BrokerError, OSError: a task failed on this machine; nothing is committed.
         """
         started_ms = self._clock.time_ms()
         staged = self._output.stage()
         work = partial(load_range, settings=self._settings(staged))
-        results = run_tasks(spark, work, self.plan.read.tasks, on_progress)
-        manifest = self._manifest(results, started_ms)
+        results = run_tasks(engine, work, self.plan.read.tasks, on_progress)
+        files = self._joined(engine, staged, [file for one in results for file in one.files])
+        manifest = self._manifest([one.part for one in results], files, started_ms)
         self._output.commit(staged, manifest, self.plan.retiring)
         return manifest
 
     def _settings(self, staged: Path) -> LoadSettings:
         request = self._request
-        return load_settings(
+        rows = row_settings(
             request.options,
-            directory=staged,
-            file_format=request.file_format,
             dates=request.dates,
-            schemas=None if request.schemas is None else request.schemas.absolute(),
+            schemas=request.schemas,
             avro_reader=request.avro_reader,
             skips_corrupt=request.skips_corrupt,
         )
+        return LoadSettings(staged, request.file_format, rows)
 
-    def _manifest(self, results: list[TaskResult], started_ms: int) -> Manifest:
+    def _joined(
+        self, engine: TaskEngine, staged: Path, files: Sequence[LoadedFile]
+    ) -> list[LoadedFile]:
+        """Join the small files of the load, and return its files; the commit removes the others."""
+        stored = sorted(StoredFile(staged, file) for file in files)
+        groups = small_file_groups(stored, self._request.file_bytes)
+        join = partial(join_files, directory=staged)
+        made = [file for files in run_tasks(engine, join, groups) for file in files]
+        gone = {one.file for group in groups for one in group}
+        return [*(one for one in files if one not in gone), *made]
+
+    def _manifest(
+        self, parts: list[PartitionLoad], files: list[LoadedFile], started_ms: int
+    ) -> Manifest:
         return Manifest(
             number=self.plan.number,
             layout=self._request.layout,
             started_ms=started_ms,
             finished_ms=self._clock.time_ms(),
-            partitions=account(self.plan, [one.part for one in results]),
+            partitions=account(self.plan, parts),
             offsets=self.plan.offsets(),
-            files=tuple(file for one in results for file in one.files),
+            files=tuple(files),
         )
 
 
@@ -206,7 +234,7 @@ def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, 
         LogCorruptError: a range is missing or was loaded twice.
     """
     ranges = {one.partition: one for one in plan.read.ranges}
-    notes: dict[ByteRange, list[LeftOut]] = {}
+    notes: dict[ByteRange, list[Omission]] = {}
     bridges = []
     for omission in plan.read.omissions:
         planned = ranges[omission.partition]
@@ -215,7 +243,7 @@ def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, 
         if omission.start < omission.end <= planned.end:
             bridges.append(_bridge(omission))
         else:
-            notes.setdefault(planned, []).append(left_out_of(omission))
+            notes.setdefault(planned, []).append(omission)
     loads = {one.partition: one for one in joined([*parts, *bridges])}
     for partition, planned in ranges.items():
         found = loads.get(partition) or PartitionLoad(partition, planned.start, planned.start)
@@ -225,11 +253,10 @@ def account(plan: LoadPlan, parts: list[PartitionLoad]) -> tuple[PartitionLoad, 
                 f"and {planned.start} to {planned.end} was to be; nothing is committed"
             )
         if planned in notes:
-            left_out = (*notes[planned], *found.left_out)
-            loads[partition] = replace(found, left_out=left_out)
+            left_out = bounded((*notes[planned], *found.left_out))
+            loads[partition] = replace(found, left_out=tuple(left_out))
     return tuple(loads[key] for key in sorted(loads))
 
 
 def _bridge(omission: Omission) -> PartitionLoad:
-    left_out = (left_out_of(omission),)
-    return PartitionLoad(omission.partition, omission.start, omission.end, left_out=left_out)
+    return PartitionLoad(omission.partition, omission.start, omission.end, left_out=(omission,))

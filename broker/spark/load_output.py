@@ -5,9 +5,10 @@
     OUT/_retired/                loads that were loaded again; not read
     OUT/_lock                    locked while a load runs
 
-A load is written into staging, synced, and committed by a rename. Spark's readers skip names that
-begin with `_`, so `spark.read.parquet("OUT/loads")` reads the committed loads. Renaming must be
-atomic, as on local and network file systems, but not in object stores.
+A load is written into staging, synced, and committed by a rename. A compaction replaces several
+loads by one: it makes another directory `loads` in staging and exchanges the two. Spark's readers
+skip names that begin with `_`, so `spark.read.parquet("OUT/loads")` reads the committed loads.
+Renaming must be atomic, as on local and network file systems, but not in object stores.
 
 `_offsets.json` is the manifest of a load. The newest manifest is the whole state of the output: it
 has the offsets of all partitions, also of those without data in its load.
@@ -28,8 +29,9 @@ from pathlib import Path
 from typing import Any
 
 from broker.errors import ConfigError, LogCorruptError, OutputConflictError
-from broker.log.atomic_file import sync_directory, write_atomically
+from broker.files import exchange, sync_directory, write_atomically
 from broker.spark.options import Offsets, from_document, partition_of, to_document
+from broker.spark.report import Omission, bounded
 from broker.topic import TopicPartition
 
 MANIFEST_NAME = "_offsets.json"
@@ -38,21 +40,6 @@ _VERSION = 1
 
 class ManifestError(OutputConflictError):
     """The manifest of a load is missing or invalid."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Bytes of a partition that a load omits, and the cause: lost, corrupt or undecodable."""
-
-    cause: str
-    start: int
-    end: int
-    text: str
-
-    @property
-    def size_bytes(self) -> int:
-        """Return the size of the omitted range."""
-        return self.end - self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +62,7 @@ class PartitionLoad:
     message_count: int = 0
     payload_bytes: int = 0
     crc_sum: int = 0
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Omission, ...] = ()
 
     def plus(self, other: PartitionLoad) -> PartitionLoad:
         """Return the sum of this and `other`, the load of the next range."""
@@ -86,11 +73,11 @@ class PartitionLoad:
             self.message_count + other.message_count,
             self.payload_bytes + other.payload_bytes,
             self.crc_sum + other.crc_sum,
-            (*self.left_out, *other.left_out),
+            tuple(bounded((*self.left_out, *other.left_out))),
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class LoadedFile:
     """A file of a load; `path` is relative to the load's directory."""
 
@@ -133,9 +120,9 @@ class Manifest:
         return sum(one.size_bytes for one in self.files)
 
     @property
-    def left_out(self) -> list[tuple[TopicPartition, LeftOut]]:
-        """Return the bytes left out, by partition."""
-        return [(one.partition, gap) for one in self.partitions for gap in one.left_out]
+    def left_out(self) -> list[Omission]:
+        """Return the bytes left out."""
+        return [gap for one in self.partitions for gap in one.left_out]
 
     def to_json(self) -> str:
         """Return the text of `_offsets.json`."""
@@ -155,8 +142,16 @@ class Manifest:
 
 
 def _partition_document(one: PartitionLoad) -> dict[str, Any]:
-    fields = asdict(one) | {"topic": one.partition.topic, "partition": one.partition.name}
-    return {"topic": fields.pop("topic"), **fields}
+    return {
+        "topic": one.partition.topic,
+        "partition": one.partition.name,
+        "start": one.start,
+        "end": one.end,
+        "message_count": one.message_count,
+        "payload_bytes": one.payload_bytes,
+        "crc_sum": one.crc_sum,
+        "left_out": [gap.to_document() for gap in one.left_out],
+    }
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -191,7 +186,7 @@ def _manifest_of(document: Mapping[str, Any]) -> Manifest:
 def _partition_load(document: Mapping[str, Any]) -> PartitionLoad:
     fields = dict(document)
     partition = partition_of(fields.pop("topic"), fields.pop("partition"))
-    left_out = tuple(LeftOut(**one) for one in fields.pop("left_out"))
+    left_out = tuple(Omission.from_document(gap, partition) for gap in fields.pop("left_out"))
     return PartitionLoad(partition, left_out=left_out, **fields)
 
 
@@ -213,12 +208,32 @@ def joined(parts: Iterable[PartitionLoad]) -> tuple[PartitionLoad, ...]:
     return tuple(whole.values())
 
 
+def check_same_layout(
+    output: str, there: Mapping[str, str], wanted: Mapping[str, str], advice: str
+) -> None:
+    """Validate that the loads of an output have the layout of the load to be added.
+
+    Raises:
+        OutputConflictError: they have another one; the text names the difference.
+    """
+    for name in [*wanted, *there]:
+        if there.get(name) != wanted.get(name):
+            raise OutputConflictError(
+                f"{output} has loads with {name} '{there.get(name)}', not '{wanted.get(name)}'; "
+                f"{advice}"
+            )
+
+
 _LOADS = "loads"
 _STAGING = "_staging"
 _RETIRED = "_retired"
 _LOCK = "_lock"
-_LOAD_NAME = re.compile(r"load=([0-9]{10})", re.ASCII)
+_LOAD_NAME = re.compile(r"load=([0-9]{10,11})", re.ASCII)
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]+:/", re.IGNORECASE)
+
+
+def _load_name(number: int, digits: int = 10) -> str:
+    return f"load={number:0{digits}d}"
 
 
 class LoadOutput:
@@ -262,15 +277,19 @@ class LoadOutput:
         return self.path / _STAGING
 
     def load_path(self, number: int) -> Path:
-        """Return the directory of a committed load."""
-        return self.loads_path / f"load={number:010d}"
+        """Return the directory of a load, committed or to be."""
+        return self.loads_path / self._names().get(number, _load_name(number))
 
     def numbers(self) -> list[int]:
         """Return the numbers of the committed loads, oldest first."""
+        return sorted(self._names())
+
+    def _names(self) -> dict[int, str]:
+        """Return the names of the directories of loads, by number."""
         if not self.loads_path.is_dir():
-            return []
+            return {}
         found = (_LOAD_NAME.fullmatch(one.name) for one in self.loads_path.iterdir())
-        return sorted(int(one[1]) for one in found if one)
+        return {int(one[1]): one[0] for one in found if one}
 
     def manifest(self, number: int) -> Manifest:
         """Return the manifest of a committed load.
@@ -292,22 +311,15 @@ class LoadOutput:
             OutputConflictError: they have another one; the text names the difference.
         """
         last = self.last()
-        if last is None:
-            return
-        for name in [*layout, *last.layout]:
-            there, wanted = last.layout.get(name), layout.get(name)
-            if there != wanted:
-                raise OutputConflictError(
-                    f"{self.path} has loads with {name} '{there}', not '{wanted}'; "
-                    "name another directory"
-                )
+        if last is not None:
+            check_same_layout(str(self.path), last.layout, layout, "name another directory")
 
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Lock the output until the block ends; remove staging before and after it.
 
         Raises:
-            OutputConflictError: another load is running.
+            OutputConflictError: another load, or a compaction, is running.
             OSError: the directory cannot be created or written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
@@ -316,7 +328,8 @@ class LoadOutput:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise OutputConflictError(
-                    f"another load into {self.path} is running; try again when it is done"
+                    f"another load into {self.path} is running, or a compaction; "
+                    "try again when it is done"
                 ) from error
             if self.staging_path.exists():
                 shutil.rmtree(self.staging_path)
@@ -343,10 +356,7 @@ class LoadOutput:
             OutputConflictError: a load with this number exists.
             OSError: the file system failed, and the load is not visible.
         """
-        _remove_unnamed(staged, {one.path for one in manifest.files})
-        write_atomically(staged / MANIFEST_NAME, manifest.to_json().encode())
-        for directory, _, _ in os.walk(staged, topdown=False):
-            sync_directory(Path(directory))
+        _finish(staged, manifest)
         self.loads_path.mkdir(exist_ok=True)
         sync_directory(self.path)
         self._retire(retiring)
@@ -360,6 +370,59 @@ class LoadOutput:
         sync_directory(self.loads_path)
         return target
 
+    def check_exchange(self) -> None:
+        """Validate that directories can be exchanged here; the lock must be held.
+
+        Raises:
+            OutputConflictError: the file system cannot do it.
+        """
+        first, second = self.stage(), self.stage()
+        try:
+            exchange(first, second)
+        except OSError as error:
+            raise OutputConflictError(
+                f"the file system of {self.path} cannot exchange two directories in one step "
+                f"({error.strerror}): a compaction could be seen half done; run it on a machine "
+                "where that file system is local"
+            ) from error
+        first.rmdir()
+        second.rmdir()
+
+    def replace(self, numbers: Sequence[int], staged: Path, manifest: Manifest) -> Path:
+        """Make a load visible in the place of others, in one step; the lock must be held.
+
+        The loads that are replaced are removed; the files of all others are linked, not copied.
+
+        Args:
+            numbers: numbers of the loads to replace.
+            staged: directory of the new load; its files are synced already.
+            manifest: its manifest, with the number of the newest load to replace; files it does
+                not name are removed.
+
+        Returns:
+            The directory of the load.
+
+        Raises:
+            OSError: the file system failed; the loads are as they were.
+        """
+        _finish(staged, manifest)
+        names = self._names()
+        loads = self.stage()
+        for number, name in names.items():
+            if number not in numbers:
+                shutil.copytree(self.loads_path / name, loads / name, copy_function=os.link)
+                _sync_directories(loads / name)
+        # a reader that has listed the old directory must not find the new data under an old name
+        name = _load_name(manifest.number)
+        if name in names.values():
+            name = _load_name(manifest.number, digits=11)
+        staged.rename(loads / name)
+        sync_directory(loads)
+        exchange(loads, self.loads_path)
+        sync_directory(self.staging_path)
+        sync_directory(self.path)
+        return self.loads_path / name
+
     def _retire(self, numbers: Sequence[int]) -> None:
         # newest first: if this process dies, the oldest loads remain, without a gap
         retired = self.path / _RETIRED
@@ -368,6 +431,18 @@ class LoadOutput:
             path = self.load_path(number)
             path.rename(retired / f"{path.name}-{uuid.uuid4().hex[:8]}")
             sync_directory(self.loads_path)
+
+
+def _finish(staged: Path, manifest: Manifest) -> None:
+    """Write the manifest of a staged load, and make the load durable."""
+    _remove_unnamed(staged, {one.path for one in manifest.files})
+    write_atomically(staged / MANIFEST_NAME, manifest.to_json().encode())
+    _sync_directories(staged)
+
+
+def _sync_directories(top: Path) -> None:
+    for directory, _, _ in os.walk(top, topdown=False):
+        sync_directory(Path(directory))
 
 
 def _remove_unnamed(staged: Path, named: set[str]) -> None:

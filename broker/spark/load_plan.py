@@ -82,8 +82,8 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
         BrokerError: a topic does not exist, or cannot be reached.
     """
     with open_planner(options) as planner:
-        uncut = replace(options, max_partition_bytes=_UNCUT, min_partitions=None)
-        wanted = planner.plan(uncut).ranges
+        whole = _uncut(planner, options)
+        wanted = whole.ranges
         numbers = output.numbers()
         retiring: list[Manifest] = []
         if rewinds:
@@ -92,15 +92,39 @@ def plan_load(options: ReadOptions, output: LoadOutput, *, rewinds: bool = False
         kept = numbers[: len(numbers) - len(retiring)]
         known = output.manifest(kept[-1]).offsets if kept else {}
         starts = _restarts(retiring, wanted) | known
-        read = _plan_from(planner, options, wanted, starts)
-    names = {one.partition for one in wanted}
-    return LoadPlan(
-        number=kept[-1] + 1 if kept else 1,
-        read=read,
-        known=known,
-        retiring=tuple(one.number for one in retiring),
-        absent=_absent(options.selection, known, names),
-    )
+        plan = _planned(planner, options, whole, starts, known)
+    number = kept[-1] + 1 if kept else 1
+    return replace(plan, number=number, retiring=tuple(one.number for one in retiring))
+
+
+def plan_next(options: ReadOptions, number: int, known: Offsets) -> LoadPlan:
+    """Plan a load that follows others.
+
+    Args:
+        options: options of the read; their start applies to partitions that are not `known`.
+        number: number of the load.
+        known: end offsets of the last load.
+
+    Raises:
+        ConfigError, DataLossError, BrokerError: as for `plan_load`.
+    """
+    with open_planner(options) as planner:
+        whole = _uncut(planner, options)
+        starts = {one.partition: one.start for one in whole.ranges} | known
+        return replace(_planned(planner, options, whole, starts, known), number=number)
+
+
+def _uncut(planner: Planner, options: ReadOptions) -> ReadPlan:
+    return planner.plan(replace(options, max_partition_bytes=_UNCUT, min_partitions=None))
+
+
+def _planned(
+    planner: Planner, options: ReadOptions, whole: ReadPlan, starts: Offsets, known: Offsets
+) -> LoadPlan:
+    read = _plan_from(planner, options, whole.ranges, starts)
+    names = {one.partition for one in whole.ranges}
+    absent = _absent(options.selection, known, names)
+    return LoadPlan(1, replace(read, absent=whole.absent), known, absent=absent)
 
 
 def _with_data_past(manifests: Sequence[Manifest], wanted: Iterable[ByteRange]) -> list[Manifest]:
@@ -118,8 +142,9 @@ def _check_loaded_again(retiring: Iterable[Manifest], wanted: Iterable[ByteRange
         for one in manifest.partitions:
             if one.partition not in names and one.message_count:
                 raise ConfigError(
-                    f"load {manifest.number} would be taken back, and has {one.partition} too, "
-                    "which would not be loaded again; add that topic, or start later"
+                    f"load {manifest.number} would be retired, and has messages of "
+                    f"{one.partition}, which would not be loaded again; add that topic, or start "
+                    "later"
                 )
 
 

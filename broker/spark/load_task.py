@@ -6,38 +6,30 @@ the commit keeps the files of the attempt that succeeded.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
-import os
 import re
-import uuid
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorruptError
 from broker.spark.avro import AvroRecord, SchemaRegistry, to_json
-from broker.spark.load_output import LeftOut, LoadedFile, PartitionLoad
+from broker.spark.load_files import FileFormat, RangeFiles
+from broker.spark.load_output import LoadedFile, PartitionLoad
 from broker.spark.options import Crc, ReadOptions
 from broker.spark.ranges import ByteRange, ReadTask
-from broker.spark.report import Omission, Report
+from broker.spark.report import Cause, Omission, OmissionReport, bounded
 from broker.spark.task_reader import TaskSettings, decode, read_chunks, read_task
 
-FileFormat = Literal["parquet", "json", "text"]
 NO_DATE = "__HIVE_DEFAULT_PARTITION__"
 """The day of messages without a date: the directory name for null in Spark and Hive."""
 
-_SPECIAL = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
-_MAX_PENDING_BYTES = 32 << 20
-_MAX_OPEN_FILES = 200
+_YEARS_BACK = 9  # February 29 is up to eight years back
 _NAMES_YEAR = re.compile(r"(?:[^%]|%[^YyGcx])*%[YyGcx]")
 _SECONDS_BELOW = 1e11  # as milliseconds that is 1973, as seconds 5138
 _MILLISECONDS_BELOW = 1e14
@@ -54,37 +46,46 @@ _ROWS = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class LoadSettings:
-    """Settings common to all tasks of a load.
+class RowSettings:
+    """How all tasks of a load make rows of messages.
 
     Attributes:
-        directory: staging directory, shared by all executors.
-        file_format: format of the files.
         dates: determines the day of a message.
         schemas: directory of Avro schemas; None to copy payloads unchanged.
         avro_reader: id of the schema that Avro records are resolved to; None to write JSON.
         read: settings of the read; with `crc` `skip`, undecodable messages are omitted, too.
     """
 
-    directory: Path
-    file_format: FileFormat
     dates: DateRule
     schemas: Path | None
     avro_reader: int | None
     read: TaskSettings
 
 
-def load_settings(
+@dataclass(frozen=True, slots=True)
+class LoadSettings:
+    """Settings common to all tasks of a load into files.
+
+    Attributes:
+        directory: staging directory, shared by all executors.
+        file_format: format of the files.
+        rows: how rows are made of messages.
+    """
+
+    directory: Path
+    file_format: FileFormat
+    rows: RowSettings
+
+
+def row_settings(
     options: ReadOptions,
     *,
-    directory: Path,
-    file_format: FileFormat,
     dates: DateRule,
     schemas: Path | None,
     avro_reader: int | None,
     skips_corrupt: bool,
-) -> LoadSettings:
-    """Return the settings of the tasks of a load."""
+) -> RowSettings:
+    """Return how the tasks of a load make rows."""
     read = TaskSettings(
         schema=_ROWS,
         crc=Crc.SKIP if skips_corrupt else Crc.FAIL,
@@ -92,7 +93,8 @@ def load_settings(
         fetch_bytes=options.fetch_bytes,
         report_path=None,
     )
-    return LoadSettings(directory, file_format, dates, schemas, avro_reader, read)
+    schemas = None if schemas is None else schemas.absolute()
+    return RowSettings(dates, schemas, avro_reader, read)
 
 
 class TaskResult(NamedTuple):
@@ -106,55 +108,76 @@ def load_range(task: ReadTask, settings: LoadSettings) -> TaskResult:
     """Write the messages of a range into files.
 
     Raises:
+        OSError: a file cannot be read or written.
+        BrokerError: as for `RangeRows`.
+    """
+    files = RangeFiles(settings.directory, task.range, settings.file_format)
+    rows = RangeRows(task, settings.rows)
+    try:
+        for day, batch in rows:
+            files.add(day, batch)
+        done = files.finish()
+    finally:
+        files.close()
+    return TaskResult(rows.part, done)
+
+
+class RangeRows:
+    """The messages of a range as rows by their day, with an account of every byte.
+
+    Iterate once, to the end; then `part` has the account. The columns are those of `_ROWS`.
+
+    Raises:
         InvalidMessageError: a message is corrupt or undecodable, and `crc` is `fail`.
         LogCorruptError: a byte of the range was neither loaded nor reported as omitted.
         DataLossError: a part of the range is gone.
         BrokerError: the broker fails.
-        OSError: a file cannot be read or written.
+        OSError: a file cannot be read.
     """
-    files = _RangeFiles(settings.directory, task.range, settings.file_format)
-    rows = _Rows(task.range, settings)
-    chain = Chain(task.range)
-    report = Report(None)
-    try:
-        for batch in read_task(task, settings.read, report):
+
+    def __init__(self, task: ReadTask, settings: RowSettings) -> None:
+        self._task = task
+        self._settings = settings
+        self._part: PartitionLoad | None = None
+
+    def __iter__(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        source = self._task.range
+        rows = _Rows(source, self._settings)
+        chain = Chain(source)
+        report = OmissionReport(None)
+        for batch in read_task(self._task, self._settings.read, report):
             chain.add(batch)
-            rows.write(batch, files)
-        done = files.finish()
-    finally:
-        files.close()
-    omitted = [left_out_of(omission) for omission in report.omissions]
-    chain.finish(omitted, lambda gap: _has_no_message(gap, task, settings))
-    left_out = tuple(sorted([*omitted, *rows.undecodable], key=lambda one: one.start))
-    part = PartitionLoad(
-        task.range.partition,
-        task.range.start,
-        task.range.end,
-        rows.message_count,
-        rows.payload_bytes,
-        rows.crc_sum,
-        left_out,
-    )
-    return TaskResult(part, done)
+            yield from rows.convert(batch)
+        chain.finish(report.omissions, self._has_no_message)
+        left_out = bounded((*report.omissions, *rows.undecodable.omissions))
+        self._part = PartitionLoad(
+            source.partition,
+            source.start,
+            source.end,
+            rows.message_count,
+            rows.payload_bytes,
+            rows.crc_sum,
+            tuple(left_out),
+        )
 
+    @property
+    def part(self) -> PartitionLoad:
+        """Return the account of the range, which was read to its end."""
+        assert self._part is not None
+        return self._part
 
-def left_out_of(omission: Omission) -> LeftOut:
-    """Return the entry of a manifest for an omission."""
-    return LeftOut(omission.cause.value, omission.start, omission.end, omission.text)
-
-
-def _has_no_message(gap: ByteRange, task: ReadTask, settings: LoadSettings) -> bool:
-    """Return whether bytes are valid without having a message: wrappers can be empty."""
-    chunks = read_chunks(task.location, gap, settings.read.fetch_bytes)
-    data = b"".join(chunk.data for chunk in chunks)
-    found = decode(data, gap.start, checks_crc=True)
-    return found.message_count == 0 and found.valid_bytes == gap.size_bytes
+    def _has_no_message(self, gap: ByteRange) -> bool:
+        """Return whether bytes are valid without having a message: wrappers can be empty."""
+        chunks = read_chunks(self._task.location, gap, self._settings.read.fetch_bytes)
+        data = b"".join(chunk.data for chunk in chunks)
+        found = decode(data, gap.start, checks_crc=True)
+        return found.message_count == 0 and found.valid_bytes == gap.size_bytes
 
 
 class _Rows:
     """Converts messages to rows, and counts them."""
 
-    def __init__(self, source: ByteRange, settings: LoadSettings) -> None:
+    def __init__(self, source: ByteRange, settings: RowSettings) -> None:
         self._source = source
         self._dates = settings.dates
         self._skips_corrupt = settings.read.crc is Crc.SKIP
@@ -166,10 +189,10 @@ class _Rows:
         self.message_count = 0
         self.payload_bytes = 0
         self.crc_sum = 0
-        self.undecodable: list[LeftOut] = []
+        self.undecodable = OmissionReport(None)
 
-    def write(self, batch: pa.RecordBatch, files: _RangeFiles) -> None:
-        """Count a batch, and write its rows to the files of their days."""
+    def convert(self, batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Count a batch, and return its rows by their day."""
         records = None
         if self._decode is not None:
             batch, records = self._decodable(batch, self._decode)
@@ -179,8 +202,7 @@ class _Rows:
         self.crc_sum += pc.sum(batch.column("crc")).as_py() or 0
         days = self._days(value, records)
         rows = batch if records is None else self._with_records(batch, records)
-        for day, part in _by_day(rows, days):
-            files.add(day, part)
+        return _by_day(rows, days)
 
     def _decodable(
         self, batch: pa.RecordBatch, decode: Callable[[bytes], AvroRecord]
@@ -204,8 +226,9 @@ class _Rows:
         if not self._skips_corrupt:
             where = f"{self._source.partition}: the message at {row['offset']}"
             raise type(error)(f"{where}: {error}") from error
-        left_out = LeftOut("undecodable", row["offset"], row["next_offset"], str(error))
-        self.undecodable.append(left_out)
+        start, end = row["offset"], row["next_offset"]
+        text = f"the message at {start} is left out: {error}"
+        self.undecodable.add(Omission(Cause.UNDECODABLE, self._source.partition, start, end, text))
 
     def _with_records(self, batch: pa.RecordBatch, records: Sequence[AvroRecord]) -> pa.RecordBatch:
         """Return rows with decoded records, typed or as JSON, in place of payloads."""
@@ -268,7 +291,7 @@ class Chain:
         self._position = following[-1].as_py()
 
     def finish(
-        self, omitted: Iterable[LeftOut], has_no_message: Callable[[ByteRange], bool]
+        self, omitted: Iterable[Omission], has_no_message: Callable[[ByteRange], bool]
     ) -> None:
         """Validate that the range was read to its end, and that all gaps are accounted for.
 
@@ -309,171 +332,6 @@ def _without_neighbours(spans: Iterable[tuple[int, int]]) -> set[tuple[int, int]
     return set(joined)
 
 
-def escape_name(name: str) -> str:
-    """Escape a partition value for the name of a directory, as Spark does.
-
-    Source: Spark 4 `ExternalCatalogUtils.escapePathName`.
-    """
-    return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name)
-
-
-class _RangeFiles:
-    """The files of one task attempt, by topic and day; their names are unique to the attempt."""
-
-    def __init__(self, directory: Path, source: ByteRange, file_format: FileFormat) -> None:
-        self._directory = directory
-        self._source = source
-        self._kind = _KINDS[file_format]
-        self._pending: dict[str, list[pa.RecordBatch]] = {}
-        self._pending_bytes = 0
-        self._open: dict[str, _DataFile] = {}
-        self._done: list[LoadedFile] = []
-
-    def add(self, day: str, batch: pa.RecordBatch) -> None:
-        """Buffer rows of one day; write all buffers when they exceed a limit."""
-        self._pending.setdefault(day, []).append(batch)
-        self._pending_bytes += batch.nbytes
-        if self._pending_bytes >= _MAX_PENDING_BYTES:
-            self._write_pending()
-
-    def finish(self) -> tuple[LoadedFile, ...]:
-        """Write and sync all files, and return them."""
-        self._write_pending()
-        while self._open:
-            self._finish_oldest()
-        return tuple(self._done)
-
-    def close(self) -> None:
-        """Close the files of a failed attempt."""
-        while self._open:
-            self._open.popitem()[1].close()
-
-    def _write_pending(self) -> None:
-        for day, batches in self._pending.items():
-            self._file_of(day, batches[0].schema).write(pa.Table.from_batches(batches))
-        self._pending.clear()
-        self._pending_bytes = 0
-
-    def _file_of(self, day: str, schema: pa.Schema) -> _DataFile:
-        if day not in self._open:
-            if len(self._open) >= _MAX_OPEN_FILES:
-                self._finish_oldest()
-            self._open[day] = self._kind(self._new_path(day), schema)
-        return self._open[day]
-
-    def _new_path(self, day: str) -> Path:
-        partition = self._source.partition
-        folder = self._directory / f"topic={escape_name(partition.topic)}" / f"date={day}"
-        folder.mkdir(parents=True, exist_ok=True)
-        unique = uuid.uuid4().hex[:12]
-        name = f"part-{partition.name}-{self._source.start:020d}-{unique}"
-        return folder / f"{name}.{self._kind.suffix}"
-
-    def _finish_oldest(self) -> None:
-        day = next(iter(self._open))
-        file = self._open.pop(day)
-        file.close()
-        self._done.append(file.synced(self._directory))
-
-
-class _DataFile(ABC):
-    """A file of rows, in one of the formats."""
-
-    suffix: str
-
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
-        self.path = path
-        self.message_count = 0
-        self._start(schema)
-
-    def write(self, table: pa.Table) -> None:
-        self._write(table)
-        self.message_count += table.num_rows
-
-    def synced(self, directory: Path) -> LoadedFile:
-        with self.path.open("rb") as file:
-            os.fsync(file.fileno())
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        name = self.path.relative_to(directory).as_posix()
-        return LoadedFile(name, self.path.stat().st_size, self.message_count, digest)
-
-    @abstractmethod
-    def _start(self, schema: pa.Schema) -> None: ...
-
-    @abstractmethod
-    def _write(self, table: pa.Table) -> None: ...
-
-    @abstractmethod
-    def close(self) -> None: ...
-
-
-class _ParquetFile(_DataFile):
-    suffix = "parquet"
-
-    def _start(self, schema: pa.Schema) -> None:
-        self._writer = pq.ParquetWriter(self.path, schema)
-
-    def _write(self, table: pa.Table) -> None:
-        self._writer.write_table(table)
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-class _LineFile(_DataFile):
-    """A file of lines."""
-
-    def _start(self, schema: pa.Schema) -> None:
-        self._file = self.path.open("wb")
-
-    def _write(self, table: pa.Table) -> None:
-        for batch in table.to_batches():
-            self._file.writelines(self._lines(batch))
-
-    def close(self) -> None:
-        self._file.close()
-
-    @abstractmethod
-    def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]: ...
-
-
-class _TextFile(_LineFile):
-    suffix = "txt"
-
-    def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
-        for value in batch.column("value").cast(pa.binary()).to_pylist():
-            yield value
-            yield b"\n"
-
-
-class _JsonFile(_LineFile):
-    suffix = "json"
-
-    def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
-        has_records = pa.types.is_string(batch.schema.field("value").type)
-        encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-        for row in batch.to_pylist():
-            value = row.pop("value")
-            if has_records:
-                yield f'{encode(row)[:-1]},"value":{value}}}\n'.encode()
-            else:
-                yield f"{encode(row | _text_or_base64(value))}\n".encode()
-
-
-def _text_or_base64(value: bytes) -> dict[str, Any]:
-    try:
-        return {"value": value.decode()}
-    except UnicodeDecodeError:
-        return {"value_base64": base64.b64encode(value).decode()}
-
-
-_KINDS: dict[str, type[_DataFile]] = {
-    "parquet": _ParquetFile,
-    "json": _JsonFile,
-    "text": _TextFile,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class DateRule:
     """How the day (in UTC) of a message is determined: from a field, from a pattern, or fixed.
@@ -483,20 +341,27 @@ class DateRule:
         field: field of JSON or Avro payloads with the time, such as `meta.ts`.
         pattern: regular expression searched for in the payload; its first group, or the whole
             match if it has none, is the time.
-        time_format: directives of `datetime.strptime`; the default year is that of the load. None
-            for ISO 8601, or seconds, milliseconds or microseconds since 1970.
+        time_format: directives of `datetime.strptime`; None for ISO 8601, or seconds, milliseconds
+            or microseconds since 1970.
+        year: year of times that include none; if None, the newest in which the day is at most the
+            day after the load.
     """
 
     load_day: str
     field: str | None = None
     pattern: str | None = None
     time_format: str | None = None
+    year: int | None = None
 
     def __post_init__(self) -> None:
         if self.field is not None and self.pattern is not None:
             raise ConfigError("the date comes from a field or from a pattern, not from both")
         if self.time_format is not None and self.is_fixed:
             raise ConfigError("a time format needs a field or a pattern that has the time")
+        if self.year is not None and (
+            self.time_format is None or _NAMES_YEAR.match(self.time_format)
+        ):
+            raise ConfigError("a year needs a time format without one")
         try:
             re.compile((self.pattern or "").encode())
         except re.error as error:
@@ -551,9 +416,23 @@ class DateRule:
         return None
 
     def _parsed(self, text: str, time_format: str) -> datetime:
-        if not _NAMES_YEAR.match(time_format):
-            text, time_format = f"{self.load_day[:4]} {text}", f"%Y {time_format}"
-        return datetime.strptime(text, time_format)  # noqa: DTZ007 - a zone may be missing
+        if _NAMES_YEAR.match(time_format):
+            return datetime.strptime(text, time_format)  # noqa: DTZ007 - a zone may be missing
+        if self.year is not None:
+            return _parsed_in_year(text, time_format, self.year)
+        limit = date.fromisoformat(self.load_day) + timedelta(days=1)
+        for year in range(limit.year, limit.year - _YEARS_BACK, -1):
+            try:
+                found = _parsed_in_year(text, time_format, year)
+            except ValueError:
+                continue  # February 29 of another year
+            if found.date() <= limit:
+                return found
+        raise ValueError(f"'{text}' is not '{time_format}'")
+
+
+def _parsed_in_year(text: str, time_format: str, year: int) -> datetime:
+    return datetime.strptime(f"{year} {text}", f"%Y {time_format}")  # noqa: DTZ007 - as above
 
 
 def _json(payload: bytes) -> object:

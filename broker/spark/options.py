@@ -64,7 +64,6 @@ _READ_ONLY = (
     "minPartitions",
     "maxBytesPerTrigger",
     "fetchSize",
-    "pushFilters",
     "reportPath",
 )
 _BOTH = (*_WHERE, "timeoutMs", "connectTimeoutMs")
@@ -78,6 +77,7 @@ _HINTS = {
     "includeheaders": "messages have no headers",
     "kafka.group.id": "Spark keeps the offsets, no group does",
     "groupidprefix": "Spark keeps the offsets, no group does",
+    "pushfilters": "filters are not pushed down; use assign, startingOffsets and endingOffsets",
     "startingoffsetsbytimestampstrategy": "times always have a segment: it is not needed",
 }
 
@@ -339,7 +339,6 @@ class ReadOptions:
     min_partitions: int | None = None
     max_trigger_bytes: int | None = None
     fetch_bytes: int = _FETCH_BYTES
-    push_filters: bool | None = None
     report_path: Path | None = None
     connection: ConnectionOptions = ConnectionOptions()
 
@@ -380,8 +379,6 @@ class ReadOptions:
             options["minPartitions"] = str(self.min_partitions)
         if self.max_trigger_bytes is not None:
             options["maxBytesPerTrigger"] = str(self.max_trigger_bytes)
-        if self.push_filters is not None:
-            options["pushFilters"] = _flag_text(self.push_filters)
         if self.report_path is not None:
             options["reportPath"] = str(self.report_path)
         return options
@@ -464,7 +461,6 @@ def parse_read_options(options: Mapping[str, str], *, is_stream: bool = False) -
         min_partitions=values.number("minPartitions"),
         max_trigger_bytes=values.size("maxBytesPerTrigger"),
         fetch_bytes=values.size("fetchSize") or _FETCH_BYTES,
-        push_filters=values.flag("pushFilters"),
         report_path=values.path("reportPath"),
         connection=_parse_connection(values),
     )

@@ -33,12 +33,10 @@ from broker.spark.options import (
     Where,
 )
 from broker.spark.ranges import (
-    ALL_ROWS,
     ByteRange,
     LeaderAddress,
     Location,
     ReadTask,
-    RowFilter,
     cut,
     range_bytes,
     split_evenly,
@@ -57,11 +55,19 @@ class ReadPlan:
         ranges: one for each partition; together they are all that is read.
         tasks: the ranges, without gaps, cut.
         omissions: bytes that were asked for and are not there.
+        absent: a text for each broker that is known to have, or have had, a selected topic, and is
+            down.
     """
 
     ranges: tuple[ByteRange, ...]
     tasks: tuple[ReadTask, ...]
     omissions: tuple[Omission, ...]
+    absent: tuple[str, ...] = ()
+
+    @property
+    def homes(self) -> list[int]:
+        """Return the ids of the brokers whose partitions are read."""
+        return sorted({one.partition.home for one in self.ranges})
 
 
 class LogPositions(Protocol):
@@ -163,18 +169,22 @@ def _check_all_found(
         raise TopicNotFoundError(f"partition {missing[0]} {absent}{hint}")
 
 
-def plan_read(options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
+def plan_read(options: ReadOptions, *, may_lack_brokers: bool = False) -> ReadPlan:
     """Plan a batch read of what there is now; opens and closes what that takes.
 
     Args:
         options: of the read.
-        rows: leaves out ranges that a query does not need.
+        may_lack_brokers: plan even if a known broker is not registered, and `failOnDataLoss` set.
 
     Raises:
+        BrokerUnreachableError: a broker that has a selected topic is down.
         BrokerError: as for `Planner.plan`.
     """
     with open_planner(options) as planner:
-        return planner.plan(options, rows)
+        plan = planner.plan(options)
+    if plan.absent and options.fail_on_data_loss and not may_lack_brokers:
+        raise _absent_error("; ".join(plan.absent))
+    return plan
 
 
 @contextmanager
@@ -189,9 +199,16 @@ def open_planner(options: ReadOptions) -> Iterator[Planner]:
             logs = FileLogs(options.where.paths)
         yield _FilePlanner(logs)
         return
-    on_absent = _refuse_absent if options.fail_on_data_loss else log_absent
+    absent: list[str] = []
+
+    def on_absent(error: BrokerError) -> None:
+        if options.fail_on_data_loss:
+            raise _absent_error(str(error)) from error
+        log_absent(error)
+        absent.append(str(error))
+
     with open_cluster(options.where, options.connection, on_absent=on_absent) as opened:
-        yield _BrokerPlanner(opened)
+        yield _BrokerPlanner(opened, absent)
 
 
 @contextmanager
@@ -202,10 +219,8 @@ def _storage_errors() -> Iterator[None]:
         raise StorageError(f"cannot read {error.filename}: {error.strerror}") from error
 
 
-def _refuse_absent(error: BrokerError) -> None:
-    raise BrokerUnreachableError(
-        f"{error}; failOnDataLoss=false reads what the other brokers have"
-    ) from error
+def _absent_error(text: str) -> BrokerUnreachableError:
+    return BrokerUnreachableError(f"{text}; failOnDataLoss=false reads what the other brokers have")
 
 
 class Planner(ABC):
@@ -214,12 +229,11 @@ class Planner(ABC):
     def __init__(self, positions: LogPositions) -> None:
         self._positions = positions
 
-    def plan(self, options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
+    def plan(self, options: ReadOptions) -> ReadPlan:
         """Plan a read.
 
         Args:
             options: of the read; where they read is what this planner has open.
-            rows: leaves out ranges that a query does not need.
 
         Raises:
             ConfigError: bounds make no sense on the partitions there are.
@@ -228,6 +242,7 @@ class Planner(ABC):
             BrokerError: a broker, ZooKeeper or a file fails.
         """
         partitions = self._existing(options.selection)
+        absent = self._absent(options.selection)
         for bound in (options.starting, options.ending):
             if unknown := sorted(bound.by_partition.keys() - set(partitions)):
                 raise ConfigError(
@@ -236,19 +251,22 @@ class Planner(ABC):
         ranges: list[ByteRange] = []
         omissions: list[Omission] = []
         for partition in partitions:
-            if rows.has_partition(partition):
-                found = resolve(partition, options.starting, options.ending, self._positions)
-                omissions += found.omissions
-                ranges.append(_narrow(found.range, rows, self._positions))
+            found = resolve(partition, options.starting, options.ending, self._positions)
+            omissions += found.omissions
+            ranges.append(found.range)
         present = [part for one in ranges for part in self._present(one, omissions)]
         if options.fail_on_data_loss:
             refuse_loss(one for one in omissions if one.cause is Cause.LOST)
         tasks = cut_tasks(present, self._positions, self._location, options)
-        return ReadPlan(tuple(ranges), tuple(tasks), tuple(omissions))
+        return ReadPlan(tuple(ranges), tuple(tasks), tuple(omissions), absent)
 
     @abstractmethod
     def _existing(self, selection: Selection) -> list[TopicPartition]:
         """Return the partitions of a selection, all of which must exist."""
+
+    def _absent(self, selection: Selection) -> tuple[str, ...]:
+        """Return a text for each broker that has a selected topic and is down."""
+        return ()
 
     @abstractmethod
     def _present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
@@ -260,16 +278,38 @@ class Planner(ABC):
 
 
 class _BrokerPlanner(Planner):
-    def __init__(self, opened: OpenCluster) -> None:
+    def __init__(self, opened: OpenCluster, absent: Sequence[str]) -> None:
         super().__init__(opened.positions)
         self._opened = opened
+        self._absent_listed = absent
 
-    def plan(self, options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
+    def plan(self, options: ReadOptions) -> ReadPlan:
         self._leaders = Leaders(self._opened.cluster, options.connection)
-        return super().plan(options, rows)
+        return super().plan(options)
 
     def _existing(self, selection: Selection) -> list[TopicPartition]:
-        return existing_partitions(self._opened.cluster, selection)
+        try:
+            return existing_partitions(self._opened.cluster, selection)
+        except TopicNotFoundError as error:
+            if absent := self._absent(selection):
+                raise _absent_error(f"{error}: {'; '.join(absent)}") from error
+            raise
+
+    def _absent(self, selection: Selection) -> tuple[str, ...]:
+        cluster = self._opened.cluster
+        if not isinstance(cluster, RegistryCluster):
+            return tuple(self._absent_listed)
+        if selection.partitions is not None:
+            return ()  # all of them exist
+        topics = selection.topics or [one for one in cluster.topics() if selection.has_topic(one)]
+        by_home: dict[int, list[str]] = {}
+        for topic, homes in sorted(cluster.absent_homes(topics).items()):
+            for home in homes:
+                by_home.setdefault(home, []).append(f"'{topic}'")
+        return tuple(
+            f"broker {home}, which has or had {', '.join(names)}, is not registered"
+            for home, names in sorted(by_home.items())
+        )
 
     def _present(self, one: ByteRange, omissions: list[Omission]) -> list[ByteRange]:
         return [one]
@@ -283,9 +323,9 @@ class _FilePlanner(Planner):
         super().__init__(logs)
         self._logs = logs.logs
 
-    def plan(self, options: ReadOptions, rows: RowFilter = ALL_ROWS) -> ReadPlan:
+    def plan(self, options: ReadOptions) -> ReadPlan:
         with _storage_errors():
-            return super().plan(options, rows)
+            return super().plan(options)
 
     def _existing(self, selection: Selection) -> list[TopicPartition]:
         found = [one for one in self._logs if selection.has_partition(one)]
@@ -434,18 +474,6 @@ def refuse_loss(omissions: Iterable[Omission]) -> None:
     """
     for omission in omissions:
         raise DataLossError(f"{omission.message}; failOnDataLoss=false reads what is left")
-
-
-def _narrow(whole: ByteRange, rows: RowFilter, positions: LogPositions) -> ByteRange:
-    """Return the part of a range that can have the messages a query needs."""
-    partition, start, end = whole.partition, whole.start, whole.end
-    if not positions.finds_boundaries(partition):
-        return whole
-    if rows.start is not None and rows.start > start:
-        start = positions.boundary_after(partition, min(rows.start, end))
-    if rows.end is not None and rows.end < end:
-        end = positions.boundary_after(partition, max(rows.end, start))
-    return ByteRange(partition, start, max(start, end))
 
 
 def cut_tasks(

@@ -62,41 +62,6 @@ class ReadTask:
     location: Location
 
 
-@dataclass(frozen=True, slots=True)
-class RowFilter:
-    """Which messages a query can need; None is no restriction.
-
-    `names` are partitions' names; `start` and `end` bound the offsets of messages.
-    """
-
-    topics: frozenset[str] | None = None
-    names: frozenset[str] | None = None
-    start: int | None = None
-    end: int | None = None
-
-    def has_partition(self, partition: TopicPartition) -> bool:
-        """Return whether a partition can have such messages."""
-        has_topic = self.topics is None or partition.topic in self.topics
-        return has_topic and (self.names is None or partition.name in self.names)
-
-    def both(self, other: RowFilter) -> RowFilter:
-        """Return the filter of messages that pass this one and another."""
-        return RowFilter(
-            topics=_common(self.topics, other.topics),
-            names=_common(self.names, other.names),
-            start=max((one for one in (self.start, other.start) if one is not None), default=None),
-            end=min((one for one in (self.end, other.end) if one is not None), default=None),
-        )
-
-
-def _common(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
-    if one is None or other is None:
-        return other if one is None else one
-    return one & other
-
-
-ALL_ROWS = RowFilter()
-
 FindBoundary = Callable[[TopicPartition, int], int]
 """Returns a message boundary of a partition near a position."""
 

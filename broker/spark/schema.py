@@ -46,12 +46,16 @@ TYPES: dict[str, DataType] = {
 }
 COLUMNS = tuple(TYPES)[:-1]
 """All columns but `crc_ok`."""
+_NULL_IF_DAMAGED = frozenset({"value", "crc"})
 
 
 def full_schema(crc: Crc) -> StructType:
-    """Return the schema of a read of all columns."""
-    names = [*COLUMNS, "crc_ok"] if crc is Crc.MARK else COLUMNS
-    return StructType([StructField(name, TYPES[name]) for name in names])
+    """Return the schema of a read of all columns; only damaged messages lack values."""
+    if crc is Crc.MARK:
+        names, nullable = (*COLUMNS, "crc_ok"), _NULL_IF_DAMAGED
+    else:
+        names, nullable = COLUMNS, frozenset()  # Spark then checks no value for being null
+    return StructType([StructField(name, TYPES[name], name in nullable) for name in names])
 
 
 def check_schema(schema: StructType, crc: Crc) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -27,6 +28,8 @@ from typing import TYPE_CHECKING
 
 from broker.errors import ConfigError
 from broker.spark.jobs import finished, make_interruptible
+from broker.spark.shipping import package_zip
+from broker.spark.temporary import remove_old_logs, temporary_directory
 from broker.zk.java import Java, find_java
 
 if TYPE_CHECKING:
@@ -57,9 +60,13 @@ exec {java} "$@"
 """
 _PACKAGES = {"pyspark": "PySpark", "pyarrow": "PyArrow"}
 
+_FAST_ARROW = "-Darrow.enable_unsafe_memory_access=true"
+"""Has Arrow not check bounds at each value of a batch; all batches come from this library."""
 DEFAULT_MASTER = "local[*,4]"
 """All cores, and four attempts for each task; plain `local[*]` has only one."""
 _END_S = 20.0
+_LOG_NAME = re.compile(r"pylogctl-spark-([0-9]+)\.log", re.ASCII)
+_LOG_KEPT_S = 86_400
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")  # for failed queries
 
 _LOG4J = """\
@@ -84,7 +91,7 @@ class SessionSettings:
         java_options: further options of that JVM, such as `-XX:TieredStopAtLevel=1`, with which
             short jobs take half the processor time, and long jobs more.
         conf: further Spark settings, which take precedence.
-        log_path: Spark's log; None for a temporary file, removed unless the block fails.
+        log_path: Spark's log; None for `default_log_path`, removed unless the block fails.
     """
 
     master: str = DEFAULT_MASTER
@@ -98,6 +105,11 @@ class SessionSettings:
     def is_local(self) -> bool:
         """Return whether everything runs on this machine."""
         return self.master.startswith("local")
+
+    @property
+    def has_executors(self) -> bool:
+        """Return whether tasks run in other processes than the driver's JVM."""
+        return not self.is_local or self.master.startswith("local-cluster")
 
 
 @contextmanager
@@ -118,12 +130,12 @@ def open_session(settings: SessionSettings | None = None) -> Iterator[SparkSessi
         return
     settings = settings or SessionSettings()
     with ExitStack() as cleanup:
-        directory = Path(
-            cleanup.enter_context(tempfile.TemporaryDirectory(prefix="pylogctl-spark-"))
-        )
-        log_path = settings.log_path or _default_log_path()
+        directory = cleanup.enter_context(temporary_directory("pylogctl-spark-"))
+        log_path = settings.log_path or default_log_path()
         cleanup.enter_context(_failures_logged(log_path))
         spark = _start(settings, directory, log_path, cleanup)
+        if settings.has_executors:  # which may not have the package
+            spark.sparkContext.addPyFile(str(package_zip(directory)))
         register(spark)
         yield spark
         if settings.log_path is None:
@@ -142,8 +154,14 @@ def _active_session() -> SparkSession | None:
     return active
 
 
-def _default_log_path() -> Path:
-    return Path(tempfile.gettempdir(), f"pylogctl-spark-{os.getpid()}.log")
+def default_log_path() -> Path:
+    """Return where this process has Spark's log, unless it is told another path.
+
+    A log is kept where Spark fails. Those of processes that ended more than a day ago are removed.
+    """
+    parent = Path(tempfile.gettempdir())
+    remove_old_logs(_LOG_NAME, parent, _LOG_KEPT_S)
+    return parent / f"pylogctl-spark-{os.getpid()}.log"
 
 
 def _start(
@@ -160,6 +178,8 @@ def _start(
             PYSPARK_PYTHON=os.environ.get("PYSPARK_PYTHON", sys.executable),
         )
     )
+    if settings.is_local and "SPARK_LOCAL_IP" not in os.environ:  # else all can reach its UI
+        cleanup.enter_context(_environment(SPARK_LOCAL_IP="127.0.0.1"))
     conf = SparkConf(loadDefaults=False)
     for name, value in _conf_of(settings, directory).items():
         conf.set(name, value)
@@ -253,6 +273,7 @@ def _conf_of(settings: SessionSettings, directory: Path) -> dict[str, str]:
         f"-Dlog4j2.configurationFile=file:{log4j}",
         f"-Djava.io.tmpdir={temporary}",
         "-XX:+UseSerialGC",
+        _FAST_ARROW,
         settings.java_options,
     )
     conf = {
@@ -260,11 +281,13 @@ def _conf_of(settings: SessionSettings, directory: Path) -> dict[str, str]:
         "spark.app.name": settings.app_name,
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.defaultJavaOptions": " ".join(java_options),
+        "spark.executor.defaultJavaOptions": _FAST_ARROW,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.catalogImplementation": "in-memory",
+        # the default, INT96, becomes nanoseconds in other programs, which Spark cannot read
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.warehouse.dir": str(directory / "warehouse"),
-        "spark.sql.python.filterPushdown.enabled": "true",
     }
     if settings.is_local:
         conf |= {

@@ -24,6 +24,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructField, StructType
 
 from broker.errors import ConfigError
+from broker.spark.jobs import is_remote
 from broker.spark.options import ReadOptions, parse_crc, parse_read_options, parse_write_options
 from broker.spark.schema import check_schema, full_schema
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 FORMAT = "pylog"
 """Argument of `spark.read.format`."""
-_PUSHDOWN_CONF = "spark.sql.python.filterPushdown.enabled"
 
 
 class PylogDataSource(DataSource):
@@ -53,16 +53,20 @@ class PylogDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch, on the driver."""
-        from broker.spark.batch_reader import BatchReader, FilteringReader
+        from broker.spark.batch_reader import BatchReader
 
         options = parse_read_options(self.options)
         check_schema(schema, options.crc)
-        return (FilteringReader if options.push_filters else BatchReader)(options, schema)
+        return BatchReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream, on the driver."""
-        from broker.spark.stream_reader import StreamReader
-
+        try:
+            from broker.spark.stream_reader import StreamReader
+        except ModuleNotFoundError as error:
+            if error.name != "pyspark.sql.streaming.datasource":
+                raise
+            raise ConfigError("streams of topics need PySpark 4.2 or later") from error
         options = parse_read_options(self.options, is_stream=True)
         check_schema(schema, options.crc)
         return StreamReader(options, schema)
@@ -100,28 +104,25 @@ def read_messages(
 ) -> DataFrame:
     """Return messages of topics, or of segment files, as a table.
 
-    Each action on the table plans the read again, and so includes new messages; with the options of
-    `ReadOptions.between` it reads fixed ranges.
+    The first action on the table plans the read, and later actions read the same ranges: unlike
+    for its Kafka source, Spark keeps the plan of a Python data source. Call this function again to
+    read new messages, too. `ReadOptions.between` fixes the ranges beforehand.
 
     Args:
         spark: any session.
         options: such as `{"brokers": "localhost:9092", "subscribe": "web"}` or
-            `{"path": "/var/lib/pylog"}`. By default there are as many tasks as the session has
-            cores, and filters on topic, partition and offset are pushed down if the session's
-            configuration enables that.
+            `{"path": "/var/lib/pylog"}`. By default there are at least as many tasks as the
+            session has cores; Spark Connect does not tell their number.
         columns: columns to read; all if None. Fewer columns are faster.
 
     Raises:
         ConfigError: a column is unknown.
     """
     register(spark)
-    defaults = {"minPartitions": str(spark.sparkContext.defaultParallelism)}
-    if spark.conf.get(_PUSHDOWN_CONF, "false") == "true":
-        defaults["pushFilters"] = "true"
-    texts = _texts(options)
-    given = {name.lower() for name in texts}
-    added = {name: value for name, value in defaults.items() if name.lower() not in given}
-    reader = spark.read.format(FORMAT).options(**added, **texts)
+    texts = dict(_texts(options))
+    if "minpartitions" not in {name.lower() for name in texts} and not is_remote(spark):
+        texts["minPartitions"] = str(spark.sparkContext.defaultParallelism)
+    reader = spark.read.format(FORMAT).options(**texts)
     if columns is not None:
         reader = reader.schema(_schema_of(columns, texts))
     return reader.load()

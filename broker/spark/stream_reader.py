@@ -9,6 +9,7 @@ checkpoint, and a batch that is run again reads the same bytes.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack
 from typing import Any, TypeVar
@@ -39,12 +40,14 @@ from broker.spark.planner import (
     selected_partitions,
 )
 from broker.spark.ranges import ByteRange, ReadTask, limited_ends
-from broker.spark.report import Cause, Omission, Report
+from broker.spark.report import Cause, Omission, report_omissions
+from broker.spark.schema import arrow_schema
 from broker.spark.task_reader import read_task, task_settings
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
 
+_RETRY_WAIT_S = 0.2
 _T = TypeVar("_T")
 Document = dict[str, Any]
 
@@ -54,7 +57,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
-        self._settings = task_settings(options, schema)
+        self._settings = task_settings(options, arrow_schema(schema))
         self._open: OpenCluster | None = None
         self._resources = ExitStack()
         self._target: Offsets | None = None
@@ -113,15 +116,21 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Do nothing: the checkpoint stores the offsets."""
 
     def _ask(self, question: Callable[[OpenCluster], _T]) -> _T:
-        """Ask the cluster; open it again if a broker or ZooKeeper has moved or restarted."""
-        try:
-            return question(self._cluster())
-        except BrokerError as error:
-            if not error.is_retriable:
-                raise
-            logger.warning("asking again: %s", error)
-            self.stop()
-            return question(self._cluster())
+        """Ask the cluster, again and again for `timeoutMs` while errors are retriable.
+
+        A killed broker stays in the registry until its session expires, and one that moves or
+        restarts is missing for a while. The cluster is opened again for each attempt.
+        """
+        deadline_s = time.monotonic() + self._options.connection.timeout_s
+        while True:
+            try:
+                return question(self._cluster())
+            except BrokerError as error:
+                if not error.is_retriable or time.monotonic() >= deadline_s:
+                    raise
+                logger.warning("asking again: %s", error)
+                self.stop()
+                time.sleep(_RETRY_WAIT_S)
 
     def _cluster(self) -> OpenCluster:
         if self._open is None:
@@ -205,9 +214,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Report lost bytes; fail if `failOnDataLoss` is set."""
         if self._options.fail_on_data_loss:
             refuse_loss(omissions)
-        report = Report(self._options.report_path)
-        for omission in omissions:
-            report.add(omission)
+        report_omissions(self._options.report_path, omissions)
 
 
 def _limited(

@@ -8,12 +8,14 @@ a temporary file, as the search for the next message goes back and forth.
 
 from __future__ import annotations
 
+import mmap
 import os
 import tempfile
+from array import array
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -42,12 +44,8 @@ from broker.protocol.requests import EARLIEST_TIME, OffsetsRequest
 from broker.protocol.responses import decode_offsets_response
 from broker.spark.options import Crc, ReadOptions
 from broker.spark.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
-from broker.spark.report import Cause, Omission, Report
-from broker.spark.schema import arrow_schema
+from broker.spark.report import Cause, Omission, OmissionReport
 from broker.topic import MessagePosition, TopicPartition
-
-if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
 
 _MAX_BATCH_BYTES = 32 << 20  # of payload: a few bytes can decompress to very many
 _MAX_WAIT_MS = 500
@@ -67,10 +65,10 @@ class TaskSettings:
     report_path: Path | None
 
 
-def task_settings(options: ReadOptions, schema: StructType) -> TaskSettings:
+def task_settings(options: ReadOptions, schema: pa.Schema) -> TaskSettings:
     """Return the settings of tasks that give columns of a schema."""
     return TaskSettings(
-        schema=arrow_schema(schema),
+        schema=schema,
         crc=options.crc,
         fail_on_data_loss=options.fail_on_data_loss,
         fetch_bytes=options.fetch_bytes,
@@ -79,7 +77,7 @@ def task_settings(options: ReadOptions, schema: StructType) -> TaskSettings:
 
 
 def read_task(
-    task: ReadTask, settings: TaskSettings, report: Report | None = None
+    task: ReadTask, settings: TaskSettings, report: OmissionReport | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Read the messages of a range.
 
@@ -93,13 +91,17 @@ def read_task(
         DataLossError: a part of the range is gone since it was planned.
         BrokerError: the broker fails, or a segment file cannot be read.
     """
-    return _TaskReader(task, settings, report or Report(settings.report_path)).batches()
+    report = report or OmissionReport(settings.report_path)
+    try:
+        yield from _TaskReader(task, settings, report).batches()
+    finally:
+        report.write()
 
 
 class _TaskReader:
     """Reads one range, from front to back; `_position` is where the next message starts."""
 
-    def __init__(self, task: ReadTask, settings: TaskSettings, report: Report) -> None:
+    def __init__(self, task: ReadTask, settings: TaskSettings, report: OmissionReport) -> None:
         self._range = task.range
         self._location = task.location
         self._settings = settings
@@ -122,11 +124,12 @@ class _TaskReader:
                 file.write(chunk.data)
             file.flush()
             copy = LogFile(Path(file.name), rest.start, rest.end)
+            view = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
             while fault:
                 damage = _damage_at(copy, self._position, fault)
                 self._position = damage.end
                 yield from self._rows_of(damage)
-                fault = yield from self._good_batches((copy,))
+                fault = yield from self._batches_of(view[self._position - rest.start :])
 
     def _rest(self) -> ByteRange:
         return replace(self._range, start=self._position)
@@ -370,12 +373,37 @@ def _numbers(kind: pa.DataType, columns: Columns, data: bytes) -> pa.Array:
     return pa.Array.from_buffers(kind, columns.message_count, [None, pa.py_buffer(data)])
 
 
-@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """A string, as columns of any length that share their memory.
+
+    They are made of buffers: scalars of PyArrow import pandas, where that is installed.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text.encode()
+        self._longest = self._of(0)
+
+    def column(self, count: int) -> pa.Array:
+        if count > len(self._longest):
+            self._longest = self._of(count)
+        return self._longest.slice(0, count)
+
+    def _of(self, count: int) -> pa.Array:
+        size = len(self._text)
+        ends = array("i", range(0, (count + 1) * size, size) if size else [0] * (count + 1))
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(self._text * count)]
+        return pa.Array.from_buffers(pa.string(), count, buffers)
+
+
 class _BatchMaker:
     """Makes Arrow batches of the messages of one partition."""
 
-    partition: TopicPartition
-    schema: pa.Schema
+    def __init__(self, partition: TopicPartition, schema: pa.Schema) -> None:
+        self.schema = schema
+        self._names = {
+            "topic": _Repeated(partition.topic),
+            "partition": _Repeated(partition.name),
+        }
 
     def batch(self, columns: Columns) -> pa.RecordBatch:
         """Return valid messages as a batch."""
@@ -397,15 +425,10 @@ class _BatchMaker:
         return self._batch(1, arrays, is_good=False)
 
     def _batch(self, count: int, arrays: dict[str, pa.Array], *, is_good: bool) -> pa.RecordBatch:
-        constants = {
-            "topic": self.partition.topic,
-            "partition": self.partition.name,
-            "crc_ok": is_good,
-        }
-        made = [
-            pa.repeat(pa.scalar(constants[field.name], field.type), count)
-            if field.name in constants
-            else arrays[field.name]
-            for field in self.schema
-        ]
+        for field in self.schema:
+            if field.name in self._names:
+                arrays[field.name] = self._names[field.name].column(count)
+            elif field.name == "crc_ok":
+                arrays[field.name] = pa.repeat(pa.scalar(is_good), count)
+        made = [arrays[name] for name in self.schema.names]
         return pa.RecordBatch.from_arrays(made, schema=self.schema)

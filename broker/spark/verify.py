@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from broker.log.archive import is_archive
 from broker.log.segment import expand_paths
 from broker.log.verify import (
     Engine,
@@ -28,7 +29,7 @@ from broker.log.verify import (
 from broker.spark.jobs import OnProgress, run_tasks
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from broker.spark.jobs import TaskEngine
 
 PART_BYTES = 64 << 20
 """Size of the work of a task: large files are split, and small files grouped."""
@@ -43,7 +44,7 @@ class FilePart(NamedTuple):
 
 
 def verify_on_spark(
-    spark: SparkSession,
+    spark: TaskEngine,
     paths: Iterable[Path],
     *,
     deep: bool = True,
@@ -55,7 +56,7 @@ def verify_on_spark(
     """Validate segment files, and that neighbours in a directory neither overlap nor leave gaps.
 
     Args:
-        spark: any session.
+        spark: any session, or processes of this machine.
         paths: files and directories, at the same paths on all machines.
         deep: also decompress wrappers.
         max_problems: problems of a file after which its validation stops.
@@ -66,7 +67,7 @@ def verify_on_spark(
     Raises:
         Py4JJavaError: a task failed; `jobs.cause_of` finds why.
     """
-    given = expand_paths(paths)
+    given = expand_paths(paths, archives=True)
     files = [path.absolute() for path in given]
     groups = list(grouped(cut_files(files, part_bytes), part_bytes))
     work = partial(verify_parts, deep=deep, engine=engine)
@@ -92,8 +93,10 @@ def _named(outcome: Outcome, path: Path) -> Outcome:
 
 
 def cut_files(files: Iterable[Path], part_bytes: int) -> Iterator[FilePart]:
-    """Split files into parts of at most `part_bytes`; skip files that cannot be read."""
+    """Split files into parts of at most `part_bytes`; skip archives and unreadable files."""
     for path in files:
+        if is_archive(path):
+            continue  # has no positions to start from
         try:
             size = path.stat().st_size
         except OSError:

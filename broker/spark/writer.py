@@ -4,7 +4,8 @@ Delivery is at least once. A row is delivered when the broker has acknowledged i
 succeeds when all of its rows are delivered. So rows of a task or micro-batch that is run again
 can be duplicated. With a staging directory, tasks write their message sets to files, and the
 driver sends the files of the attempts that succeeded. Rows are then duplicated only if the driver
-ends while it sends, but a single process sends all of them.
+ends while it sends, but a single process sends all of them. The files of a driver that was killed
+are removed by the next write from its machine.
 
 A row with a partition goes to that, a row with a key to the partition of the key's hash; the other
 rows of a batch go to one partition, chosen per batch. Rows of one partition keep their order.
@@ -39,6 +40,7 @@ from broker.protocol.primitives import Buffer
 from broker.spark.options import WriteOptions, partition_of
 from broker.spark.planner import open_cluster
 from broker.spark.schema import TYPES
+from broker.spark.temporary import application_directory
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -74,7 +76,7 @@ class _TopicWriter:
         self._options = options
         self._staging: Path | None = None
         if options.staging_path is not None:
-            self._staging = options.staging_path / uuid.uuid4().hex
+            self._staging = application_directory(options.staging_path)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the rows of a task and wait until they are delivered, or stage them."""
@@ -211,7 +213,7 @@ class _Sender:
 
     def finish(self) -> None:
         """Wait until all message sets are delivered."""
-        self._producer.barrier()
+        self._producer.wait_until_readable()
         while self._deliveries:
             self._deliveries.popleft().result()
 

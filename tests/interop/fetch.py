@@ -43,22 +43,32 @@ def fetch_node(home: Path) -> None:
     _run(["npm", "install", *_QUIET_NPM], home)
 
 
+def fetch_tables(home: Path) -> None:
+    """Fetch a package of tables with Maven, and the PySpark that it is made for with pip."""
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    _run([*pip, "--target", "lib", "-r", "requirements.txt"], home)
+    copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"]
+    _run(["mvn", "-q", "-B", *copy], home)
+
+
 def _nothing(home: Path) -> None:
     pass
 
 
 class _Source(NamedTuple):
-    """How peers of one language come about: by a list of packages, then from our program."""
+    """How peers of one language come about: by lists of packages, then from our program."""
 
-    packages: str
+    packages: tuple[str, ...]
     fetch: Callable[[Path], None]
     build: Callable[[Path], None] = _nothing
 
 
 _PEERS = {
-    "jafka": _Source("pom.xml", fetch_jafka, compile_jafka),
-    "python2": _Source("requirements.txt", fetch_python2),
-    "node": _Source("package.json", fetch_node),
+    "jafka": _Source(("pom.xml",), fetch_jafka, compile_jafka),
+    "python2": _Source(("requirements.txt",), fetch_python2),
+    "node": _Source(("package.json",), fetch_node),
+    "delta": _Source(("pom.xml", "requirements.txt"), fetch_tables),
+    "iceberg": _Source(("pom.xml", "requirements.txt"), fetch_tables),
 }
 
 
@@ -68,7 +78,7 @@ def _run(command: list[str], folder: Path, variables: Mapping[str, str] | None =
 
 def fetch(name: str, source: _Source, home: Path) -> None:
     """Fetch what is not there at the wanted versions, and put our program beside it."""
-    wanted = (_SOURCES / name / source.packages).read_text()
+    wanted = "".join((_SOURCES / name / one).read_text() for one in source.packages)
     stamp = home / "fetched"
     if not stamp.exists() or stamp.read_text() != wanted:
         shutil.rmtree(home, ignore_errors=True)

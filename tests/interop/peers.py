@@ -189,3 +189,15 @@ _PEERS = {
     "node-kafka": _node,
     "franz": _node,
 }
+
+
+def find_tables(name: str) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the settings of Spark and the environment variables with which tables are written.
+
+    A test that needs a package that is not there is skipped.
+    """
+    home = Path(_FOLDER or "").absolute() / name
+    if not (home / "fetched").exists():
+        pytest.skip(f"the package of {name} could not be fetched: {home} is not there")
+    jars = ",".join(str(path) for path in sorted((home / "jars").glob("*.jar")))
+    return {"spark.jars": jars}, {"PYTHONPATH": f"{home / 'lib'}{os.pathsep}{REPOSITORY}"}

@@ -55,11 +55,19 @@ def publish(
     broker: Broker, topic: str, payloads: Sequence[bytes], index: int = 0, batch: int = 100
 ) -> None:
     """Have messages in one partition of a broker, readable."""
-    address = BrokerAddress(-1, "127.0.0.1", broker.port)
+    partition = TopicPartition(topic, broker.config.broker_id, index)
+    publish_to(broker.port, partition, payloads, batch)
+
+
+def publish_to(
+    port: int, partition: TopicPartition, payloads: Sequence[bytes], batch: int = 100
+) -> None:
+    """Have messages in a partition of the broker on a port, readable."""
+    address = BrokerAddress(-1, "127.0.0.1", port)
     cluster = StaticCluster([address], Connection)
     with Producer(cluster, Connection) as producer:
         for at in range(0, len(payloads), batch):
             message_set = build_set(payloads[at : at + batch])
-            producer.send_set(TopicPartition(topic, broker.config.broker_id, index), message_set)
-        producer.barrier()
+            producer.send_set(partition, message_set)
+        producer.wait_until_readable()
     cluster.close()

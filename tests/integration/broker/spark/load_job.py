@@ -6,16 +6,18 @@ import sys
 from pathlib import Path
 
 from broker.spark.load import LoadRequest, run_load
+from broker.spark.local import LocalProcesses
 from broker.spark.options import parse_read_options
 from broker.spark.session import open_session
 from tests.support.spark_session import SETTINGS
 
 
-def main(output: str, brokers: str) -> None:
+def main(engine: str, output: str, brokers: str) -> None:
     """Load the topic `events` in small pieces."""
     options = {"brokers": brokers, "subscribe": "events", "maxBytesPerPartition": "400"}
-    with open_session(SETTINGS) as spark:
-        run_load(spark, LoadRequest(Path(output), parse_read_options(options)))
+    request = LoadRequest(Path(output), parse_read_options(options))
+    with open_session(SETTINGS) if engine == "spark" else LocalProcesses(2) as opened:
+        run_load(opened, request)
 
 
 if __name__ == "__main__":

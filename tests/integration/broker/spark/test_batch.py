@@ -60,6 +60,25 @@ def test_table_when_read_from_a_broker_in_many_tasks_then_has_every_message_once
     assert sorted(bytes(row.value) for row in table.collect()) == numbered(0, 2000)
 
 
+@pytest.mark.parametrize("crc", ["fail", "mark"])
+def test_table_when_damage_is_marked_then_only_its_row_lacks_a_value(
+    spark: SparkSession, write_segments: WriteSegments, crc: str
+) -> None:
+    data = write_segments(numbered(0, 5))
+    if crc == "mark":
+        with (data / "events_0" / f"{0:020d}.pylog").open("r+b") as file:
+            file.seek(2 * SIZE)
+            file.write(b"\xff\xff\xff\xff")  # a length that cannot be
+
+    table = spark.read.format("pylog").option("crc", crc).load(str(data))
+
+    assert table.where("topic = 'events' AND partition = '0-0'").count() == 5
+    missing = table.where("value IS NULL AND crc IS NULL")
+    assert [row.offset for row in missing.collect()] == ([2 * SIZE] if crc == "mark" else [])
+    nullable = {field.name for field in table.schema if field.nullable}
+    assert nullable == ({"value", "crc"} if crc == "mark" else set())
+
+
 def test_columns_when_chosen_then_come_alone_and_in_that_order(
     spark: SparkSession, write_segments: WriteSegments
 ) -> None:
@@ -78,6 +97,36 @@ def test_table_when_there_is_nothing_then_is_empty(
     spark: SparkSession, write_segments: WriteSegments
 ) -> None:
     assert read_messages(spark, {"path": str(write_segments([]))}).count() == 0
+
+
+@pytest.mark.parametrize("pushdown", ["false", "true"])
+def test_table_when_filtered_once_then_later_actions_have_all_rows(
+    spark: SparkSession, running_broker: Broker, pushdown: str
+) -> None:
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", pushdown)
+    publish(running_broker, "events", numbered(0, 100))
+    table = read_messages(
+        spark, {"brokers": f"127.0.0.1:{running_broker.port}", "subscribe": "events"}
+    )
+
+    try:
+        some = table.where(f"offset < {10 * SIZE}").count()
+
+        assert (some, table.count()) == (10, 100)
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_table_when_messages_are_added_after_its_first_action_then_only_a_new_one_has_them(
+    spark: SparkSession, running_broker: Broker
+) -> None:
+    options = {"brokers": f"127.0.0.1:{running_broker.port}", "subscribe": "events"}
+    publish(running_broker, "events", numbered(0, 100))
+    table = read_messages(spark, options)
+    first = table.count()
+    publish(running_broker, "events", numbered(100, 150))
+
+    assert (first, table.count(), read_messages(spark, options).count()) == (100, 100, 150)
 
 
 def test_read_when_between_planned_offsets_then_later_messages_stay_out(

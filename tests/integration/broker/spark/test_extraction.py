@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
@@ -125,11 +125,30 @@ def test_times_when_without_year_and_zone_then_take_those_given(spark: SparkSess
     given = found(
         spark, [b"Dec 4 05:47:44 x"], EventFields(pattern=pattern, time_format=form, year=2005)
     )
-    present = found(spark, [b"Dec 4 05:47:44 x"], EventFields(pattern=pattern, time_format=form))
 
     assert given[0][1] == MOMENT_MS
-    year = datetime.now(UTC).year
-    assert present[0][1] == datetime(year, 12, 4, 4, 47, 44, tzinfo=UTC).timestamp() * 1000
+
+
+@pytest.mark.spark
+def test_times_when_without_a_year_then_are_in_the_newest_that_is_not_in_the_future(
+    spark: SparkSession,
+) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    past, soon, later = now - timedelta(hours=1), now + timedelta(hours=20), now + timedelta(days=9)
+    lines = [one.strftime("%b %d %H:%M:%S").encode() for one in (past, soon, later)]
+    fields = EventFields(
+        pattern=r"^(?P<time>\w+ +\d+ [\d:]+)",
+        time_format=parse_time_format("%b %d %H:%M:%S"),
+    )
+
+    rows = found(spark, [*lines, b"Feb 29 12:00:00"], fields)
+
+    wanted = [past, soon, later.replace(year=later.year - 1)]
+    assert [row[1] for row in rows[:3]] == [one.timestamp() * 1000 for one in wanted]
+    assert isinstance(rows[3][1], int)
+    leap = datetime.fromtimestamp(rows[3][1] / 1000, UTC)
+    assert (leap.month, leap.day) == (2, 29)
+    assert now - timedelta(days=8 * 366) < leap <= now + timedelta(days=1)
 
 
 @pytest.mark.parametrize(

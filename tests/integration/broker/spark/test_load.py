@@ -27,15 +27,15 @@ from broker.spark import load as load_module
 from broker.spark import load_output as output_module
 from broker.spark.load import LoadRequest, account, look_at_load, prepare_load, run_load
 from broker.spark.load_output import LoadOutput, Manifest
-from broker.spark.load_task import DateRule, LoadSettings, TaskResult, load_range, load_settings
+from broker.spark.load_task import DateRule, LoadSettings, TaskResult, load_range, row_settings
+from broker.spark.local import LocalProcesses
 from broker.spark.ranges import ReadTask
 from broker.topic import TopicPartition
-from tests.support.inline_spark import inline_spark
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse
 from tests.support.spark_session import publish
 
-SPARK = inline_spark()
+ENGINE = LocalProcesses(1)
 SIZE = len(build_set([b"0000"]))
 DAY = DateRule("2026-11-22")
 EVENTS = TopicPartition("events", 0, 0)
@@ -84,14 +84,14 @@ def test_load_when_run_again_then_adds_what_came_since(
     write_segments: WriteSegments, request_of: RequestOf, output: Path
 ) -> None:
     data = write_segments(numbered(0, 100))
-    first = run_load(SPARK, request_of(data, {"maxBytesPerPartition": "300"}))
-    again = run_load(SPARK, request_of(data))
+    first = run_load(ENGINE, request_of(data, {"maxBytesPerPartition": "300"}))
+    again = run_load(ENGINE, request_of(data))
     write_segments(numbered(100, 150), start=100 * SIZE)
-    second = run_load(SPARK, request_of(data))
+    second = run_load(ENGINE, request_of(data))
 
     assert first and second and again is None
     assert (first.message_count, second.message_count) == (100, 50)
-    assert len(first.files) > 1
+    assert len(first.files) == 1
     assert second.partitions[0].start == first.partitions[0].end == 100 * SIZE
     assert loaded(output) == numbered(0, 150)
 
@@ -99,7 +99,7 @@ def test_load_when_run_again_then_adds_what_came_since(
 def test_manifest_when_read_back_then_is_what_was_written(
     write_segments: WriteSegments, request_of: RequestOf, output: Path
 ) -> None:
-    made = run_load(SPARK, request_of(write_segments(numbered(0, 10))))
+    made = run_load(ENGINE, request_of(write_segments(numbered(0, 10))))
 
     assert made and last(output) == made
     (part,) = made.partitions
@@ -107,6 +107,26 @@ def test_manifest_when_read_back_then_is_what_was_written(
     crcs = [row["crc"] for row in pq.read_table(output / "loads").to_pylist()]
     assert part.crc_sum == sum(crcs)
     assert made.size_bytes == sum(path.stat().st_size for path in output.glob("loads/**/*.parquet"))
+
+
+def test_files_when_partitions_have_many_days_then_there_is_one_a_day(
+    write_segments: WriteSegments, request_of: RequestOf, output: Path
+) -> None:
+    """Each of four partitions has messages of eleven days."""
+    lines = [b"2026-01-%02d %04d" % (day, number) for day in range(1, 12) for number in range(4)]
+    data = write_segments(lines)
+    for index in range(1, 4):
+        write_segments(lines, directory=f"events_{index}")
+    options = parse({"path": str(data), "maxBytesPerPartition": "600"})
+    dates = DateRule(DAY.load_day, pattern=r"^\S+")
+
+    made = run_load(ENGINE, LoadRequest(output, options, dates=dates))
+
+    paths = list(output.glob("loads/**/*.parquet"))
+    assert made and len(paths) == len(made.files) == len({path.parent for path in paths}) == 11
+    assert sorted(loaded(output)) == sorted(lines * 4)
+    assert made.message_count == sum(one.message_count for one in made.files) == 4 * 44
+    assert made.size_bytes == sum(path.stat().st_size for path in paths)
 
 
 class Killed(BaseException):
@@ -143,14 +163,14 @@ def test_load_when_killed_at_any_step_and_run_again_then_has_each_message_once(
         data = write_segments(numbered(0, 40))
         options = parse({"path": str(data), "maxBytesPerPartition": "300"})
         request = LoadRequest(output, options, dates=DAY)
-        run_load(SPARK, request)
+        run_load(ENGINE, request)
         write_segments(numbered(40, 60), start=40 * SIZE)
-        run_load(SPARK, request)
+        run_load(ENGINE, request)
         write_segments(numbered(60, 80), start=60 * SIZE)
         with pytest.MonkeyPatch.context() as patch:
             taken = kill_at(step, patch)
             try:
-                run_load(SPARK, replace(request, rewinds=rewinds))
+                run_load(ENGINE, replace(request, rewinds=rewinds))
             except Killed:
                 pass
             else:
@@ -160,7 +180,7 @@ def test_load_when_killed_at_any_step_and_run_again_then_has_each_message_once(
         seen = loaded(output)
         assert seen == numbered(0, len(seen)), "a prefix is visible, each message once"
         assert len(seen) in ((0, 40, 60, 80) if rewinds else (60, 80))
-        run_load(SPARK, request)
+        run_load(ENGINE, request)
         assert loaded(output) == numbered(0, 80)
         for path in sorted((tmp_path / "logs").glob("*/*.pylog"))[1:]:
             path.unlink()
@@ -181,7 +201,7 @@ def test_files_when_no_result_names_them_then_are_not_committed(
         return load_range(task, settings)
 
     monkeypatch.setattr(load_module, "load_range", twice)
-    run_load(SPARK, request_of(write_segments(numbered(0, 30))))
+    run_load(ENGINE, request_of(write_segments(numbered(0, 30))))
 
     assert loaded(output) == numbered(0, 30)
 
@@ -210,10 +230,10 @@ def test_load_when_the_output_has_loads_of_another_kind_then_is_refused(
     write_segments: WriteSegments, request_of: RequestOf, fields: dict[str, str], words: str
 ) -> None:
     data = write_segments(numbered(0, 3))
-    run_load(SPARK, request_of(data))
+    run_load(ENGINE, request_of(data))
 
     with pytest.raises(OutputConflictError, match=words):
-        run_load(SPARK, request_of(data, **fields))
+        run_load(ENGINE, request_of(data, **fields))
 
 
 def test_load_when_the_output_has_something_else_then_is_refused(
@@ -232,7 +252,7 @@ def test_load_when_the_manifest_is_none_of_ours_then_is_refused(
     write_segments: WriteSegments, request_of: RequestOf, output: Path, content: str
 ) -> None:
     request = request_of(write_segments(numbered(0, 3)))
-    run_load(SPARK, request)
+    run_load(ENGINE, request)
     manifest = output / "loads" / "load=0000000001" / "_offsets.json"
     manifest.write_text(content)
 
@@ -249,13 +269,13 @@ def test_rewind_when_asked_for_then_loads_again_from_where_loads_stay(
     write_segments: WriteSegments, request_of: RequestOf, output: Path
 ) -> None:
     data = write_segments(numbered(0, 10))
-    run_load(SPARK, request_of(data))
+    run_load(ENGINE, request_of(data))
     for start in (10, 20):
         write_segments(numbered(start, start + 10), start=start * SIZE)
-        run_load(SPARK, request_of(data))
+        run_load(ENGINE, request_of(data))
     wanted = json.dumps({"events": {"0-0": 15 * SIZE}})
 
-    made = run_load(SPARK, request_of(data, {"startingOffsets": wanted}, rewinds=True))
+    made = run_load(ENGINE, request_of(data, {"startingOffsets": wanted}, rewinds=True))
 
     assert made and (made.number, made.partitions[0].start) == (2, 10 * SIZE)
     assert loaded(output) == numbered(0, 30)
@@ -266,10 +286,10 @@ def test_rewind_when_into_the_first_load_then_loads_all_of_it_again(
     write_segments: WriteSegments, request_of: RequestOf, output: Path
 ) -> None:
     data = write_segments(numbered(0, 10))
-    run_load(SPARK, request_of(data))
+    run_load(ENGINE, request_of(data))
     wanted = json.dumps({"events": {"0-0": 5 * SIZE}})
 
-    made = run_load(SPARK, request_of(data, {"startingOffsets": wanted}, rewinds=True))
+    made = run_load(ENGINE, request_of(data, {"startingOffsets": wanted}, rewinds=True))
 
     assert made and (made.number, made.partitions[0].start) == (1, 0)
     assert loaded(output) == numbered(0, 10)
@@ -280,11 +300,11 @@ def test_rewind_when_retention_has_passed_what_is_taken_back_then_is_refused(
 ) -> None:
     data = write_segments(numbered(0, 10))
     write_segments(numbered(10, 20), start=10 * SIZE)
-    run_load(SPARK, request_of(data))
+    run_load(ENGINE, request_of(data))
     (data / "events_0" / f"{0:020d}.pylog").unlink()
 
     with pytest.raises(DataLossError, match=r"offset 0 was asked for"):
-        run_load(SPARK, request_of(data, rewinds=True))
+        run_load(ENGINE, request_of(data, rewinds=True))
 
     assert loaded(output) == numbered(0, 20)
 
@@ -294,9 +314,11 @@ def test_rewind_when_a_load_has_another_topic_too_then_is_refused(
 ) -> None:
     write_segments(numbered(0, 5), directory="other_0")
     data = write_segments(numbered(0, 5))
-    run_load(SPARK, request_of(data))
+    run_load(ENGINE, request_of(data))
 
-    with pytest.raises(ConfigError, match=r"load 1 would be taken back, and has other\[0-0\] too"):
+    with pytest.raises(
+        ConfigError, match=r"load 1 would be retired, and has messages of other\[0-0\]"
+    ):
         look_at_load(request_of(data, {"subscribe": "events"}, rewinds=True))
 
 
@@ -304,18 +326,18 @@ def test_retention_when_it_was_faster_then_load_fails_or_says_what_is_missing(
     write_segments: WriteSegments, request_of: RequestOf, output: Path
 ) -> None:
     data = write_segments(numbered(0, 10))
-    run_load(SPARK, request_of(data))
+    run_load(ENGINE, request_of(data))
     write_segments(numbered(20, 30), start=20 * SIZE)
     (data / "events_0" / f"{0:020d}.pylog").unlink()
 
     with pytest.raises(DataLossError, match=rf"events\[0-0\]: offset {10 * SIZE} was asked for"):
-        run_load(SPARK, request_of(data))
-    made = run_load(SPARK, request_of(data, {"failOnDataLoss": "false"}))
+        run_load(ENGINE, request_of(data))
+    made = run_load(ENGINE, request_of(data, {"failOnDataLoss": "false"}))
 
     assert made and loaded(output) == [*numbered(0, 10), *numbered(20, 30)]
     (part,) = made.partitions
     assert (part.start, part.end) == (10 * SIZE, 30 * SIZE)
-    ((_, gap),) = made.left_out
+    (gap,) = made.left_out
     assert (gap.cause, gap.start, gap.end) == ("lost", 10 * SIZE, 20 * SIZE)
 
 
@@ -323,12 +345,12 @@ def test_log_when_it_was_made_anew_then_load_fails_or_starts_from_its_start(
     write_segments: WriteSegments, request_of: RequestOf, output: Path
 ) -> None:
     data = write_segments(numbered(0, 10))
-    run_load(SPARK, request_of(data))
+    run_load(ENGINE, request_of(data))
     write_segments(numbered(50, 55))
 
     with pytest.raises(DataLossError, match=f"the log ends at {5 * SIZE}"):
-        run_load(SPARK, request_of(data))
-    made = run_load(SPARK, request_of(data, {"failOnDataLoss": "false"}))
+        run_load(ENGINE, request_of(data))
+    made = run_load(ENGINE, request_of(data, {"failOnDataLoss": "false"}))
 
     assert made and made.offsets == {EVENTS: 5 * SIZE}
     assert len(made.left_out) == 1
@@ -340,13 +362,13 @@ def test_partitions_when_they_are_away_then_their_offsets_are_kept(
 ) -> None:
     data = write_segments(numbered(0, 5), directory="other_0")
     write_segments(numbered(0, 5))
-    run_load(SPARK, request_of(data))
+    run_load(ENGINE, request_of(data))
     (data / "other_0" / f"{0:020d}.pylog").unlink()
     write_segments(numbered(5, 8), start=5 * SIZE)
     other = TopicPartition("other", 0, 0)
 
     assert look_at_load(request_of(data)).absent == (other,)
-    made = run_load(SPARK, request_of(data))
+    made = run_load(ENGINE, request_of(data))
 
     assert made and made.offsets == {EVENTS: 8 * SIZE, other: 5 * SIZE}
 
@@ -361,13 +383,40 @@ def test_damage_when_met_then_load_fails_or_leaves_it_out_and_says_so(
     path.write_bytes(content)
 
     with pytest.raises(InvalidMessageError, match=rf"events\[0-0\]: .*{7 * SIZE}"):
-        run_load(SPARK, request_of(data))
+        run_load(ENGINE, request_of(data))
     assert LoadOutput(output).last() is None
-    made = run_load(SPARK, request_of(data, skips_corrupt=True))
+    made = run_load(ENGINE, request_of(data, skips_corrupt=True))
 
     assert made and loaded(output) == [*numbered(0, 7), *numbered(8, 20)]
-    ((_, gap),) = made.left_out
+    (gap,) = made.left_out
     assert (gap.cause, gap.start, gap.end) == ("corrupt", 7 * SIZE, 8 * SIZE)
+
+
+@pytest.mark.parametrize(("step", "entry_count"), [(1, 1), (2, 101)])
+def test_damage_when_in_many_messages_then_the_manifest_is_small_and_has_all_of_it(
+    write_segments: WriteSegments,
+    request_of: RequestOf,
+    output: Path,
+    caplog: pytest.LogCaptureFixture,
+    step: int,
+    entry_count: int,
+) -> None:
+    data = write_segments(numbered(0, 1000), numbered(1000, 2000))
+    for path in data.rglob("*.pylog"):
+        content = bytearray(path.read_bytes())
+        for end in range(SIZE, len(content) + 1, step * SIZE):
+            content[end - 1] ^= 1
+        path.write_bytes(content)
+    request = request_of(data, {"maxBytesPerPartition": "10000"}, skips_corrupt=True)
+
+    made = run_load(ENGINE, request)
+
+    assert made and len(made.left_out) == entry_count
+    assert sum(gap.count for gap in made.left_out) == 2000 // step
+    assert sum(gap.size_bytes for gap in made.left_out) == 2000 // step * SIZE
+    assert made.message_count == 2000 - 2000 // step
+    assert LoadOutput(output).last() == made
+    assert len(caplog.records) <= 11 * 4
 
 
 def test_account_when_a_part_is_missing_then_nothing_is_committed(
@@ -375,15 +424,10 @@ def test_account_when_a_part_is_missing_then_nothing_is_committed(
 ) -> None:
     request = request_of(write_segments(numbered(0, 20)), {"maxBytesPerPartition": "100"})
     plan = look_at_load(request)
-    settings = load_settings(
-        request.options,
-        directory=tmp_path,
-        file_format="parquet",
-        dates=DAY,
-        schemas=None,
-        avro_reader=None,
-        skips_corrupt=False,
+    rows = row_settings(
+        request.options, dates=DAY, schemas=None, avro_reader=None, skips_corrupt=False
     )
+    settings = LoadSettings(tmp_path, "parquet", rows)
     parts = [load_range(task, settings).part for task in plan.read.tasks]
     assert account(plan, parts)[0].message_count == 20
 
@@ -404,7 +448,7 @@ def test_compressed_messages_when_loaded_then_come_singly(
     ]
     (log / f"{0:020d}.pylog").write_bytes(b"".join(parts))
 
-    run_load(SPARK, request_of(data))
+    run_load(ENGINE, request_of(data))
 
     assert loaded(output) == numbered(0, 31)
 
@@ -422,7 +466,7 @@ def test_load_of_brokers_when_topics_grow_then_has_each_message_once(
     for start in (0, 100, 200):
         publish(running_broker, "events", numbered(start, start + 100))
         publish(running_broker, "evenings", numbered(start, start + 50))
-        run_load(SPARK, request)
+        run_load(ENGINE, request)
         seen.update([*numbered(start, start + 100), *numbered(start, start + 50)])
 
     assert Counter(loaded(output)) == seen

@@ -13,15 +13,13 @@ from broker.errors import ConfigError, DataLossError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options, parse_write_options
-from broker.spark.planner import plan_read
-from broker.spark.ranges import RowFilter
 from broker.spark.schema import full_schema
 from broker.spark.stream_reader import StreamReader
 from broker.spark.writer import send_rows
 from tests.integration.broker.conftest import start_server as start_server
 from tests.integration.broker.factories import BrokerFactory, ServerFactory
 from tests.integration.broker.peers import as_true_07_broker
-from tests.support.spark_rows import parse, plan, read, run, values
+from tests.support.spark_rows import plan, read, run, values
 from tests.support.spark_session import publish
 
 SIZE = len(build_set([b"0000"]))
@@ -69,12 +67,6 @@ def test_offset_when_inside_a_message_then_its_neighbours_are_named(old: dict[st
 
     with pytest.raises(ConfigError, match=f"start at {150 * SIZE} and {151 * SIZE}"):
         read(**old, startingOffsets=offsets)
-
-
-def test_filters_when_given_then_all_of_a_range_is_read(old: dict[str, str]) -> None:
-    made = plan_read(parse(old), RowFilter(start=250 * SIZE))
-
-    assert values(run(made, old)) == numbered(0, 300)
 
 
 def test_task_when_retention_overtakes_it_then_fails_naming_the_log_start(

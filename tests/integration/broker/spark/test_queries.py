@@ -17,9 +17,8 @@ from broker.errors import BrokerUnreachableError, ConfigError
 from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.jobs import cause_of
-from broker.spark.source import read_messages, stream_messages
+from broker.spark.source import stream_messages
 from tests.integration.broker.spark.flaky import FlakySource
-from tests.support.segments import WriteSegments
 from tests.support.spark_rows import read, values
 from tests.support.spark_session import REPOSITORY, publish
 from tests.support.waiting import wait_until
@@ -120,20 +119,6 @@ def test_tasks_when_they_fail_on_the_way_then_files_have_every_message_once(
     table.write.parquet(str(tmp_path / "output"))
 
     assert parquet_values(spark, tmp_path / "output") == numbered(0, 2000)
-
-
-def test_filters_when_pushed_down_then_fewer_rows_leave_the_source(
-    spark: SparkSession, write_segments: WriteSegments
-) -> None:
-    data = write_segments(numbered(0, 1000))
-    whole = {"path": str(data)}
-    start = 900 * SIZE
-
-    pushed = read_messages(spark, whole).where(f"offset >= {start}")
-    plain = read_messages(spark, whole | {"pushFilters": "false"}).where(f"offset >= {start}")
-
-    assert pushed.count() == plain.count() == 100
-    assert pushed.rdd.getNumPartitions() <= plain.rdd.getNumPartitions()
 
 
 def test_table_when_written_to_a_topic_then_can_be_read_back(

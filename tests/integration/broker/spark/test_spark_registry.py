@@ -9,14 +9,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
+from bench.broker_process import BrokerProcess
 from broker.errors import RegistryUnreachableError, TopicNotFoundError
+from broker.protocol.message_set import build_set
 from broker.server.broker import Broker
 from broker.spark.options import parse_read_options, parse_write_options
 from broker.spark.schema import full_schema
-from broker.spark.stream_reader import StreamReader
+from broker.spark.stream_reader import Document, StreamReader
 from broker.spark.writer import send_rows
+from broker.topic import TopicPartition
 from tests.support.spark_rows import read, values
-from tests.support.spark_session import publish
+from tests.support.spark_session import publish, publish_to
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
 
@@ -92,3 +96,54 @@ def test_stream_when_its_broker_moves_then_goes_on(
 
     assert waiting == middle
     assert found == numbered(0, 200)
+
+
+def test_stream_when_a_broker_is_killed_then_goes_on_with_the_others(
+    start_broker: BrokerFactory, zookeeper: str, tmp_path: Path
+) -> None:
+    (tmp_path / "killed").mkdir()
+    other = start_broker(broker_id=1, zookeeper=zookeeper, data_dir=tmp_path / "other")
+    killed = BrokerProcess(
+        tmp_path / "killed",
+        **{
+            "brokerid": "2",
+            "enable.zookeeper": "true",
+            "zk.connect": zookeeper,
+            "zk.sessiontimeout.ms": "3000",
+        },
+    )
+    try:
+        publish_to(killed.port, TopicPartition("web", 2, 0), numbered(0, 100))
+        publish(other, "web", numbered(100, 150))
+        options = parse_read_options(
+            {
+                "zk": zookeeper,
+                "subscribe": "web",
+                "startingOffsets": "earliest",
+                "connectTimeoutMs": "200",
+            },
+            is_stream=True,
+        )
+        reader = StreamReader(options, full_schema(options.crc))
+
+        def offsets() -> Document:
+            return reader.latestOffset(reader.initialOffset(), ReadAllAvailable())
+
+        def are_both_registered() -> bool:
+            try:
+                return set(offsets()["web"]) == {"1-0", "2-0"}
+            except TopicNotFoundError:
+                return False
+
+        wait_until(are_both_registered, "the registration of both partitions")
+        start = offsets()
+        killed.kill()
+        publish(other, "web", numbered(150, 200))
+
+        end = reader.latestOffset(start, ReadAllAvailable())
+
+        assert end["web"]["2-0"] == start["web"]["2-0"]
+        assert end["web"]["1-0"] == start["web"]["1-0"] + 50 * len(build_set([b"0000"]))
+        reader.stop()
+    finally:
+        killed.kill()

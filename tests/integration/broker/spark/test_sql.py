@@ -13,6 +13,7 @@ from broker.spark.queries import (
     make_view,
     parse_schema,
     query,
+    used_columns,
     with_json,
     with_text,
 )
@@ -48,7 +49,7 @@ def test_view_when_of_any_topic_name_then_can_be_queried(
 
 
 def test_json_when_inferred_then_fields_are_columns(messages: DataFrame) -> None:
-    schema = infer_schema(messages)
+    schema, fits_all = infer_schema(messages)
     table = with_json(messages, schema).select("offset", "id", "user", "price", "json_offset")
 
     rows = [row.asDict(recursive=True) for row in table.orderBy("offset").collect()]
@@ -57,6 +58,7 @@ def test_json_when_inferred_then_fields_are_columns(messages: DataFrame) -> None
         schema.simpleString()
         == "struct<id:bigint,offset:string,price:double,user:struct<name:string>>"
     )
+    assert not fits_all
     assert [row["id"] for row in rows] == [1, 2, None]
     assert rows[0] == {
         "offset": 0, "id": 1, "user": {"name": "ada"}, "price": None, "json_offset": "home",
@@ -75,6 +77,34 @@ def test_json_when_there_is_none_then_says_so(
 ) -> None:
     with pytest.raises(QueryError, match="none of its messages is a JSON object"):
         infer_schema(read_messages(spark, {"path": str(write_segments([b"x", b"[1]"]))}))
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [
+        ("SELECT count(*) FROM t", ""),
+        ("SELECT * FROM t", "crc inner_index next_offset offset partition topic value"),
+        ("SELECT offset FROM t WHERE text LIKE 'a%' ORDER BY crc", "crc offset value"),
+        ("SELECT 1 UNION ALL SELECT offset FROM t", "offset"),
+        ("SELECT topic FROM t UNION SELECT text FROM t", "topic value"),
+        ("SELECT 1 FROM t WHERE offset > (SELECT avg(next_offset) FROM t)", "next_offset offset"),
+        ("SELECT 5 FROM t WHERE EXISTS (SELECT * FROM t e WHERE e.crc = t.offset)", "crc offset"),
+        ("SELECT sum(a.crc) FROM t a JOIN t b ON a.offset = b.next_offset",
+         "crc next_offset offset"),
+        ("SELECT offset, row_number() OVER (PARTITION BY topic ORDER BY crc) FROM t",
+         "crc offset topic"),
+        ("SELECT 1", None),
+        ("SHOW TABLES", None),
+    ],
+)  # fmt: skip
+def test_columns_when_a_query_needs_some_then_they_are_known(
+    spark: SparkSession, messages: DataFrame, text: str, columns: str | None
+) -> None:
+    make_view(with_text(messages), "t")
+
+    found = used_columns(query(spark, text))
+
+    assert found == (None if columns is None else set(columns.split()))
 
 
 def test_schema_when_malformed_then_says_where(spark: SparkSession) -> None:

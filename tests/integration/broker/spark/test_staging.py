@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +17,8 @@ from broker.spark.options import parse_write_options
 from broker.spark.writer import BatchWriter, StagingFile, staged_sets
 from broker.topic import TopicPartition
 from tests.support.spark_rows import read, values
+from tests.support.spark_session import REPOSITORY
+from tests.support.waiting import wait_until
 
 SCHEMA = StructType([StructField("value", StringType())])
 
@@ -107,3 +113,33 @@ def test_commit_when_the_broker_is_gone_then_what_is_staged_stays(
     with pytest.raises(BrokerUnreachableError):
         writer.commit([message])
     assert len(list((tmp_path / "staging").rglob("*.sets"))) == 1
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(180)
+def test_write_when_spark_was_killed_then_the_next_one_removes_what_it_staged(
+    running_broker: Broker, tmp_path: Path
+) -> None:
+    staging = tmp_path / "staging"
+    brokers = f"127.0.0.1:{running_broker.port}"
+    job = [
+        sys.executable,
+        "-m",
+        "tests.integration.broker.spark.staging_job",
+        str(staging),
+        brokers,
+    ]
+    environ = os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(job, cwd=REPOSITORY, env=environ, start_new_session=True) as process:
+        try:
+            wait_until(lambda: list(staging.glob("*/*.sets")), "staging", deadline_s=120)
+            writer_to(running_broker, staging)
+            assert list(staging.glob("*/*.sets"))
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+    def is_removed() -> bool:
+        writer_to(running_broker, staging)
+        return not list(staging.iterdir())
+
+    wait_until(is_removed, "the end of the JVM, and the removal of what it staged")

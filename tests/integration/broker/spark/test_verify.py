@@ -12,13 +12,13 @@ import pytest
 from broker.log.verify import verify_paths, verify_range
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
+from broker.spark.local import LocalProcesses
 from broker.spark.verify import FilePart, grouped, report_of, verify_on_spark
-from tests.support.inline_spark import inline_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SPARK = inline_spark()
+ENGINE = LocalProcesses(1)
 NAME = f"{0:020d}.pylog"
 
 
@@ -54,7 +54,7 @@ def test_report_when_files_are_cut_then_is_that_of_one_process(
 
     for deep in (True, False):
         expected = verify_paths([tmp_path, missing], deep=deep)
-        found = verify_on_spark(SPARK, [tmp_path, missing], deep=deep, part_bytes=part_bytes)
+        found = verify_on_spark(ENGINE, [tmp_path, missing], deep=deep, part_bytes=part_bytes)
         assert found == expected
         assert expected.problems and expected.unreadable and expected.joints
 
@@ -66,7 +66,7 @@ def test_file_when_good_then_is_not_looked_at_again(
     path.write_bytes(build_set([b"y" * 200] * 20) + build_set([b"z" * 50] * 30, Codec.GZIP))
     monkeypatch.setattr("broker.spark.verify.verify_file", None)
 
-    summary = verify_on_spark(SPARK, [path], part_bytes=700)
+    summary = verify_on_spark(ENGINE, [path], part_bytes=700)
 
     assert (summary.message_count, summary.size_bytes) == (50, path.stat().st_size)
 
@@ -98,7 +98,7 @@ def test_paths_when_relative_then_are_reported_as_given(
     (tmp_path / NAME).write_bytes(build_set([b"a"])[:-1])
     monkeypatch.chdir(tmp_path)
 
-    (problem,) = verify_on_spark(SPARK, [Path(NAME)]).problems
+    (problem,) = verify_on_spark(ENGINE, [Path(NAME)]).problems
 
     assert (problem.file, problem.kind) == (Path(NAME), "partial")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import pytest
 
 from broker.errors import QueryError
 from broker.server.broker import Broker
-from broker.spark.events import count_sessions, count_windows
+from broker.spark.events import count_sessions, count_windows, largest
 from broker.spark.extraction import EventFields, events, parse_time_format
 from broker.spark.source import read_messages, stream_messages
 from tests.support.segments import WriteSegments
@@ -77,6 +78,42 @@ def test_sessions_when_counted_then_end_where_a_key_is_quiet(
     assert seconds(count_sessions(batch(spark, data), 10_000)) == [
         (0, 28, "a", 3), (9, 19, "b", 1), (40, 50, "a", 1),
     ]  # fmt: skip
+
+
+def priced(user: str, second: float, price: object) -> bytes:
+    return json.dumps(json.loads(event(user, second)) | {"price": price}).encode()
+
+
+def test_windows_when_events_have_a_value_then_have_its_sum_and_average(
+    spark: SparkSession, write_segments: WriteSegments
+) -> None:
+    data = write_segments(
+        [priced("a", 0, 3), priced("a", 1, "4.5"), priced("a", 2, None), priced("a", 3, "NaN")],
+        [priced("b", 4, "1e999"), priced("b", 61, -2), priced("c", 62, 10)],
+    )
+    fields = replace(BY_USER, value_field=".price")
+
+    counts = count_windows(batch(spark, data, fields), 60_000).orderBy("start", "key").collect()
+
+    assert [tuple(row)[2:] for row in counts] == [
+        ("a", 4, 7.5, 3.75, 3.0, 4.5), ("b", 1, None, None, None, None),
+        ("b", 1, -2.0, -2.0, -2.0, -2.0), ("c", 1, 10.0, 10.0, 10.0, 10.0),
+    ]  # fmt: skip
+
+
+def test_windows_when_only_the_largest_are_wanted_then_each_has_its_own(
+    spark: SparkSession, write_segments: WriteSegments
+) -> None:
+    data = write_segments(
+        [priced("a", 0, 3), priced("a", 1, 1), priced("b", 2, 9), priced("c", 3, None)],
+        [priced("c", 60, 1), priced("b", 61, 2)],
+    )
+    counts = count_windows(batch(spark, data, replace(BY_USER, value_field=".price")), 60_000)
+
+    assert [row.key for row in largest(counts, 1).collect()] == ["a", "b"]
+    assert [row.key for row in largest(counts, 2, "sum").collect()] == ["b", "a", "b", "c"]
+    with pytest.raises(QueryError, match="there is no column 'price'"):
+        largest(counts, 1, "price")
 
 
 @pytest.mark.parametrize(("length_ms", "slide_ms"), [(0, None), (1000, 0), (1000, 1001)])

@@ -19,11 +19,11 @@ from broker.errors import ConfigError
 from broker.spark.avro import SchemaRegistry
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.load_task import DateRule
-from tests.support.inline_spark import inline_spark
+from broker.spark.local import LocalProcesses
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse
 
-SPARK = inline_spark()
+ENGINE = LocalProcesses(1)
 AT_MS = 1_763_625_600_000
 AT = datetime(2025, 11, 20, 8, tzinfo=UTC)
 
@@ -84,7 +84,7 @@ def load(data: Path, schemas: Path, **options: Any) -> list[dict[str, Any]]:
     request = LoadRequest(
         output, parse({"path": str(data)}), schemas=schemas, avro_reader=2, **options
     )
-    run_load(SPARK, request)
+    run_load(ENGINE, request)
     (path,) = output.glob("loads/load=*/topic=*/date=*/*.parquet")
     rows: list[dict[str, Any]] = pq.ParquetFile(path).read().to_pylist()
     return rows
@@ -146,7 +146,7 @@ def test_output_when_the_reader_is_another_one_then_is_refused(
     request = LoadRequest(schemas.parent / "out", parse({"path": str(data)}), schemas=schemas)
 
     with pytest.raises(Exception, match="has loads with payload 'avro of schema 2', not 'avro'"):
-        run_load(SPARK, request)
+        run_load(ENGINE, request)
 
 
 @pytest.mark.parametrize(

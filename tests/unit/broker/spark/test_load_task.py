@@ -23,14 +23,15 @@ from broker.errors import BrokerError, ConfigError, InvalidMessageError, LogCorr
 from broker.protocol.message_set import build_set
 from broker.spark.avro import SchemaRegistry, to_json
 from broker.spark.load import LoadRequest, run_load
-from broker.spark.load_task import NO_DATE, Chain, DateRule, escape_name
+from broker.spark.load_files import escape_name
+from broker.spark.load_task import NO_DATE, Chain, DateRule
+from broker.spark.local import LocalProcesses
 from broker.spark.ranges import ByteRange
 from broker.topic import TopicPartition
-from tests.support.inline_spark import inline_spark
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse
 
-SPARK = inline_spark()
+ENGINE = LocalProcesses(1)
 DAY = "2026-11-22"
 EVENTS = TopicPartition("events", 0, 0)
 
@@ -49,7 +50,7 @@ def test_json_when_loaded_then_has_offsets_and_any_bytes(
     data = write_segments([b'"quoted"\n', "gr\u00fc\u00df".encode(), b"\xff\x00"])
     request = LoadRequest(tmp_path / "out", parse({"path": str(data)}), file_format="json")
 
-    run_load(SPARK, request)
+    run_load(ENGINE, request)
 
     (path,) = files_of(tmp_path / "out", "json")
     rows = [json.loads(line) for line in path.read_text().splitlines()]
@@ -63,7 +64,7 @@ def test_text_when_loaded_then_has_a_line_for_each_message(
     write_segments: WriteSegments, tmp_path: Path
 ) -> None:
     data = write_segments([b"one", b"", b"\xfftwo"])
-    run_load(SPARK, LoadRequest(tmp_path / "out", parse({"path": str(data)}), file_format="text"))
+    run_load(ENGINE, LoadRequest(tmp_path / "out", parse({"path": str(data)}), file_format="text"))
 
     (path,) = files_of(tmp_path / "out", "txt")
     assert path.read_bytes() == b"one\n\n\xfftwo\n"
@@ -98,6 +99,18 @@ def test_topic_when_its_name_is_special_then_its_directory_is_named_as_spark_doe
             b"[10/Oct/2000:23:55:36 -0700] GET /",
             "2000-10-11",
         ),
+        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Dec 10", "2025-12-10"),
+        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Nov 22", "2026-11-22"),
+        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Nov 23", "2026-11-23"),
+        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Nov 24", "2025-11-24"),
+        (DateRule("2026-12-31", pattern="^.*", time_format="%b %d"), b"Jan 1", "2027-01-01"),
+        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Feb 29", "2024-02-29"),
+        (DateRule("2026-11-22", pattern="^.*", time_format="%b %d"), b"Feb 30", NO_DATE),
+        (
+            DateRule("2026-11-22", pattern="^.*", time_format="%b %d", year=2015),
+            b"Dec 10",
+            "2015-12-10",
+        ),
         (DateRule("2028-03-01", pattern="^.{15}", time_format="%b %d %H:%M:%S"),
          b"Feb 29 06:55:46 LabSZ sshd[24200]", "2028-02-29"),
     ],
@@ -121,6 +134,8 @@ def test_date_rule_when_contradictory_then_is_refused() -> None:
         {"pattern": "("},
         {"time_format": "%Y"},
         {"pattern": "a", "time_format": "%Q"},
+        {"pattern": "a", "year": 2015},
+        {"pattern": "a", "time_format": "%Y", "year": 2015},
     ):
         with pytest.raises(ConfigError):
             DateRule(DAY, **fields)
@@ -133,7 +148,7 @@ def test_day_when_a_field_is_a_date_then_is_that_date() -> None:
 def test_days_when_many_then_each_has_its_directory(
     write_segments: WriteSegments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.spark.load_task._MAX_OPEN_FILES", 3)
+    monkeypatch.setattr("broker.spark.load_files._MAX_OPEN_FILES", 3)
     payloads = [b'{"ts":"2026-01-%02d","n":%d}' % (1 + n % 9, n) for n in range(90)]
     payloads.append(b"none")
     data = write_segments(payloads)
@@ -142,9 +157,10 @@ def test_days_when_many_then_each_has_its_directory(
         parse({"path": str(data)}),
         dates=DateRule(DAY, field="ts"),
         file_format="text",
+        file_bytes=0,
     )
 
-    made = run_load(SPARK, request)
+    made = run_load(ENGINE, request)
 
     assert days_of(tmp_path / "out") == [
         *(f"date=2026-01-{day:02d}" for day in range(1, 10)),
@@ -195,7 +211,7 @@ def test_avro_when_loaded_then_records_are_json_and_have_dates(
         dates=DateRule(DAY, field="at"),
     )
 
-    made = run_load(SPARK, request)
+    made = run_load(ENGINE, request)
 
     (path,) = files_of(tmp_path / "out", "parquet")
     assert path.parent.name == "date=2025-11-20"
@@ -213,7 +229,7 @@ def test_avro_when_loaded_as_json_then_records_stand_in_the_lines(
     request = LoadRequest(
         tmp_path / "out", parse({"path": str(data)}), schemas=schemas, file_format="json"
     )
-    run_load(SPARK, request)
+    run_load(ENGINE, request)
 
     (path,) = files_of(tmp_path / "out", "json")
     row = json.loads(path.read_text())
@@ -240,13 +256,13 @@ def test_avro_when_undecodable_then_load_fails_or_leaves_it_out(
     data = write_segments([avro(7, EVENT), payload, avro(7, EVENT)])
     options = parse({"path": str(data)})
     with pytest.raises(kind, match=rf"events\[0-0\]: the message at \d+: .*{words}"):
-        run_load(SPARK, LoadRequest(tmp_path / "out", options, schemas=schemas))
+        run_load(ENGINE, LoadRequest(tmp_path / "out", options, schemas=schemas))
     made = run_load(
-        SPARK, LoadRequest(tmp_path / "out", options, schemas=schemas, skips_corrupt=True)
+        ENGINE, LoadRequest(tmp_path / "out", options, schemas=schemas, skips_corrupt=True)
     )
 
     assert made and made.message_count == 2
-    assert [gap.cause for _, gap in made.left_out] == ["undecodable"]
+    assert [gap.cause for gap in made.left_out] == ["undecodable"]
 
 
 def test_schema_when_it_is_none_then_names_the_file(schemas: Path) -> None:
@@ -297,6 +313,6 @@ def test_compressed_set_when_it_is_empty_then_is_no_gap(
     parts = [build_set([b"a"]), struct.pack(">i", len(body)) + body, build_set([b"b"])]
     (data / "events_0" / f"{0:020d}.pylog").write_bytes(b"".join(parts))
 
-    made = run_load(SPARK, LoadRequest(tmp_path / "out", parse({"path": str(data)})))
+    made = run_load(ENGINE, LoadRequest(tmp_path / "out", parse({"path": str(data)})))
 
     assert made and (made.message_count, made.left_out) == (2, [])

@@ -101,6 +101,7 @@ def test_stream_options_when_for_batches_then_say_so(options: dict[str, str], me
     [
         ("subscrib", "did you mean subscribe?"),
         ("maxOffsetsPerTrigger", "use maxBytesPerTrigger"),
+        ("pushFilters", "use assign, startingOffsets and endingOffsets"),
         ("includeHeaders", "messages have no headers"),
         ("x", "valid: brokers"),
     ],
@@ -195,7 +196,7 @@ OFFSETS = '{"web":{"0-0":5}}'
         {"paths": '["/a", "/b"]', "endingTimestamp": "7", "crc": "mark"},
         {**BROKERS, **TOPIC, "startingOffsetsByTimestamp": OFFSETS, "failOnDataLoss": "false"},
         {**BROKERS, **TOPIC, "minPartitions": "3", "maxBytesPerPartition": "1k", "fetchSize": "2k"},
-        {**BROKERS, **TOPIC, "pushFilters": "true", "reportPath": "/r", "timeoutMs": "1500"},
+        {**BROKERS, **TOPIC, "reportPath": "/r", "timeoutMs": "1500"},
     ],
 )
 def test_read_options_when_written_and_parsed_then_are_the_same(options: dict[str, str]) -> None:

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from broker.spark.ranges import (
     ByteRange,
-    RowFilter,
     cut,
     limited_ends,
     range_bytes,
@@ -107,10 +106,3 @@ def test_limited_ends_when_there_is_data_then_every_partition_moves_on(
     assert all(0 < ends[one.partition] <= one.end for one in pending)
     assert all(end % MESSAGE_BYTES == 0 for end in ends.values())
     assert sum(ends.values()) <= limit + MESSAGE_BYTES * len(pending)
-
-
-def test_row_filter_when_topic_or_name_is_another_then_leaves_the_partition_out() -> None:
-    assert RowFilter().has_partition(P0)
-    assert RowFilter(topics=frozenset({"events"}), names=frozenset({"0-0"})).has_partition(P0)
-    assert not RowFilter(topics=frozenset({"others"})).has_partition(P0)
-    assert not RowFilter(names=frozenset({"0-1"})).has_partition(P0)

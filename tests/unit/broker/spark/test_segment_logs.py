@@ -16,13 +16,11 @@ from broker.errors import (
 )
 from broker.log.segment import SegmentFile
 from broker.protocol.message_set import build_set
-from broker.spark.planner import plan_read
-from broker.spark.ranges import RowFilter
 from broker.spark.report import Cause
 from broker.spark.segment_logs import FileLogs, partition_of_directory
 from broker.topic import TopicPartition
 from tests.support.segments import WriteSegments
-from tests.support.spark_rows import parse, plan, read, run, values
+from tests.support.spark_rows import plan, read, run, values
 
 P0 = TopicPartition("events", 0, 0)
 SIZE = len(build_set([b"abc"]))
@@ -83,7 +81,7 @@ def test_directory_when_a_broker_id_is_there_then_it_is_the_home(
     write_segments: WriteSegments,
 ) -> None:
     data = write_segments(numbered(0, 1))
-    (data / "broker-id").write_text("7\n")
+    (data / "meta.properties").write_text("broker.id=7\n")
 
     assert read(path=str(data))[0]["partition"] == "7-0"
 
@@ -123,28 +121,6 @@ def test_segments_when_a_gap_is_borne_then_it_is_reported(write_segments: WriteS
 
     assert values(read(**options)) == numbered(0, 10) + numbered(20, 30)
     assert (omission.cause, omission.start, omission.end) == (Cause.LOST, 10 * SIZE, 20 * SIZE)
-
-
-@pytest.mark.parametrize(
-    ("rows", "first"),
-    [
-        (RowFilter(start=12 * SIZE), 20),
-        (RowFilter(end=12 * SIZE), 0),
-        (RowFilter(end=25 * SIZE), 0),
-    ],
-)
-def test_segments_when_a_filter_ends_in_a_gap_then_what_is_there_comes(
-    write_segments: WriteSegments, rows: RowFilter, first: int
-) -> None:
-    data = write_segments(numbered(0, 10), numbered(10, 20), numbered(20, 30))
-    sorted((data / "events_0").iterdir())[1].unlink()
-    options = {"path": str(data), "failOnDataLoss": "false"}
-
-    found = values(run(plan_read(parse(options), rows), options))
-
-    whole = numbered(0, 10) + numbered(20, 30)
-    last = 30 if rows.end is None else 25 if rows.end > 20 * SIZE else 10
-    assert found == [value for value in whole if first <= int(value) < last]
 
 
 def test_file_when_it_may_not_be_read_then_is_named(

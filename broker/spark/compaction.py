@@ -1,0 +1,184 @@
+"""Compaction: replaces many small loads of an output by one with fewer, larger files.
+
+    compact(spark, Path("/data/lake"))
+
+The new load has the number of the newest one it replaces, and the rows, ranges and counts of all of
+them. Readers see either the old loads or the new one: see `load_output`. A query that has listed
+the old files and not read them yet fails, as they are gone; it never has rows twice.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker.errors import ConfigError
+from broker.spark.jobs import OnProgress, run_tasks
+from broker.spark.load_files import StoredFile, join_files, small_file_groups
+from broker.spark.load_output import LoadOutput, Manifest, PartitionLoad
+from broker.topic import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.spark.jobs import TaskEngine
+
+FILE_BYTES = 128 << 20
+"""Default of the target size of files."""
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """The plan of a compaction.
+
+    Attributes:
+        replaced: manifests of the loads to replace, oldest first.
+        groups: files to be joined, each group into one.
+    """
+
+    replaced: tuple[Manifest, ...]
+    groups: tuple[tuple[StoredFile, ...], ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there is nothing to join."""
+        return not self.groups
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the size of the files to join."""
+        return sum(one.file.size_bytes for group in self.groups for one in group)
+
+
+def compact(
+    engine: TaskEngine,
+    path: Path,
+    *,
+    file_bytes: int = FILE_BYTES,
+    keep: int = 0,
+    on_progress: OnProgress | None = None,
+) -> Manifest | None:
+    """Join the small files of all loads of an output.
+
+    Args:
+        engine: any session of Spark, or processes of this machine.
+        path: directory of the loads.
+        file_bytes: target size of files; those under half of it are joined.
+        keep: number of the newest loads to leave as they are. Joined loads can only be loaded
+            again together.
+        on_progress: called with the completed fraction.
+
+    Returns:
+        The manifest of the new load; None if there was nothing to join.
+
+    Raises:
+        ConfigError: the target size or the number to keep is out of range.
+        OutputConflictError: the output is in use, or its file system cannot exchange directories.
+        LogCorruptError: a file was changed since it was loaded; nothing is replaced.
+        OSError: there are no loads, or the file system fails; nothing is replaced.
+    """
+    with prepare_compaction(path, file_bytes=file_bytes, keep=keep) as prepared:
+        return None if prepared.plan.is_empty else prepared.run(engine, on_progress)
+
+
+def plan_compaction(
+    output: LoadOutput, *, file_bytes: int = FILE_BYTES, keep: int = 0
+) -> CompactionPlan:
+    """Plan a compaction without running it.
+
+    Raises:
+        ConfigError, OutputConflictError, OSError: as for `compact`.
+    """
+    if file_bytes < 1 or keep < 0:
+        raise ConfigError("the target size of files is at least 1, and the loads to keep 0")
+    if not output.loads_path.is_dir():
+        raise FileNotFoundError(2, "there are no loads", str(output.path))
+    numbers = output.numbers()
+    manifests = [output.manifest(number) for number in numbers[: len(numbers) - keep]]
+    stored = [
+        StoredFile(output.load_path(one.number), file)
+        for one in manifests
+        for file in sorted(one.files)
+    ]
+    groups = small_file_groups(stored, file_bytes)
+    joined = {one.directory for group in groups for one in group}
+    with_joined = [at for at, one in enumerate(manifests) if output.load_path(one.number) in joined]
+    # loads without small files stay as they are, except those between others
+    replaced = manifests[with_joined[0] : with_joined[-1] + 1] if with_joined else []
+    return CompactionPlan(tuple(replaced), tuple(groups))
+
+
+@contextmanager
+def prepare_compaction(
+    path: Path, *, file_bytes: int = FILE_BYTES, keep: int = 0
+) -> Iterator[PreparedCompaction]:
+    """Plan a compaction, with its output locked until the block ends; needs no Spark.
+
+    Raises:
+        BrokerError, OSError: as for `compact`.
+    """
+    output = LoadOutput(path)
+    plan_compaction(output, file_bytes=file_bytes, keep=keep)  # before anything is created
+    with output.locked():
+        yield PreparedCompaction(output, plan_compaction(output, file_bytes=file_bytes, keep=keep))
+
+
+class PreparedCompaction:
+    """A planned compaction, which may run once while its output is locked."""
+
+    def __init__(self, output: LoadOutput, plan: CompactionPlan) -> None:
+        self.plan = plan
+        self._output = output
+
+    def run(self, engine: TaskEngine, on_progress: OnProgress | None = None) -> Manifest:
+        """Join the planned files, and replace the loads by one.
+
+        Raises:
+            BrokerError, OSError: as for `compact`; nothing is replaced.
+            Py4JJavaError: a task failed on Spark (see `jobs.cause_of`); nothing is replaced.
+        """
+        self._output.check_exchange()
+        staged = self._output.stage()
+        replaced = self.plan.replaced
+        newest = replaced[-1]
+        join = partial(join_files, directory=staged)
+        made = [
+            file
+            for files in run_tasks(engine, join, self.plan.groups, on_progress)
+            for file in files
+        ]
+        gone = {one.file for group in self.plan.groups for one in group}
+        kept = [
+            StoredFile(self._output.load_path(one.number), file)
+            for one in replaced
+            for file in one.files
+            if file not in gone
+        ]
+        for one in kept:
+            target = staged / one.file.path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.link(one.path, target)
+        manifest = replace(
+            newest,
+            started_ms=replaced[0].started_ms,
+            partitions=_in_one(replaced),
+            files=(*(one.file for one in kept), *made),
+        )
+        self._output.replace([one.number for one in replaced], staged, manifest)
+        return manifest
+
+
+def _in_one(manifests: Sequence[Manifest]) -> tuple[PartitionLoad, ...]:
+    """Join the ranges of loads; a log that was created again has more than one."""
+    found: dict[TopicPartition, list[PartitionLoad]] = {}
+    for manifest in manifests:
+        for part in manifest.partitions:
+            parts = found.setdefault(part.partition, [])
+            if parts and parts[-1].end == part.start:
+                parts[-1] = parts[-1].plus(part)
+            else:
+                parts.append(part)
+    return tuple(part for partition in sorted(found) for part in found[partition])

@@ -1,0 +1,316 @@
+"""The data files of loads: written by tasks, and joined where they are small.
+
+A task writes a file for each topic and day, so partitions, tasks and loads each add files. Small
+files of one topic and day are joined into files of a target size, in the order of their names.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from broker.errors import LogCorruptError
+from broker.spark.load_output import LoadedFile
+from broker.spark.ranges import ByteRange
+
+FileFormat = Literal["parquet", "json", "text"]
+
+_SPECIAL = re.compile("[\x00-\x1f\x7f\"#%'*/:=?\\\\{\\[\\]^]")
+_MAX_PENDING_BYTES = 32 << 20
+_MAX_OPEN_FILES = 200
+
+
+class StoredFile(NamedTuple):
+    """A data file, and the directory of the load that it belongs to."""
+
+    directory: Path
+    file: LoadedFile
+
+    @property
+    def path(self) -> Path:
+        """Return the path of the file."""
+        return self.directory / self.file.path
+
+
+def small_file_groups(
+    files: Iterable[StoredFile], target_bytes: int
+) -> list[tuple[StoredFile, ...]]:
+    """Return the files to be joined, each group into one file.
+
+    Files under half the target size are small. A group has at least two, of one topic and day, in
+    the order given, and together at most the target size.
+    """
+    groups: list[tuple[StoredFile, ...]] = []
+    by_folder: dict[str, list[StoredFile]] = {}
+    for one in files:
+        if one.file.size_bytes * 2 < target_bytes:
+            by_folder.setdefault(one.file.path.rpartition("/")[0], []).append(one)
+    for small in by_folder.values():
+        group: list[StoredFile] = []
+        size_bytes = 0
+        for one in small:
+            if size_bytes + one.file.size_bytes > target_bytes:
+                groups.append(tuple(group))
+                group, size_bytes = [], 0
+            group.append(one)
+            size_bytes += one.file.size_bytes
+        groups.append(tuple(group))
+    return [group for group in groups if len(group) > 1]
+
+
+def join_files(group: Sequence[StoredFile], directory: Path) -> tuple[LoadedFile, ...]:
+    """Join files of one topic and day, and return the new files, synced.
+
+    Args:
+        group: the files, all of one format, which stay as they are.
+        directory: directory of the load for the new files; Parquet files with other columns than
+            the one before start another new file.
+
+    Raises:
+        LogCorruptError: a file is not as it was written.
+        OSError: a file cannot be read or written.
+    """
+    kind = _KIND_BY_SUFFIX[group[0].path.suffix]
+    done = []
+    for schema, run in groupby(group, lambda one: kind.schema_of(one.path)):
+        sources = list(run)
+        first = Path(sources[0].file.path)
+        stem = f"{first.stem.rpartition('-')[0]}-{uuid.uuid4().hex[:12]}"
+        path = directory / first.parent / f"{stem}{first.suffix}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = kind(path, schema)
+        try:
+            for source in sources:
+                _check_unchanged(source)
+                file.append(source.path)
+                file.message_count += source.file.message_count
+        finally:
+            file.close()
+        done.append(file.synced(directory))
+    return tuple(done)
+
+
+def _check_unchanged(source: StoredFile) -> None:
+    with source.path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != source.file.sha256:
+        raise LogCorruptError(
+            f"{source.path} was changed since it was loaded: its SHA-256 is not that of the "
+            "manifest; restore it, or load its messages again"
+        )
+
+
+def escape_name(name: str) -> str:
+    """Escape a partition value for the name of a directory, as Spark does.
+
+    Source: Spark 4 `ExternalCatalogUtils.escapePathName`.
+    """
+    return _SPECIAL.sub(lambda found: f"%{ord(found[0]):02X}", name)
+
+
+class RangeFiles:
+    """The files of one task attempt, by topic and day; their names are unique to the attempt."""
+
+    def __init__(self, directory: Path, source: ByteRange, file_format: FileFormat) -> None:
+        self._directory = directory
+        self._source = source
+        self._kind = _KINDS[file_format]
+        self._pending: dict[str, list[pa.RecordBatch]] = {}
+        self._pending_bytes = 0
+        self._open: dict[str, _DataFile] = {}
+        self._done: list[LoadedFile] = []
+
+    def add(self, day: str, batch: pa.RecordBatch) -> None:
+        """Buffer rows of one day; write all buffers when they exceed a limit."""
+        self._pending.setdefault(day, []).append(batch)
+        self._pending_bytes += batch.nbytes
+        if self._pending_bytes >= _MAX_PENDING_BYTES:
+            self._write_pending()
+
+    def finish(self) -> tuple[LoadedFile, ...]:
+        """Write and sync all files, and return them."""
+        self._write_pending()
+        while self._open:
+            self._finish_oldest()
+        return tuple(self._done)
+
+    def close(self) -> None:
+        """Close the files of a failed attempt."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def _write_pending(self) -> None:
+        for day, batches in self._pending.items():
+            self._file_of(day, batches[0].schema).write(pa.Table.from_batches(batches))
+        self._pending.clear()
+        self._pending_bytes = 0
+
+    def _file_of(self, day: str, schema: pa.Schema) -> _DataFile:
+        if day not in self._open:
+            if len(self._open) >= _MAX_OPEN_FILES:
+                self._finish_oldest()
+            self._open[day] = self._kind(self._new_path(day), schema)
+        return self._open[day]
+
+    def _new_path(self, day: str) -> Path:
+        partition = self._source.partition
+        folder = self._directory / f"topic={escape_name(partition.topic)}" / f"date={day}"
+        folder.mkdir(parents=True, exist_ok=True)
+        unique = uuid.uuid4().hex[:12]
+        name = f"part-{partition.name}-{self._source.start:020d}-{unique}"
+        return folder / f"{name}.{self._kind.suffix}"
+
+    def _finish_oldest(self) -> None:
+        day = next(iter(self._open))
+        file = self._open.pop(day)
+        file.close()
+        self._done.append(file.synced(self._directory))
+
+
+class _DataFile(ABC):
+    """A file of rows, in one of the formats."""
+
+    suffix: str
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path = path
+        self.message_count = 0
+        self._start(schema)
+
+    def write(self, table: pa.Table) -> None:
+        self._write(table)
+        self.message_count += table.num_rows
+
+    def synced(self, directory: Path) -> LoadedFile:
+        with self.path.open("rb") as file:
+            os.fsync(file.fileno())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        name = self.path.relative_to(directory).as_posix()
+        return LoadedFile(name, self.path.stat().st_size, self.message_count, digest)
+
+    @staticmethod
+    @abstractmethod
+    def schema_of(path: Path) -> pa.Schema:
+        """Return the columns of a file; None if files of any columns can be joined."""
+
+    @abstractmethod
+    def append(self, source: Path) -> None:
+        """Append the content of another file of the same format and columns."""
+
+    @abstractmethod
+    def _start(self, schema: pa.Schema) -> None: ...
+
+    @abstractmethod
+    def _write(self, table: pa.Table) -> None: ...
+
+    @abstractmethod
+    def close(self) -> None: ...
+
+
+class _ParquetFile(_DataFile):
+    suffix = "parquet"
+
+    def _start(self, schema: pa.Schema) -> None:
+        self._writer = pq.ParquetWriter(self.path, schema)
+        self._pending: list[pa.RecordBatch] = []  # of appended files, for few large row groups
+        self._pending_bytes = 0
+
+    def _write(self, table: pa.Table) -> None:
+        self._writer.write_table(table)
+
+    @staticmethod
+    def schema_of(path: Path) -> pa.Schema:
+        return pq.read_schema(path)
+
+    def append(self, source: Path) -> None:
+        with pq.ParquetFile(source) as file:
+            for batch in file.iter_batches():
+                self._pending.append(batch)
+                self._pending_bytes += batch.nbytes
+                if self._pending_bytes >= _MAX_PENDING_BYTES:
+                    self._write_pending()
+
+    def _write_pending(self) -> None:
+        if self._pending:
+            self._writer.write_table(pa.Table.from_batches(self._pending))
+        self._pending, self._pending_bytes = [], 0
+
+    def close(self) -> None:
+        self._write_pending()
+        self._writer.close()
+
+
+class _LineFile(_DataFile):
+    """A file of lines."""
+
+    def _start(self, schema: pa.Schema) -> None:
+        self._file = self.path.open("wb")
+
+    def _write(self, table: pa.Table) -> None:
+        for batch in table.to_batches():
+            self._file.writelines(self._lines(batch))
+
+    @staticmethod
+    def schema_of(path: Path) -> pa.Schema:
+        return None
+
+    def append(self, source: Path) -> None:
+        with source.open("rb") as file:
+            shutil.copyfileobj(file, self._file)
+
+    def close(self) -> None:
+        self._file.close()
+
+    @abstractmethod
+    def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]: ...
+
+
+class _TextFile(_LineFile):
+    suffix = "txt"
+
+    def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
+        for value in batch.column("value").cast(pa.binary()).to_pylist():
+            yield value
+            yield b"\n"
+
+
+class _JsonFile(_LineFile):
+    suffix = "json"
+
+    def _lines(self, batch: pa.RecordBatch) -> Iterator[bytes]:
+        has_records = pa.types.is_string(batch.schema.field("value").type)
+        encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        for row in batch.to_pylist():
+            value = row.pop("value")
+            if has_records:
+                yield f'{encode(row)[:-1]},"value":{value}}}\n'.encode()
+            else:
+                yield f"{encode(row | _text_or_base64(value))}\n".encode()
+
+
+def _text_or_base64(value: bytes) -> dict[str, Any]:
+    try:
+        return {"value": value.decode()}
+    except UnicodeDecodeError:
+        return {"value_base64": base64.b64encode(value).decode()}
+
+
+_KINDS: dict[str, type[_DataFile]] = {
+    "parquet": _ParquetFile,
+    "json": _JsonFile,
+    "text": _TextFile,
+}
+_KIND_BY_SUFFIX = {f".{kind.suffix}": kind for kind in _KINDS.values()}

@@ -1,0 +1,337 @@
+"""Loads into tables of Iceberg and Delta: each message once, offsets and data in one commit.
+
+    request = TableLoadRequest(TableTarget("lake.logs.web", "iceberg"), options)
+    run_table_load(spark, request)
+
+The commit of a load has its number, layout and the end offsets of all partitions as a note (see
+`tables`); the next load starts at the offsets of the newest note. A load that is killed has
+committed all or nothing. Of two loads at the same time one is committed, and the other fails.
+
+A table that has rows, and no note, is refused: notes go with the commits that a table drops in the
+course of time. Then the start of the read must be given.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.accumulators import AccumulatorParam
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    DateType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from broker.clock import Clock, SystemClock
+from broker.errors import ConfigError, OutputConflictError
+from broker.spark.avro import SchemaRegistry
+from broker.spark.jobs import is_remote
+from broker.spark.load import account, payload_text
+from broker.spark.load_output import Manifest, PartitionLoad, check_same_layout
+from broker.spark.load_plan import LoadPlan, plan_next
+from broker.spark.load_task import NO_DATE, DateRule, RangeRows, RowSettings, row_settings
+from broker.spark.options import Offsets, ReadOptions, from_document, to_document
+from broker.spark.ranges import ByteRange, ReadTask
+from broker.spark.tables import (
+    TableTarget,
+    append_once,
+    check_table,
+    make_table,
+    read_commits,
+    table_exists,
+)
+
+if TYPE_CHECKING:
+    from pyspark import Accumulator
+    from pyspark.sql import DataFrame, SparkSession
+
+_VERSION = 1
+_PARTITIONED_BY = "topic, date"
+_ADVICE = "name another table"
+
+
+@dataclass(frozen=True, slots=True)
+class TableLoadRequest:
+    """The parameters of a load into a table.
+
+    Attributes:
+        target: the table; made with partitions by topic and date if it does not exist.
+        options: options of the read; their start applies to partitions that were never loaded.
+        dates: determines the day of a message.
+        group: name of the consumer of these loads; a table belongs to one group.
+        schemas: directory with `<id>.avsc` for Avro payloads, which become JSON; None to copy
+            payloads unchanged.
+        avro_reader: id of the schema that all Avro records are resolved to; values then have its
+            type instead of JSON.
+        skips_corrupt: omit messages that are damaged or cannot be decoded.
+        has_start: whether the start of the read was chosen for this load.
+    """
+
+    target: TableTarget
+    options: ReadOptions
+    dates: DateRule = field(default_factory=lambda: DateRule(datetime.now(UTC).date().isoformat()))
+    group: str = "load"
+    schemas: Path | None = None
+    avro_reader: int | None = None
+    skips_corrupt: bool = False
+    has_start: bool = False
+
+    @property
+    def layout(self) -> dict[str, str]:
+        """Return the properties that all loads of one table have in common."""
+        return {
+            "group": self.group,
+            "payload": payload_text(self.schemas, self.avro_reader),
+            "date": self.dates.text,
+        }
+
+
+def run_table_load(spark: SparkSession, request: TableLoadRequest) -> Manifest | None:
+    """Load messages that the table does not have yet.
+
+    Returns:
+        The manifest of the load, without files; None if there was nothing to load.
+
+    Raises:
+        ConfigError: the request is invalid, or the package of the format is missing.
+        OutputConflictError: another load was committed at the same time, or the table has loads of
+            another layout, or rows and no offsets.
+        DataLossError: messages to load are gone.
+        BrokerError: a broker fails, a message is corrupt, or the table cannot be written.
+    """
+    prepared = prepare_table_load(spark, request)
+    return None if prepared.plan.is_empty else prepared.run()
+
+
+def prepare_table_load(
+    spark: SparkSession, request: TableLoadRequest, *, clock: Clock | None = None
+) -> PreparedTableLoad:
+    """Plan a load.
+
+    Raises:
+        BrokerError: as for `run_table_load`.
+    """
+    if is_remote(spark):
+        raise ConfigError("a session of Spark Connect cannot load into a table")
+    if request.avro_reader is not None and request.schemas is None:
+        raise ConfigError("avro_reader needs schemas")
+    _schema_of(request)  # reads the schemas of Avro
+    check_table(spark, request.target)
+    state = _state_of(spark, request)
+    plan = plan_next(request.options, state.number + 1, state.offsets)
+    if request.has_start:
+        _refuse_again(request.target, plan)
+    return PreparedTableLoad(spark, request, state.base, plan, clock or SystemClock())
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """What a table has: the number and the end offsets of its last load."""
+
+    number: int
+    offsets: Offsets
+    base: str | None
+
+
+def _state_of(spark: SparkSession, request: TableLoadRequest) -> _State:
+    target = request.target
+    if not table_exists(spark, target):
+        return _State(0, {}, None)
+    commits = read_commits(spark, target)
+    note = None if commits.last_note is None else _read_note(commits.last_note, target)
+    if note is not None and not commits.is_restored:
+        check_same_layout(target.name, note["layout"], request.layout, _ADVICE)
+        return _State(int(note["load"]), from_document(note["offsets"]), commits.base)
+    number = 0 if note is None else int(note["load"])
+    rows = spark.table(target.identifier)
+    if not request.has_start and not rows.isEmpty():
+        raise OutputConflictError(
+            f"{target.name} has rows, and none of the commits that it keeps has the offsets that "
+            "they end at; give them with --from, from SELECT topic, partition, max(next_offset) "
+            f"FROM {target.identifier} GROUP BY topic, partition"
+        )
+    last = rows.agg({"load": "max"}).collect()[0][0] or 0
+    return _State(max(number, last), {}, commits.base)
+
+
+def _read_note(text: str, target: TableTarget) -> Mapping[str, Any]:
+    note: Mapping[str, Any] = json.loads(text)
+    if note["version"] != _VERSION:
+        raise OutputConflictError(
+            f"{target.name} has loads of another version of pylogctl; {_ADVICE}"
+        )
+    return note
+
+
+def _refuse_again(target: TableTarget, plan: LoadPlan) -> None:
+    for one in plan.read.ranges:
+        if one.partition in plan.known:
+            raise OutputConflictError(
+                f"{target.name} has {one.partition} up to {plan.known[one.partition]}, and goes on "
+                "from there: rows are not taken back; to load again, set the table back by its own "
+                "means, or load into another one"
+            )
+
+
+class PreparedTableLoad:
+    """A planned load, which may run once."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        request: TableLoadRequest,
+        base: str | None,
+        plan: LoadPlan,
+        clock: Clock,
+    ) -> None:
+        self.plan = plan
+        self._spark = spark
+        self._request = request
+        self._base = base
+        self._clock = clock
+
+    def run(self) -> Manifest:
+        """Load the planned ranges in one commit.
+
+        Raises:
+            OutputConflictError: another load was committed first; nothing of this one is.
+            BrokerError: a task failed, or the table cannot be written; nothing is committed.
+        """
+        request = self._request
+        started_ms = self._clock.time_ms()
+        parts = self._spark.sparkContext.accumulator({}, _Parts())
+        note_id = uuid.uuid4().hex
+        note = {
+            "version": _VERSION,
+            "load": self.plan.number,
+            "id": note_id,
+            "layout": request.layout,
+            "started_ms": started_ms,
+            "offsets": to_document(self.plan.offsets()),
+        }
+        make_table(self._spark, request.target, _schema_of(request), _PARTITIONED_BY)
+        append_once(
+            self._rows(parts), request.target, self.plan.number, json.dumps(note), self._base
+        )
+        self._check_committed(note_id)
+        return Manifest(
+            number=self.plan.number,
+            layout=request.layout,
+            started_ms=started_ms,
+            finished_ms=self._clock.time_ms(),
+            partitions=account(self.plan, list(parts.value.values())),
+            offsets=self.plan.offsets(),
+            files=(),
+        )
+
+    def _rows(self, parts: Accumulator[dict[ByteRange, PartitionLoad]]) -> DataFrame:
+        request = self._request
+        settings = row_settings(
+            request.options,
+            dates=request.dates,
+            schemas=request.schemas,
+            avro_reader=request.avro_reader,
+            skips_corrupt=request.skips_corrupt,
+        )
+        tasks = self.plan.read.tasks
+        numbers = self._spark.range(0, len(tasks), 1, max(1, len(tasks)))
+        make = partial(
+            _make_rows, tasks=tasks, settings=settings, load=self.plan.number, parts=parts
+        )
+        return numbers.mapInArrow(make, _schema_of(request))
+
+    def _check_committed(self, note_id: str) -> None:
+        """Validate that the newest load is this one: Delta leaves out a load that it has."""
+        target = self._request.target
+        last = read_commits(self._spark, target).last_note
+        if last is None or _read_note(last, target)["id"] != note_id:
+            raise OutputConflictError(
+                f"load {self.plan.number} into {target.name} was not committed: another one with "
+                "this number was; run it again"
+            )
+
+
+class _Parts(AccumulatorParam[dict[ByteRange, PartitionLoad]]):
+    """The accounts of tasks, by range: those of a task that ran twice are equal."""
+
+    def zero(self, value: dict[ByteRange, PartitionLoad]) -> dict[ByteRange, PartitionLoad]:
+        return {}
+
+    def addInPlace(  # noqa: N802 - Spark's name
+        self,
+        value1: dict[ByteRange, PartitionLoad],
+        value2: dict[ByteRange, PartitionLoad],
+    ) -> dict[ByteRange, PartitionLoad]:
+        return {**value1, **value2}
+
+
+def _schema_of(request: TableLoadRequest) -> StructType:
+    return StructType(
+        [
+            StructField("load", LongType()),
+            StructField("topic", StringType()),
+            StructField("partition", StringType()),
+            StructField("date", DateType()),
+            StructField("offset", LongType()),
+            StructField("next_offset", LongType()),
+            StructField("inner_index", IntegerType()),
+            StructField("crc", LongType()),
+            *([] if request.schemas is None else [StructField("schema_id", IntegerType())]),
+            StructField("value", _value_type(request)),
+        ]
+    )
+
+
+def _value_type(request: TableLoadRequest) -> DataType:
+    if request.schemas is None:
+        return BinaryType()
+    registry = SchemaRegistry(request.schemas, request.avro_reader)
+    if registry.value_type is None:
+        return StringType()
+    from pyspark.sql.pandas.types import from_arrow_type  # late: it takes pandas
+
+    return from_arrow_type(registry.value_type)
+
+
+def _make_rows(
+    batches: Iterable[pa.RecordBatch],
+    *,
+    tasks: Sequence[ReadTask],
+    settings: RowSettings,
+    load: int,
+    parts: Accumulator[dict[ByteRange, PartitionLoad]],
+) -> Iterator[pa.RecordBatch]:
+    """Read the ranges of tasks, whose numbers are the input, on an executor."""
+    for batch in batches:
+        for number in batch.column("id").to_pylist():
+            source = tasks[number].range
+            rows = RangeRows(tasks[number], settings)
+            for day, found in rows:
+                yield _with_constants(found, load, source.partition.topic, day)
+            parts.add({source: rows.part})
+
+
+def _with_constants(rows: pa.RecordBatch, load: int, topic: str, day: str) -> pa.RecordBatch:
+    count = rows.num_rows
+    moment = None if day == NO_DATE else date.fromisoformat(day)
+    columns = {
+        "load": pa.repeat(pa.scalar(load, pa.int64()), count),
+        "topic": pa.repeat(pa.scalar(topic, pa.string()), count),
+        "partition": rows.column("partition"),
+        "date": pa.repeat(pa.scalar(moment, pa.date32()), count),
+    }
+    columns |= {name: rows.column(name) for name in rows.schema.names if name not in columns}
+    return pa.RecordBatch.from_pydict(columns)
