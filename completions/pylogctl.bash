@@ -4,7 +4,7 @@ __pylogctl_tables() {
     commands='' options='' valued='' words=''
     case $1 in
     'pylogctl')
-        commands='broker produce consume copy topic group retry log mirror audit pipeline perf zk doctor completion man help version' words=''
+        commands='broker produce consume copy cluster topic config group retry log mirror audit pipeline perf zk doctor completion man help version' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
@@ -17,7 +17,7 @@ __pylogctl_tables() {
         valued='--config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file --output -Z --zookeeper -X --log-format --color' ;;
     'pylogctl broker stop')
         commands='' words='@broker'
-        options='--pid-file --force --kill --output -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--pid-file --force --with-zookeeper --kill --output -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--pid-file --output -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl broker status')
         commands='' words='@broker'
@@ -29,18 +29,30 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl produce')
         commands='' words='@topic'
-        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync -n --max-messages --rate --max-size --no-barrier --verify --tee --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
+        options='-D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --strict --whole --each-file --csv-column --skip-empty --template --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter --keep-partition -z --codec --batch-messages --batch-bytes --linger --sync --rate --max-size --on-broker-loss --no-barrier --verify --tee --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --output -Z --zookeeper -b --broker -X --timeout --progress --log-format --color' ;;
     'pylogctl consume')
         commands='' words='@topic'
-        options='--include --exclude -p --partition -o --offset --from-beginning -g --group --default-offset --commit --commit-interval --strict-offset --wait-for-topic -n --max-messages -e --exit-at-end --no-follow --follow -f --idle-timeout -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --grep -i --ignore-case --invert --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--include --exclude -p --partition -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic -n --max-messages --idle-timeout -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
+        options='--include --exclude -p --partition -o --offset --from-beginning --strict-offset --wait-for-topic -e --exit-at-end --no-follow --follow -f --order -g --group --default-offset --commit --commit-interval --grep -i --ignore-case --invert --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -0 --null -L --length-prefixed --hex --base64 --jsonl --payload-encoding --raw -F --format --pretty --to-dir --no-final-delimiter --strict-framing -u --unbuffered --exec --retry-dir --retries --retry-backoff --max-attempts --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--include --exclude -p --partition -o --offset --wait-for-topic --order -g --group --default-offset --commit --commit-interval --grep --grep-at --where --sample --skip -n --max-messages --idle-timeout --on-corrupt -D --delimiter -L --length-prefixed --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --fetch-size --max-wait --socket-buffer -Z --zookeeper -b --broker -X --timeout --log-format --color' ;;
     'pylogctl copy')
         commands='' words='@topic'
         options='-o --offset -n --max-messages --keep-partition --rate --verify --on-corrupt --strict-offset --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset -n --max-messages --rate --on-corrupt --from-zookeeper --from-broker --to-zookeeper --to-broker --output -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+    'pylogctl cluster')
+        commands='describe health' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl cluster describe')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl cluster health')
+        commands='' words=''
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic')
-        commands='list describe create delete offsets watermarks sample count' words=''
+        commands='list describe create alter elect reassign delete offsets watermarks sample count' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl topic list')
@@ -53,11 +65,23 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic create')
         commands='' words='@topic'
-        options='--partitions -b --broker --if-not-exists --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--partitions -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+        options='--partitions -b --broker --if-not-exists --replication-factor --set --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--partitions -b --broker --replication-factor --set --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl topic alter')
+        commands='' words='@topic'
+        options='--partitions --replication-factor --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--partitions --replication-factor --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl topic elect')
+        commands='' words='@topic'
+        options='--unclean --confirm --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl topic reassign')
+        commands='' words=''
+        options='--to --replication-factor --plan --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --replication-factor --plan --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic delete')
         commands='' words='@topic'
-        options='--data --if-exists --confirm --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--data --group-offsets --if-exists --confirm --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--confirm --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic offsets')
         commands='' words='@topic'
@@ -75,6 +99,26 @@ __pylogctl_tables() {
         commands='' words='@topic'
         options='-o --offset -p --partition --strict-offset --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset -p --partition --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+    'pylogctl config')
+        commands='set unset list diff' words=''
+        options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
+        valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
+    'pylogctl config set')
+        commands='' words=''
+        options='-t --topic -b --broker --absent --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl config unset')
+        commands='' words=''
+        options='-t --topic -b --broker --all --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl config list')
+        commands='' words=''
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
+    'pylogctl config diff')
+        commands='' words=''
+        options='-t --topic -b --broker --output --columns --sort --no-header --raw-numbers -Z --zookeeper --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic -b --broker --output --columns --sort -Z --zookeeper --timeout --log-format --color' ;;
     'pylogctl group')
         commands='list describe lag members verify watch reset export import clone delete rebalance' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -140,7 +184,7 @@ __pylogctl_tables() {
         options='--all --exec --retry-backoff --max-attempts -D --delimiter -0 --null -L --length-prefixed --hex --base64 -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--exec --retry-backoff --max-attempts -D --delimiter -L --length-prefixed --log-format --color' ;;
     'pylogctl log')
-        commands='dump verify stat recover' words=''
+        commands='dump verify stat recover move' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
@@ -159,6 +203,10 @@ __pylogctl_tables() {
         commands='' words='@file'
         options='--execute --no-backup --confirm --output --columns --sort --no-header --raw-numbers -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--confirm --output --columns --sort --log-format --color' ;;
+    'pylogctl log move')
+        commands='' words=''
+        options='--to --on-broker --output --columns --sort --no-header --raw-numbers --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl mirror')
         commands='run plan status verify' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -192,32 +240,36 @@ __pylogctl_tables() {
         options='-o --offset --include --exclude --tier --reference --count --time-field --grace --fail-above --all --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='-o --offset --include --exclude --tier --reference --time-field --grace --fail-above --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline')
-        commands='load sql window join audit verify' words=''
+        commands='load compact sql window join audit verify' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl pipeline load')
         commands='' words='@topic'
-        options='--to --format --group --include --path --from --until --allow-data-loss --corrupt --avro-schemas --avro-reader --date-field --date-regex --date-format --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--to --format --group --include --path --from --until --corrupt --avro-schemas --avro-reader --date-field --date-regex --date-format --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+        options='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --allow-data-loss --corrupt --engine --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--to --format --file-size --into-table --table-format --group --include --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --engine --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
+    'pylogctl pipeline compact')
+        commands='' words='@dir'
+        options='--file-size --keep --engine --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --progress --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--file-size --keep --engine --master --driver-memory --spark-conf --log-file --output --columns --sort --progress --log-format --color' ;;
     'pylogctl pipeline sql')
         commands='' words=''
-        options='-t --topic --path --from --until --allow-data-loss --corrupt --json --schema --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='-t --topic --path --from --until --corrupt --schema --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='-t --topic --path --from --until --json --schema --allow-data-loss --corrupt --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-t --topic --path --from --until --schema --corrupt --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline window')
         commands='' words='@topic'
-        options='--size --slide --session --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--size --slide --session --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--size --slide --session --top --top-by --value-field --key-field --time-field --pattern --time-format --time-zone --year --path --from --until --corrupt --checkpoint --watermark --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline join')
         commands='' words='@topic'
-        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
-        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --corrupt --checkpoint --watermark --into --to-topic --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+        options='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --allow-data-loss --corrupt --stream --checkpoint -e --exit-at-end --watermark --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--table --table-column --key-field --time-field --pattern --time-format --time-zone --year --other-key-field --other-time-field --other-pattern --within --how --path --from --until --corrupt --checkpoint --watermark --into --to-topic --into-table --table-format --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl pipeline audit')
         commands='' words='@topic'
-        options='--load --include --time-field --reference --grace --fail-above --all --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--load --include --time-field --reference --grace --fail-above --all --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--load --include --time-field --reference --grace --fail-above --master --driver-memory --spark-conf --log-file --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl pipeline verify')
         commands='' words='@file'
-        options='--deep --shallow --max-errors --engine --piece-size --master --driver-memory --spark-conf --log-file --output --columns --sort --no-header --raw-numbers --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--deep --shallow --max-errors --engine --piece-size --master --driver-memory --spark-conf --log-file --ui --output --columns --sort --no-header --raw-numbers --progress -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--max-errors --engine --piece-size --master --driver-memory --spark-conf --log-file --output --columns --sort --progress --log-format --color' ;;
     'pylogctl perf')
         commands='produce consume simple e2e compare report' words=''
@@ -345,20 +397,20 @@ __pylogctl_values() {
     'pylogctl produce --log-format') words='text json' ;;
     'pylogctl produce --color') words='auto always never' ;;
     'pylogctl consume -o' | 'pylogctl consume --offset') words='start end -10 @-10m @-1h @today @yesterday' ;;
+    'pylogctl consume --wait-for-topic') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl consume --order') words='arrival partition' ;;
     'pylogctl consume -g' | 'pylogctl consume --group') words='@group' ;;
     'pylogctl consume --default-offset') words='start end' ;;
     'pylogctl consume --commit') words='auto exit none' ;;
     'pylogctl consume --commit-interval') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl consume --wait-for-topic') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl consume --grep-at') words='consumer broker' ;;
     'pylogctl consume --idle-timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl consume --on-corrupt') words='stop skip raw' ;;
     'pylogctl consume -L' | 'pylogctl consume --length-prefixed') words='u32be u32le u64be varint' ;;
     'pylogctl consume --payload-encoding') words='auto utf8 base64 hex' ;;
     'pylogctl consume --to-dir') words='@dir' ;;
-    'pylogctl consume --grep-at') words='consumer broker' ;;
     'pylogctl consume --retry-dir') words='@dir' ;;
     'pylogctl consume --retry-backoff') words='100ms 1s 10s 1m 5m 1h' ;;
-    'pylogctl consume --order') words='arrival partition' ;;
-    'pylogctl consume --on-corrupt') words='stop skip raw' ;;
     'pylogctl consume --fetch-size') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl consume --max-wait') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl consume --socket-buffer') words='64KiB 1MiB 16MiB 1GiB' ;;
@@ -372,6 +424,19 @@ __pylogctl_values() {
     'pylogctl copy --progress') words='auto always never' ;;
     'pylogctl copy --log-format') words='text json' ;;
     'pylogctl copy --color') words='auto always never' ;;
+    'pylogctl cluster --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl cluster --log-format') words='text json' ;;
+    'pylogctl cluster --color') words='auto always never' ;;
+    'pylogctl cluster --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster --progress') words='auto always never' ;;
+    'pylogctl cluster describe --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl cluster describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster describe --log-format') words='text json' ;;
+    'pylogctl cluster describe --color') words='auto always never' ;;
+    'pylogctl cluster health --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl cluster health --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl cluster health --log-format') words='text json' ;;
+    'pylogctl cluster health --color') words='auto always never' ;;
     'pylogctl topic --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic --log-format') words='text json' ;;
     'pylogctl topic --color') words='auto always never' ;;
@@ -386,10 +451,24 @@ __pylogctl_values() {
     'pylogctl topic describe --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic describe --log-format') words='text json' ;;
     'pylogctl topic describe --color') words='auto always never' ;;
+    'pylogctl topic create -b' | 'pylogctl topic create --broker') words='@broker' ;;
     'pylogctl topic create --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic create --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic create --log-format') words='text json' ;;
     'pylogctl topic create --color') words='auto always never' ;;
+    'pylogctl topic alter --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic alter --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic alter --log-format') words='text json' ;;
+    'pylogctl topic alter --color') words='auto always never' ;;
+    'pylogctl topic elect --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic elect --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic elect --log-format') words='text json' ;;
+    'pylogctl topic elect --color') words='auto always never' ;;
+    'pylogctl topic reassign --plan') words='@file' ;;
+    'pylogctl topic reassign --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl topic reassign --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl topic reassign --log-format') words='text json' ;;
+    'pylogctl topic reassign --color') words='auto always never' ;;
     'pylogctl topic delete --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl topic delete --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl topic delete --log-format') words='text json' ;;
@@ -415,6 +494,35 @@ __pylogctl_values() {
     'pylogctl topic count --progress') words='auto always never' ;;
     'pylogctl topic count --log-format') words='text json' ;;
     'pylogctl topic count --color') words='auto always never' ;;
+    'pylogctl config --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl config --log-format') words='text json' ;;
+    'pylogctl config --color') words='auto always never' ;;
+    'pylogctl config --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config --progress') words='auto always never' ;;
+    'pylogctl config set -t' | 'pylogctl config set --topic') words='@topic' ;;
+    'pylogctl config set -b' | 'pylogctl config set --broker') words='@broker' ;;
+    'pylogctl config set --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl config set --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config set --log-format') words='text json' ;;
+    'pylogctl config set --color') words='auto always never' ;;
+    'pylogctl config unset -t' | 'pylogctl config unset --topic') words='@topic' ;;
+    'pylogctl config unset -b' | 'pylogctl config unset --broker') words='@broker' ;;
+    'pylogctl config unset --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl config unset --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config unset --log-format') words='text json' ;;
+    'pylogctl config unset --color') words='auto always never' ;;
+    'pylogctl config list -t' | 'pylogctl config list --topic') words='@topic' ;;
+    'pylogctl config list -b' | 'pylogctl config list --broker') words='@broker' ;;
+    'pylogctl config list --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl config list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config list --log-format') words='text json' ;;
+    'pylogctl config list --color') words='auto always never' ;;
+    'pylogctl config diff -t' | 'pylogctl config diff --topic') words='@topic' ;;
+    'pylogctl config diff -b' | 'pylogctl config diff --broker') words='@broker' ;;
+    'pylogctl config diff --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl config diff --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl config diff --log-format') words='text json' ;;
+    'pylogctl config diff --color') words='auto always never' ;;
     'pylogctl group --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl group --log-format') words='text json' ;;
     'pylogctl group --color') words='auto always never' ;;
@@ -519,6 +627,13 @@ __pylogctl_values() {
     'pylogctl log recover --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl log recover --log-format') words='text json' ;;
     'pylogctl log recover --color') words='auto always never' ;;
+    'pylogctl log move --to') words='@dir' ;;
+    'pylogctl log move --on-broker') words='@broker' ;;
+    'pylogctl log move --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log move --progress') words='auto always never' ;;
+    'pylogctl log move --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl log move --log-format') words='text json' ;;
+    'pylogctl log move --color') words='auto always never' ;;
     'pylogctl mirror --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror --log-format') words='text json' ;;
     'pylogctl mirror --color') words='auto always never' ;;
@@ -575,13 +690,16 @@ __pylogctl_values() {
     'pylogctl pipeline --progress') words='auto always never' ;;
     'pylogctl pipeline load --to') words='@dir' ;;
     'pylogctl pipeline load --format') words='parquet json text' ;;
+    'pylogctl pipeline load --file-size') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl pipeline load --table-format') words='iceberg delta' ;;
     'pylogctl pipeline load --path') words='@zk-path' ;;
     'pylogctl pipeline load --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
     'pylogctl pipeline load --until') words='start end -10 @-10m @-1h @today @yesterday' ;;
-    'pylogctl pipeline load --corrupt') words='fail skip' ;;
     'pylogctl pipeline load --avro-schemas') words='@dir' ;;
     'pylogctl pipeline load --avro-reader') words='@broker' ;;
     'pylogctl pipeline load --date-field') words='@zk-path' ;;
+    'pylogctl pipeline load --corrupt') words='fail skip' ;;
+    'pylogctl pipeline load --engine') words='local spark' ;;
     'pylogctl pipeline load --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline load --log-file') words='@file' ;;
     'pylogctl pipeline load --output') words='table json jsonl csv tsv plain markdown name' ;;
@@ -589,6 +707,14 @@ __pylogctl_values() {
     'pylogctl pipeline load --progress') words='auto always never' ;;
     'pylogctl pipeline load --log-format') words='text json' ;;
     'pylogctl pipeline load --color') words='auto always never' ;;
+    'pylogctl pipeline compact --file-size') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl pipeline compact --engine') words='local spark' ;;
+    'pylogctl pipeline compact --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
+    'pylogctl pipeline compact --log-file') words='@file' ;;
+    'pylogctl pipeline compact --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl pipeline compact --progress') words='auto always never' ;;
+    'pylogctl pipeline compact --log-format') words='text json' ;;
+    'pylogctl pipeline compact --color') words='auto always never' ;;
     'pylogctl pipeline sql -t' | 'pylogctl pipeline sql --topic') words='@topic' ;;
     'pylogctl pipeline sql --path') words='@zk-path' ;;
     'pylogctl pipeline sql --from') words='start end -10 @-10m @-1h @today @yesterday' ;;
@@ -596,15 +722,19 @@ __pylogctl_values() {
     'pylogctl pipeline sql --corrupt') words='fail skip' ;;
     'pylogctl pipeline sql --into') words='@file' ;;
     'pylogctl pipeline sql --to-topic') words='@topic' ;;
+    'pylogctl pipeline sql --table-format') words='iceberg delta' ;;
     'pylogctl pipeline sql --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline sql --log-file') words='@file' ;;
     'pylogctl pipeline sql --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline sql --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline sql --progress') words='auto always never' ;;
     'pylogctl pipeline sql --log-format') words='text json' ;;
     'pylogctl pipeline sql --color') words='auto always never' ;;
     'pylogctl pipeline window --size') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline window --slide') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline window --session') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline window --top-by') words='messages sum average maximum' ;;
+    'pylogctl pipeline window --value-field') words='@zk-path' ;;
     'pylogctl pipeline window --key-field') words='@zk-path' ;;
     'pylogctl pipeline window --time-field') words='@zk-path' ;;
     'pylogctl pipeline window --path') words='@zk-path' ;;
@@ -615,10 +745,12 @@ __pylogctl_values() {
     'pylogctl pipeline window --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline window --into') words='@file' ;;
     'pylogctl pipeline window --to-topic') words='@topic' ;;
+    'pylogctl pipeline window --table-format') words='iceberg delta' ;;
     'pylogctl pipeline window --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline window --log-file') words='@file' ;;
     'pylogctl pipeline window --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline window --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline window --progress') words='auto always never' ;;
     'pylogctl pipeline window --log-format') words='text json' ;;
     'pylogctl pipeline window --color') words='auto always never' ;;
     'pylogctl pipeline join --table') words='@file' ;;
@@ -636,10 +768,12 @@ __pylogctl_values() {
     'pylogctl pipeline join --watermark') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl pipeline join --into') words='@file' ;;
     'pylogctl pipeline join --to-topic') words='@topic' ;;
+    'pylogctl pipeline join --table-format') words='iceberg delta' ;;
     'pylogctl pipeline join --driver-memory') words='64KiB 1MiB 16MiB 1GiB' ;;
     'pylogctl pipeline join --log-file') words='@file' ;;
     'pylogctl pipeline join --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl pipeline join --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl pipeline join --progress') words='auto always never' ;;
     'pylogctl pipeline join --log-format') words='text json' ;;
     'pylogctl pipeline join --color') words='auto always never' ;;
     'pylogctl pipeline audit --load') words='@dir' ;;
@@ -765,21 +899,37 @@ __pylogctl_lookup() {
     done < <("${COMP_WORDS[0]}" __complete "$1" "$2" "${connection[@]}" 2>/dev/null)
 }
 
+__pylogctl_typed() {
+    # Bash makes words of their own of ':' and '='; addresses are joined again.
+    local i word after=''
+    typed=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if ((i > 1)) && [[ $after =~ ^:+$ || $word =~ ^:+$ ]] && [[ ${typed[-1]} != -* ]]; then
+            typed[-1]+=$word
+        else
+            typed+=("$word")
+        fi
+        after=$word
+    done
+}
+
 _pylogctl() {
-    local path=pylogctl current previous commands options valued words word i skip=''
-    local -a connection=()
+    local path=pylogctl current previous commands options valued words word i last skip=''
+    local -a connection=() typed=()
     COMPREPLY=()
-    current=${COMP_WORDS[COMP_CWORD]}
-    previous=${COMP_WORDS[COMP_CWORD-1]}
-    # Bash makes a word of its own of each '='.
+    __pylogctl_typed
+    last=$((${#typed[@]} - 1))
+    current=${typed[last]}
+    previous=${typed[last-1]}
     if [[ $current == '=' ]]; then
         current=''
     elif [[ $previous == '=' ]]; then
-        previous=${COMP_WORDS[COMP_CWORD-2]}
+        previous=${typed[last-2]}
     fi
     __pylogctl_tables "$path"
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        word=${COMP_WORDS[i]}
+    for ((i = 1; i < last; i++)); do
+        word=${typed[i]}
         if [[ $word == '=' ]]; then
             skip=1
         elif [[ $skip ]]; then
@@ -788,8 +938,8 @@ _pylogctl() {
             [[ " $valued " == *" $word "* ]] && skip=1
             case $word in
             -Z | --zookeeper | -b | --broker)
-                [[ ${COMP_WORDS[i+1]} == '=' ]] && connection+=("$word" "${COMP_WORDS[i+2]}") ||
-                    connection+=("$word" "${COMP_WORDS[i+1]}")
+                [[ ${typed[i+1]} == '=' ]] && connection+=("$word" "${typed[i+2]}") ||
+                    connection+=("$word" "${typed[i+1]}")
                 ;;
             esac
         elif [[ " $commands " == *" $word "* ]]; then
@@ -810,6 +960,9 @@ _pylogctl() {
     @*) __pylogctl_lookup "${words#@}" "$current" ;;
     *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
     esac
+    # Of a word with a colon bash replaces only what follows that.
+    word=${current%"${COMP_WORDS[COMP_CWORD]##*:}"}
+    [[ $current == *:* ]] && COMPREPLY=("${COMPREPLY[@]#"$word"}")
 }
 
 complete -F _pylogctl pylogctl

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger -n --max-messages --rate --max-size --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset -g --group --default-offset --commit --commit-interval --wait-for-topic --idle-timeout --payload-encoding -F --format --to-dir --grep --grep-at --where --sample --skip --exec --retry-dir --retries --retry-backoff --max-attempts --order --on-corrupt --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --confirm --at --payload --state --by -t --topic --window --fail-above --min-lag --allowed-lag --interval --count --to --wait-inactive --file --wait --jobs --max-errors --engine --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --path --from --until --corrupt --avro-schemas --avro-reader --date-field --date-regex --date-format --master --driver-memory --spark-conf --schema --into --to-topic --size --slide --session --key-field --pattern --time-format --time-zone --year --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --piece-size --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --commit-interval --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --partitions --replication-factor --set --confirm --to --plan --at --payload -t --topic --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --file-size --into-table --table-format --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --driver-memory --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --piece-size --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' topic' ' topic list' ' topic describe' ' topic create' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' log move' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -33,10 +33,12 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a broker -d 'Start, stop and l
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a produce -d 'Write messages from stdin or files to a topic'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a consume -d 'Read messages of topics to stdout'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a copy -d 'Copy messages from topic to topic'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a cluster -d 'Look at the brokers, leaders and replicas of a whole cluster'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe, create, delete, count and sample topics'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a config -d 'Change settings of topics and brokers while they run'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a group -d 'Look at, move and repair consumer groups'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a retry -d 'List and drain messages whose handling failed'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify and recover segment files'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify and recover segment files; move logs'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a mirror -d 'Mirror topics into another cluster'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts along a pipeline'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a pipeline -d 'Load, query, compare and verify topics on Spark'
@@ -57,7 +59,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -l log-format -d 'Format of not
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -70,7 +72,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -l progress -d 'Progress on std
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a start -d 'Run a broker until it is told to stop'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a stop -d 'Shut a broker down without losing anything'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a status -d 'Show the state of brokers'
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a status -d 'Show the state of brokers, and name the partitions that their disks fail'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -a list -d 'List the registered brokers, or those given with --broker'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -82,7 +84,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l log-format -d 'Format
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -97,7 +99,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l config -d 'Sett
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l id -d 'Number in the cluster' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l host -d 'Address to listen on' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l port -d 'Port to listen on; 0 picks a free one' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l data -d 'Data directory' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l data -d 'Data directory, or several: DIR,DIR' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l no-zookeeper -d 'Run without ZooKeeper'
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l zookeeper-port -d 'Port of the embedded ZooKeeper; 0 picks a free one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l ephemeral -d 'A temporary directory, no ZooKeeper, a free port; deleted at the end'
@@ -119,11 +121,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l debug -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' broker start'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l pid-file -d 'Stop the process named there instead' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l force -d 'Do not wait for clients to disconnect; logs are still flushed'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l force -d 'Do not wait for producers of 0.7; logs are still flushed'
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l with-zookeeper -d 'Stop a broker that runs the embedded ZooKeeper although others use that'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l kill -d 'Kill the process if it has not stopped within --timeout'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' broker stop'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -142,7 +145,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' broker status'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -157,7 +160,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' broker list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -180,6 +183,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l csv-column -d 'One c
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l skip-empty -d 'Leave out messages without a byte'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l template -d 'Replace {i} {now} {uuid} {rand:16} in messages'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l on-error -d 'At a message that cannot be sent: stop, or leave it out and end with 6' -r -a 'stop skip'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s p -l partition -d 'Write to this one: 0, or 2-0 (broker-partition)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l partitioner -d 'How partitions are chosen; sticky: one for the run, which keeps the order' -r -a 'sticky random round-robin hash'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s k -l key -d 'Key of all messages; chooses the partition, is not stored' -r
@@ -190,9 +194,9 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l batch-messages -d 'M
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l batch-bytes -d 'Size of a request at most, unless one message is larger' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l linger -d 'How long a message waits for more' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l sync -d 'One request per message, one after another'
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l rate -d 'No faster than this: 1000/s, 5MiB/s' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l max-size -d 'Largest message; brokers have their own limit' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l on-broker-loss -d 'When a broker is lost: send on to another partition, wait until it is back, or fail' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l no-barrier -d 'End without waiting until all can be read: faster, but a crash of the machine can lose it and a consumer may not see it yet'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l verify -d 'Read everything back and compare CRCs; status 8 on a difference'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l tee -d 'Copy accepted input to stdout'
@@ -203,7 +207,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l audit-window -d 'Len
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l time-field -d 'With --audit: field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' produce'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -221,29 +225,14 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exclude -d 'Leave ou
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s o -l offset -d 'Where to start, and to end: START[:END]; see pylogctl-offsets(7)' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l from-beginning -d 'Same as -o start'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-offset -d 'An offset out of range is an error, not moved into it, or to the start if a group had stored it'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l wait-for-topic -d 'Wait for a topic that does not exist yet' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s e -l exit-at-end -l no-follow -l follow -s f -d 'Stop where each partition ended at the start'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l order -d 'As messages come, or one partition after another (needs an end)' -r -a 'arrival partition'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s g -l group -d 'Share the topics with the other members of this group; all topics if none is named' -r -a '(__pylogctl_lookup group)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l default-offset -d 'Where a group starts in a partition it has no offset of' -r -a 'start end'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit -d 'When the group'\''s offsets are stored' -r -a 'auto exit none'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l commit-interval -d 'For --commit auto' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-offset -d 'An offset out of range is an error, not moved into it, or to the start if a group had stored it'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l wait-for-topic -d 'Wait for a topic that does not exist yet' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s e -l exit-at-end -l no-follow -l follow -s f -d 'Stop where each partition ended at the start'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l idle-timeout -d 'Stop when nothing came for so long; status 7 if -n is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s D -l delimiter -d 'Write this after each message, escapes allowed' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s 0 -l null -d 'Same as -D '\''\0'\'''
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s L -l length-prefixed -d 'Write the length before each message; u32be if left out' -r -a 'u32be u32le u64be varint'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l hex -d 'A hexadecimal line each'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l base64 -d 'A base64 line each'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l jsonl -d 'A JSON object each, with all that is known'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l payload-encoding -d 'How --jsonl writes payloads' -r -a 'auto utf8 base64 hex'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l raw -d 'Nothing between messages'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l pretty -d 'A header line and the payload'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l to-dir -d 'A file for each message' -r -a '(__fish_complete_directories)'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l no-final-delimiter -d 'Delimiter between messages, not after each'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-framing -d 'A payload that holds the delimiter is an error (status 8)'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s u -l unbuffered -d 'Flush after each message'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l grep -d 'Only messages whose payload matches; -n counts those' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s i -l ignore-case -d 'For --grep'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l invert -d 'Only messages --grep does not match'
@@ -251,18 +240,33 @@ complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l grep-at -d 'Where --
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l where -d 'Only messages for which this holds, such as size>1000 (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l sample -d 'N of every M messages' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l skip -d 'Leave out the first N messages' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s n -l max-messages -d 'Stop after exactly N messages' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l idle-timeout -d 'Stop when nothing came for so long; status 7 if -n is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l on-corrupt -d 'Stop with status 8; leave out and end with 6; or write the stored bytes' -r -a 'stop skip raw'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s D -l delimiter -d 'Write this after each message, escapes allowed' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s 0 -l null -d 'Same as -D '\''\0'\'''
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s L -l length-prefixed -d 'Write the length before each message; u32be if left out' -r -a 'u32be u32le u64be varint'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l hex -d 'A hexadecimal line each'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l base64 -d 'A base64 line each'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l jsonl -d 'A JSON object each, with all that is known'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l payload-encoding -d 'How --jsonl writes payloads' -r -a 'auto utf8 base64 hex'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l raw -d 'Payloads exactly, nothing between them; on a terminal too without escapes'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s F -l format -d 'Write messages in this format; see pylogctl-formats(7)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l pretty -d 'A header line and the payload'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l to-dir -d 'A file for each message' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l no-final-delimiter -d 'Delimiter between messages, not after each'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l strict-framing -d 'A payload that holds the delimiter is an error (status 8)'
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s u -l unbuffered -d 'Flush after each message'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l exec -d 'Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, {next_offset}, {size} and {number} are filled in' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retry-dir -d 'With --exec and --group: keep messages for which CMD fails in DIR, go on with the others, and run CMD for those again from time to time' -r -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retries -d 'Run CMD again so often at once, before a message is kept' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l retry-backoff -d 'Wait before CMD runs again for a kept message, doubled each time up to 5m' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-attempts -d 'Give a message up after N runs of CMD in all; it stays in DIR' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l order -d 'As messages come, or one partition after another (needs an end)' -r -a 'arrival partition'
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l on-corrupt -d 'Stop with status 8; leave out and end with 6; or write the stored bytes' -r -a 'stop skip raw'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l max-wait -d 'How long a broker waits for new messages' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l socket-buffer -d 'Receive buffer of the socket' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' consume'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -286,7 +290,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-zookeeper -d 'ZooKee
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l to-broker -d 'Brokers to write to, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l output -d 'Write the result to stdout in this format, instead of a line on stderr' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -297,9 +301,65 @@ complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l color -d 'Colour and bo
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' copy'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a describe -d 'Show the live brokers, the controller, and how partitions are spread'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -a health -d 'Check that all partitions have a leader and all their replicas are in sync'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster describe'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster health'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a list -d 'List topics with their size'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a describe -d 'Show the partitions of topics: broker, offsets, segments, size and age'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a create -d 'Create a topic with a number of partitions on each of some brokers'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a alter -d 'Change how many partitions, or replicas, a topic with replicas has'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a elect -d 'Give leaderships back to the preferred replicas, the first of each partition'
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a reassign -d 'Move partitions to other brokers, with their messages, while they are used'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a delete -d 'Delete topics from ZooKeeper and, with --data, from the brokers'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a offsets -d 'Find the offsets that an expression means in each partition now'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -a watermarks -d 'Show the offsets that bound each partition: log start, high watermark, log end'
@@ -315,7 +375,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l log-format -d 'Format 
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -335,7 +395,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -352,7 +412,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l sort -d 'Sort
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -362,9 +422,11 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l no-color -d '
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic describe'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l partitions -d 'Partitions on each broker' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s b -l broker -d 'Broker to create it on (repeatable), by id' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l partitions -d 'Partitions on each broker; with --replication-factor, of all together' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -s b -l broker -d 'Broker to create it on (repeatable), by id' -r -a '(__pylogctl_lookup broker)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l if-not-exists -d 'Leave a topic that exists as it is: exit 0'
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l replication-factor -d 'Copies of each partition, spread over the brokers by the controller' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l set -d 'With --replication-factor: a setting of the topic (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -380,8 +442,68 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l color -d 'Colou
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic create'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l partitions -d 'Add partitions until it has N' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l replication-factor -d 'Copies of each partition to have' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' topic alter'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l unclean -d 'Let a replica lead that is not in sync, where there is no leader: acknowledged messages may be lost'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l confirm -d 'With --yes and --unclean: the topic'\''s name' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' topic elect'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l to -d 'Brokers to use' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l replication-factor -d 'Copies to have' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l plan -d 'With execute: the plan; - for stdin' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' topic reassign'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l data -d 'Delete the logs on brokers too, with all messages'
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l group-offsets -d 'Delete the offsets that groups have stored, too'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l if-exists -d 'A topic that does not exist is no error: exit 0'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l confirm -d 'With --yes: the topic'\''s name (repeat it for each of several topics)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -390,7 +512,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' topic delete'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -412,7 +534,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic offsets'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -429,7 +551,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l sort -d 'So
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic watermarks'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -451,7 +573,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' topic sample'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -470,7 +592,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -480,6 +602,99 @@ complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l color -d 'Colour
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' topic count'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a set -d 'Set settings of a topic or a broker, for good, and wait until brokers apply them'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a unset -d 'Remove settings of a topic or a broker; those of the brokers'\'' files hold again'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a list -d 'List the settings in ZooKeeper, or all that are in effect for a topic or on a broker'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -a diff -d 'Show settings that differ: between brokers, from a broker'\''s file, from the defaults'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -s y -l yes -d 'Answer yes to questions'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' config'\''' -l no-pager -d 'Never start a pager'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l absent -d 'Accept a topic that is not created yet, or a broker that is down'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' config set'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l all -d 'All settings; also repairs a damaged node'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' config unset'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' config list'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s t -l topic -d 'The settings of a topic' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s b -l broker -d 'Those of a broker, by its id or its address' -r -a '(__pylogctl_lookup broker)'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' config diff'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a list -d 'List groups with their state and lag'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a describe -d 'Show the owners, offsets, lag and rate of a group; the last line is the total'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -a lag -d 'Show how far a group is behind, and judge each partition'
@@ -502,7 +717,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l log-format -d 'Format 
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' group'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -742,7 +957,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l log-format -d 'Format 
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' retry'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -770,8 +985,8 @@ complete -c pylogctl -n '__pylogctl_at '\'' retry list'\''' -l help -d 'Show thi
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -a '(__fish_complete_directories)'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l all -d 'Every message, dead ones too'
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l exec -d 'Run CMD once for each message, as consume does' -r
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l retry-backoff -d 'With --exec, as for consume' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l max-attempts -d 'With --exec, as for consume' -r
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l retry-backoff -d 'Wait before CMD runs again for a kept message, doubled each time up to 5m' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -l max-attempts -d 'Give a message up after N runs of CMD in all; it stays in DIR' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s D -l delimiter -d 'Write this after each message, escapes allowed' -r
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s 0 -l null -d 'Same as -D '\''\0'\'''
 complete -c pylogctl -n '__pylogctl_at '\'' retry drain'\''' -s L -l length-prefixed -d 'Write the length before each message; u32be if left out' -r -a 'u32be u32le u64be varint'
@@ -788,6 +1003,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a dump -d 'Show the messag
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a verify -d 'Check every byte of segment files, and that the files of a log have no gap or overlap'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a stat -d 'Measure segment files: sizes, codecs and compression'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a recover -d 'Cut segment files after their last valid message'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a move -d 'Move a log to another data directory of a broker that runs'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -798,7 +1014,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l log-format -d 'Format of
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -880,9 +1096,27 @@ complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l color -d 'Colour
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log recover'\''' -l help -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a run -d 'Mirror topics until a signal ends it'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a plan -d 'Show which topics would be mirrored, and what they would be called'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a status -d 'Show how far topics are mirrored, by what is committed in the source'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l to -d 'A data directory of the broker, a path on its machine' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l on-broker -d 'Whose log' -r -a '(__pylogctl_lookup broker)'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a run -d 'Mirror topics until stopped by a signal'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a plan -d 'Show which topics would be mirrored, and the names of their target topics'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a status -d 'Show the lag of a mirror, by the offsets committed in the source'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a verify -d 'Compare topics with their mirrors, by CRC and length of every message'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
@@ -894,7 +1128,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l log-format -d 'Format
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -907,12 +1141,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l progress -d 'Progress
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r -a '(__pylogctl_lookup group)'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l streams -d 'Threads that read' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l producers -d 'Threads that write' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l queue -d 'Message sets that wait for each producer' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l metrics -d 'Serve figures of each route in Prometheus'\'' format on this port of 127.0.0.1; 0 picks a free one' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l topic-map -d 'Substitution that makes the name of the target topic, such as s/^/a./ (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -s g -l group -d 'Consumer group in the source that has the offsets of the mirror' -r -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l streams -d 'Threads that consume from the source' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l producers -d 'Threads that send to the target' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l queue -d 'Capacity of the queue of each producer, in message sets' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l metrics -d 'Serve the metrics of each partition in Prometheus'\'' format on this port of 127.0.0.1; 0 picks a free one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l on-corrupt -d 'Stop at a corrupt message with status 8, or leave it out and end with 6' -r -a 'stop skip'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
@@ -933,7 +1167,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l debug -d 'Show th
 complete -c pylogctl -n '__pylogctl_at '\'' mirror run'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l topic-map -d 'Substitution that makes the name of the target topic, such as s/^/a./ (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l from-broker -d 'Brokers to read from, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
@@ -944,7 +1178,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -955,10 +1189,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l debug -d 'Show t
 complete -c pylogctl -n '__pylogctl_at '\'' mirror plan'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s g -l group -d 'Consumer group in the source that remembers how far the mirror is' -r -a '(__pylogctl_lookup group)'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l by -d 'What a row is' -r -a 'topic partition'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l interval -d 'Look twice, so long apart, and tell the rate' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l fail-above -d 'Status 12 if more than this is not mirrored yet' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -s g -l group -d 'Consumer group in the source that has the offsets of the mirror' -r -a '(__pylogctl_lookup group)'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l by -d 'Show a row for each topic or partition' -r -a 'topic partition'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l interval -d 'Sample twice, this long apart, and show rates' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l fail-above -d 'Status 12 if the lag is larger than this' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
@@ -976,10 +1210,10 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l debug -d 'Show
 complete -c pylogctl -n '__pylogctl_at '\'' mirror status'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l include -d 'Only topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l exclude -d 'Leave out topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l topic-map -d 'What topics are called in the target, such as s/^/a./ (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s o -l offset -d 'What to compare of the source, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l target-offset -d 'What to compare of the target' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l exact -d 'Surplus messages, such as duplicates, make the status 8, too'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l topic-map -d 'Substitution that makes the name of the target topic, such as s/^/a./ (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s o -l offset -d 'Offsets to compare in the source, START or START:END' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l target-offset -d 'Offsets to compare in the target' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l exact -d 'Status 8 also if the target has surplus messages, such as duplicates'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-zookeeper -d 'ZooKeeper of the cluster to read from' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l from-broker -d 'Brokers to read from, without ZooKeeper' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l to-zookeeper -d 'ZooKeeper of the cluster to write to' -r
@@ -990,7 +1224,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l sort -d 'Sort 
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror verify'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1012,7 +1246,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l log-format -d 'Format 
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' audit'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1034,7 +1268,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l sort -d 'Sort by 
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit show'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1053,15 +1287,15 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l reference -d 'Ti
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l count -d 'Count the messages on the brokers, by reading them, as tier '\''log'\'''
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l time-field -d 'With --count: field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l grace -d 'How long after its end a window may still be reported' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l fail-above -d 'Status 12 if more messages than this are missing, late or surplus' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l all -d 'Show windows that agree, too'
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l fail-above -d 'Status 12 if counts differ by more messages than this' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l all -d 'Show windows whose counts agree, too'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
@@ -1071,12 +1305,13 @@ complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l color -d 'Colour
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' audit check'\''' -l help -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a load -d 'Load topics into files: what was not loaded yet, each message once'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a load -d 'Load the messages since the last load into files or a table, each once'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a compact -d 'Join the small files of loads into one load with fewer, larger files'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a sql -d 'Query topics with SQL'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a window -d 'Count messages per key in windows of their own time'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a join -d 'Join messages of a topic with those of another one, or with a table'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a audit -d 'Compare what is in topics, and in a load of them, with what producers have counted'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a verify -d 'Check every byte of segment files, on many machines at once'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a window -d 'Count messages per key in windows of the messages'\'' own time, and sum a number of them'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a join -d 'Join the messages of a topic with those of another topic, or with a table'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a audit -d 'Compare the messages in topics, and in loads of them, with the counts of the producers'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -a verify -d 'Validate every byte of segment files, on many machines in parallel'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -1087,7 +1322,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l log-format -d 'Form
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1099,31 +1334,37 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l raw-numbers -d 'No 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline'\''' -l no-pager -d 'Never start a pager'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l to -d 'Directory of the loads, on a file system that all of Spark sees' -r -a '(__fish_complete_directories)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l format -d 'Kind of files' -r -a 'parquet json text'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l group -d 'Whose loads these are; a directory is one group'\''s' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l include -d 'Instead: topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l to -d 'Directory of the loads, on a file system that all machines see' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l format -d 'Format of the files' -r -a 'parquet json text'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l file-size -d 'Target size of files: those under half of it are joined by topic and day' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l group -d 'Name of the consumer of these loads; a directory or table belongs to one group' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l include -d 'Instead of TOPIC: topics whose whole name matches (repeatable)' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l from -d 'Where to start' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l from -d 'Offset to start at; earlier loads with later messages are retired, and their messages loaded again' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l until -d 'Offset to end at' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-schemas -d 'Payloads are a zero byte, a schema id in four bytes and an Avro record: write the records as JSON' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-reader -d 'Instead of JSON, write columns of the schema ID, to which all records are resolved' -r -a '(__pylogctl_lookup broker)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-field -d 'Date of messages: this field of JSON or Avro payloads, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-regex -d 'Date of messages: the first group of RE, searched for in payloads' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-format -d 'Format of these dates, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l year -d 'Year of dates whose --date-format has none' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-schemas -d 'Payloads are a zero byte, a schema'\''s id in four bytes and an Avro record: write that as JSON' -r -a '(__fish_complete_directories)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l avro-reader -d 'Have Avro values as columns of the schema ID instead, resolved from the schemas they were written with' -r -a '(__pylogctl_lookup broker)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-field -d 'Date from this field of JSON or Avro payloads, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-regex -d 'Date from the first group of RE, searched for in payloads' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l date-format -d 'How that is written, such as '\''%d/%b/%Y:%H:%M:%S %z'\''; without a year it is that of the load' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l engine -d 'Run on processes of this machine (local), without Java and Spark, or on Spark; the files are the same' -r -a 'local spark'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l log-file -d 'File of Spark'\''s log' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
@@ -1134,28 +1375,55 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l color -d 'Colo
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline load'\''' -l help -d 'Show this message and exit'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s t -l topic -d 'Topic to have as a view of its name (repeatable)' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l file-size -d 'Target size of files: those under half of it are joined by topic and day' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l keep -d 'Leave the newest N loads alone; joined loads can only be loaded again together' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l engine -d 'Run on processes of this machine (local), without Java and Spark, or on Spark; the files are the same' -r -a 'local spark'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l log-file -d 'File of Spark'\''s log' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l dry-run -d 'Check everything, change nothing, show what would be done'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline compact'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s t -l topic -d 'Topic to query, a view of its name (repeatable)' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report what is missing'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json -d 'Payloads are JSON objects: have their fields as columns, as they are in the first 10000 messages'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l from -d 'Offset to start at; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l until -d 'Offset to end at' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l json -d 'Payloads are JSON objects: make columns of their fields'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l schema -d 'Payloads are JSON objects with these fields, such as '\''id BIGINT, user STRING'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-file -d 'File of Spark'\''s log' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1165,37 +1433,44 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l debug -d 'Show 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline sql'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l size -d 'Length of a window' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l slide -d 'Sliding windows: how far each starts behind the one before' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l session -d 'Instead of --size: sessions, which end when a key is quiet for so long' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l key-field -d 'Field of JSON messages that has the key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-field -d 'Field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l slide -d 'Distance between the starts of sliding windows' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l session -d 'Instead of --size: sessions, which end when their key has no message for this time' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l top -d 'Of each window only the N keys with the most messages' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l top-by -d 'Column that --top is by; sums need a value' -r -a 'messages sum average maximum'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l value-field -d 'Field of JSON messages with a number, such as .price: its sum, average, minimum and maximum per key' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l key-field -d 'Field of JSON messages with their key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-field -d 'Field of JSON messages with their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l pattern -d 'Instead of fields: a regular expression with groups named key and time' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-format -d 'How times are written, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-zone -d 'Zone of times that name none, such as Europe/Paris' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l year -d 'Year of times that name none' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-format -d 'Format of times, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l time-zone -d 'Zone of times without one, such as Europe/Paris' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l year -d 'Year of times without one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l from -d 'Offset to start at; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l until -d 'Offset to end at' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l stream -d 'Run on as messages come, until stopped'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Where a stream keeps its offsets and state; started again it continues there' -r -a '(__fish_complete_directories)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s e -l exit-at-end -d 'Stop when everything that is there at the start is done'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l watermark -d 'How far behind the newest time an event may come and still count' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l stream -d 'Process new messages continuously, until stopped; --into is then a directory'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-file -d 'File of Spark'\''s log' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1204,42 +1479,46 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l no-color -d 
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline window'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table -d 'Instead of another topic: a table to join with, .parquet, .json or .csv' -r -F
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-column -d 'Column of the table that has the key' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l key-field -d 'Field of JSON messages that has the key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-field -d 'Field of JSON messages that has their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table -d 'Table to join with instead of a topic, .parquet, .json or .csv' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-column -d 'Column of the table with the key' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l key-field -d 'Field of JSON messages with their key, such as .user.id' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-field -d 'Field of JSON messages with their time, such as .meta.ts' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l pattern -d 'Instead of fields: a regular expression with groups named key and time' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-format -d 'How times are written, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-zone -d 'Zone of times that name none, such as Europe/Paris' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l year -d 'Year of times that name none' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-format -d 'Format of times, such as '\''%d/%b/%Y:%H:%M:%S %z'\''' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l time-zone -d 'Zone of times without one, such as Europe/Paris' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l year -d 'Year of times without one' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-key-field -d 'Field with the key in the other topic' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-time-field -d 'Field with the time in the other topic' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l other-pattern -d 'Regular expression for the other topic' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l within -d 'How far apart in time two events may be that belong together' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l how -d 'Leave out messages that nothing belongs to (inner), or keep them (left)' -r -a 'inner left'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l within -d 'Maximum difference in time of two events to be joined' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l how -d 'Drop messages of TOPIC without a match (inner), or keep them (left)' -r -a 'inner left'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l path -d 'Read segment files, directories or patterns instead of brokers (repeatable)' -r -a '(__pylogctl_lookup zk-path)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l from -d 'Where to start; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l until -d 'Where to end' -r -a 'start end -10 @-10m @-1h @today @yesterday'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report what is missing'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l from -d 'Offset to start at; see pylogctl help offsets' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l until -d 'Offset to end at' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l allow-data-loss -d 'Continue if messages to be read are gone, and report the missing offsets'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l corrupt -d 'How to treat messages that are damaged or cannot be decoded' -r -a 'fail skip'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l stream -d 'Run on as messages come, until stopped'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Where a stream keeps its offsets and state; started again it continues there' -r -a '(__fish_complete_directories)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s e -l exit-at-end -d 'Stop when everything that is there at the start is done'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l watermark -d 'How far behind the newest time an event may come and still count' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l stream -d 'Process new messages continuously, until stopped; --into is then a directory'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l checkpoint -d 'Directory of the offsets and the state of a stream, for a restart' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s e -l exit-at-end -d 'Stop at the end offsets of the start'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l watermark -d 'How far behind the newest event an event may be to be counted' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into -d 'Write the result to a file: .parquet, .json (an object a line) or .csv' -r -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l to-topic -d 'Write the result to a topic: its column `value`, or each row as JSON' -r -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l into-table -d 'Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or to the table of Delta at a path; made if it is missing' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l table-format -d 'Format of the table' -r -a 'iceberg delta'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-file -d 'File of Spark'\''s log' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
@@ -1248,24 +1527,25 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l no-color -d 'S
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline join'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -a '(__pylogctl_lookup topic)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l load -d 'Directory of pipeline load to compare, too' -r -a '(__fish_complete_directories)'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l include -d 'Instead: topics whose whole name matches (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l time-field -d 'Field of JSON messages that has their time, as given to produce --time-field' -r -a '(__pylogctl_lookup zk-path)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l load -d 'Directory of loads to compare, too' -r -a '(__fish_complete_directories)'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l include -d 'Instead of TOPIC: topics whose whole name matches (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l time-field -d 'Field of JSON messages with their time, as given to produce --time-field' -r -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l reference -d 'Tier whose counts are expected' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l grace -d 'How long after its end a window may still be reported' -r -a '100ms 1s 10s 1m 5m 1h'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l fail-above -d 'Status 12 if more messages than this are lost, late or duplicated' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l all -d 'Show windows that agree, too'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l fail-above -d 'Status 12 if counts differ by more messages than this' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l all -d 'Show windows whose counts agree, too'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l log-file -d 'File of Spark'\''s log' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l sort -d 'Sort by a column; - reverses' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline audit'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
@@ -1278,11 +1558,12 @@ complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l deep -l shallow -d 'Unfold compressed entries too (--deep, the default)'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l max-errors -d 'Stop in a file after N problems' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l engine -d 'Implementation of CRC-32; zlib and crcmod are independent, crcmod is slow' -r -a 'codec zlib crcmod'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l piece-size -d 'Large files are cut into such parts' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l piece-size -d 'Size of the parts that large files are cut into' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l master -d 'Where Spark runs: local[CORES,ATTEMPTS], or a cluster'\''s address' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; on one machine that is all there is' -r -a '64KiB 1MiB 16MiB 1GiB'
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l spark-conf -d 'Any setting of Spark (repeatable)' -r
-complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l log-file -d 'Where Spark'\''s own log goes' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l driver-memory -d 'Heap of Spark'\''s driver, such as 2g; a local Spark has no other' -r -a '64KiB 1MiB 16MiB 1GiB'
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l spark-conf -d 'A setting of Spark (repeatable)' -r
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l log-file -d 'File of Spark'\''s log' -r -F
+complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l ui -d 'Start Spark'\''s web interface, and say its address'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' pipeline verify'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1312,7 +1593,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l log-format -d 'Format o
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' perf'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1343,7 +1624,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf produce'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1359,7 +1640,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -a '(__pylogctl_lo
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s o -l offset -d 'Where to start, and to end: START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s o -l offset -d 'Offsets to read, START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l idle-timeout -d 'Stop when no message came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l threads -d 'Threads that work at the same time' -r
@@ -1372,7 +1653,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l sort -d 'Sort b
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf consume'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1387,7 +1668,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -a '(__pylogctl_loo
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l messages -d 'Stop after so many' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l duration -d 'Stop after so long' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s p -l partition -d 'Partition: 0, or 2-0 where several brokers have a 0' -r -a '(__pylogctl_lookup partition)'
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s o -l offset -d 'Where to start, and to end: START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s o -l offset -d 'Offsets to read, START[:END]' -r -a 'start end -10 @-10m @-1h @today @yesterday'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l fetch-size -d 'Bytes per partition and request' -r -a '64KiB 1MiB 16MiB 1GiB'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l idle-timeout -d 'Stop when no message came for so long; status 7 if --messages is not reached' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l interval -d 'Time from row to row' -r -a '100ms 1s 10s 1m 5m 1h'
@@ -1399,7 +1680,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l sort -d 'Sort by
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf simple'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1427,7 +1708,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l sort -d 'Sort by a 
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -s X -d 'Any client property (repeatable); `-X list` shows all, `-X dump` those in effect' -r
 complete -c pylogctl -n '__pylogctl_at '\'' perf e2e'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
@@ -1479,7 +1760,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l log-format -d 'Format of 
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l debug -d 'Show the traceback of an error'
-complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -s y -l yes -d 'Answer yes to questions'
 complete -c pylogctl -n '__pylogctl_at '\'' zk'\''' -l no-input -d 'Never ask; a needed question becomes exit status 5'
@@ -1510,7 +1791,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' zk ls'\''' -l help -d 'Show this mes
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -a '(__pylogctl_lookup zk-path)'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l depth -d 'Levels to go down' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l data -d 'Show values too'
-complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l raw -d 'Show values as they are; do not decode known nodes'
+complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l raw -d 'Do not decode the values of known nodes'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' zk tree'\''' -l sort -d 'Sort by a column; - reverses' -r
@@ -1577,7 +1858,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l sort -d 'Sort by a co
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l raw-numbers -d 'No unit scaling in tables'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
-complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
 complete -c pylogctl -n '__pylogctl_at '\'' doctor'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'

@@ -6,6 +6,13 @@ from typing import Annotated
 
 import typer
 
+from pylogctl.audit.options import (
+    AuditTopicArgument,
+    EqualToo,
+    FailAboveOption,
+    GraceOption,
+    ReferenceOption,
+)
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -32,9 +39,6 @@ _READS = (
     ExitStatus.REMOTE,
 )
 
-_AuditTopic = Annotated[
-    str, typer.Argument(metavar="AUDIT-TOPIC", help="Topic that counts are published to.")
-]
 _Offset = Annotated[
     list[str] | None,
     offset_option("Counts to read, START or START:END. Default: start:end."),
@@ -64,7 +68,7 @@ _Tiers = Annotated[
 )
 def show(
     env: Environment,
-    audit_topic: _AuditTopic,
+    audit_topic: AuditTopicArgument,
     offset: _Offset = None,
     patterns: _Patterns = ALL_TOPICS,
     tier: _Tiers = None,
@@ -90,19 +94,11 @@ def show(
 )
 def check(
     env: Environment,
-    audit_topic: _AuditTopic,
+    audit_topic: AuditTopicArgument,
     offset: _Offset = None,
     patterns: _Patterns = ALL_TOPICS,
     tier: _Tiers = None,
-    reference: Annotated[
-        str,
-        typer.Option(
-            "--reference",
-            metavar="NAME",
-            help="Tier whose counts are expected.",
-            rich_help_panel="Selection",
-        ),
-    ] = "producer",
+    reference: ReferenceOption = "producer",
     count: Annotated[
         bool,
         typer.Option(
@@ -121,29 +117,9 @@ def check(
             rich_help_panel="Selection",
         ),
     ] = None,
-    grace: Annotated[
-        str,
-        typer.Option(
-            "--grace",
-            metavar="DUR",
-            help="How long after its end a window may still be reported.",
-            rich_help_panel="Limits",
-        ),
-    ] = "5m",
-    fail_above: Annotated[
-        int | None,
-        typer.Option(
-            "--fail-above",
-            metavar="N",
-            min=0,
-            help="Status 12 if more messages than this are missing, late or surplus.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
-    everything: Annotated[
-        bool,
-        typer.Option("--all", help="Show windows that agree, too.", rich_help_panel="Output"),
-    ] = False,
+    grace: GraceOption = "5m",
+    fail_above: FailAboveOption = None,
+    everything: EqualToo = False,
 ) -> None:
     """Compare the counts of tiers with the counts of the producers.
 

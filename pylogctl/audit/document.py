@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from broker.tools.audit import Judgement, Tally, Verdict
-from pylogctl.cli.render import Column, Document, Kind, Record
+from broker.tools.audit import AuditVerdict, Judgement, Tally
+from pylogctl.cli.render import Column, ColumnKind, Document, Record
 
 _WINDOW = (
     Column("topic", "topic that was counted"),
-    Column("start", "start of the time window", Kind.TIME),
-    Column("end", "its end, exclusive", Kind.TIME),
+    Column("start", "start of the time window", ColumnKind.TIME),
+    Column("end", "its end, exclusive", ColumnKind.TIME),
     Column("tier", "tier that counted"),
 )
 SHOW = Document(
     "audit.show/1",
     (
         *_WINDOW,
-        Column("messages", "messages counted", Kind.INTEGER),
-        Column("bytes", "their payloads", Kind.BYTES),
+        Column("messages", "messages counted", ColumnKind.INTEGER),
+        Column("bytes", "their payloads", ColumnKind.BYTES),
     ),
     empty="no counts",
 )
@@ -27,11 +27,11 @@ CHECK = Document(
     "audit.check/1",
     (
         *_WINDOW,
-        Column("expected", "messages at the reference tier", Kind.INTEGER),
-        Column("found", "messages at this tier", Kind.INTEGER),
-        Column("difference", "messages more than expected; negative for less", Kind.INTEGER),
-        Column("expected_bytes", "payloads at the reference tier", Kind.BYTES, shown=False),
-        Column("found_bytes", "payloads at this tier", Kind.BYTES, shown=False),
+        Column("expected", "messages at the reference tier", ColumnKind.INTEGER),
+        Column("found", "messages at this tier", ColumnKind.INTEGER),
+        Column("difference", "messages more than expected; negative for less", ColumnKind.INTEGER),
+        Column("expected_bytes", "payloads at the reference tier", ColumnKind.BYTES, shown=False),
+        Column("found_bytes", "payloads at this tier", ColumnKind.BYTES, shown=False),
         Column("status", "ok, missing, late, surplus or open"),
     ),
     empty="",
@@ -53,7 +53,7 @@ def show_records(tallied: Tally, tiers: Collection[str]) -> Iterator[Record]:
                 }
 
 
-def check_record(verdict: Verdict) -> Record:
+def check_record(verdict: AuditVerdict) -> Record:
     """Return a row of `CHECK`."""
     return {
         "topic": verdict.window.topic,
@@ -69,7 +69,7 @@ def check_record(verdict: Verdict) -> Record:
     }
 
 
-def check_summary(verdicts: Sequence[Verdict]) -> str:
+def check_summary(verdicts: Sequence[AuditVerdict]) -> str:
     """Return the number of windows of each status as a sentence."""
     counts = Counter(one.judgement for one in verdicts)
     parts = [f"{counts[one]} {one.value}" for one in Judgement if counts[one]]

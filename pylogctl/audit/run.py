@@ -10,11 +10,11 @@ from broker.errors import InvalidMessageError
 from broker.protocol.codec import decode
 from broker.tools.audit import (
     AuditEvent,
+    AuditWindow,
     Count,
     Judgement,
     Tally,
     TimeOf,
-    Window,
     compare,
     difference_count,
     json_time,
@@ -111,7 +111,7 @@ def check_counts(
 @contextmanager
 def _open_counts(
     env: Environment, audit_topic: str, offset: Sequence[str], selects: Callable[[str], bool]
-) -> Iterator[tuple[Side, dict[Window, dict[str, Count]]]]:
+) -> Iterator[tuple[Side, dict[AuditWindow, dict[str, Count]]]]:
     """Read the counts of an audit topic; the cluster stays open for the block.
 
     Messages that are no audit events are left out, and raise CliError after the block.
@@ -157,7 +157,10 @@ def no_tier(audit_topic: str, reference: str, tallied: Tally) -> CliError:
 
 
 def _add_log(
-    env: Environment, side: Side, tallied: dict[Window, dict[str, Count]], time_field: str | None
+    env: Environment,
+    side: Side,
+    tallied: dict[AuditWindow, dict[str, Count]],
+    time_field: str | None,
 ) -> None:
     """Count the messages in the logs of all topics, and add the counts as a tier."""
     topics = sorted({window.topic for window in tallied})
@@ -176,10 +179,10 @@ def _add_log(
 def _count_log(
     side: Side,
     ranges: _Ranges,
-    windows: Collection[Window],
+    windows: Collection[AuditWindow],
     time_of: TimeOf | None,
     advance: _Advance,
-) -> tuple[dict[Window, Count], int]:
+) -> tuple[dict[AuditWindow, Count], int]:
     """Return the messages in each window, and the number of messages that have no time.
 
     Args:
@@ -187,7 +190,7 @@ def _count_log(
         time_of: returns a message's own time; None if there is one window for each topic.
     """
     first = {one.topic: one for one in sorted(windows, reverse=True)}
-    counts: dict[Window, Count] = {}
+    counts: dict[AuditWindow, Count] = {}
     timeless_count = 0
     for partition, _, payload in _messages(side, ranges, advance):
         window = first[partition.topic]
@@ -200,7 +203,7 @@ def _count_log(
                 continue  # from before the audit began
             length_ms = window.end_ms - window.start_ms
             start_ms = time_ms - time_ms % length_ms
-            window = Window(partition.topic, start_ms, start_ms + length_ms)
+            window = AuditWindow(partition.topic, start_ms, start_ms + length_ms)
         before = counts.get(window, Count())
         counts[window] = Count(before.message_count + 1, before.payload_bytes + len(payload))
     return counts, timeless_count
@@ -216,5 +219,5 @@ def _messages(
                 messages, valid_bytes, fault = decode(reader.data, reader.offset)
                 for offset, _, payload in messages:
                     yield reader.partition, offset, payload
-                reader.take_good(valid_bytes, fault)
+                reader.take_valid(valid_bytes, fault)
                 advance(valid_bytes)

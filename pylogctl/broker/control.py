@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.connection import Connection
+from broker.client.connection import Connection, parse_broker_list
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
@@ -41,8 +41,15 @@ class ShutdownStep(NamedTuple):
     note: str | None = None
 
 
-def find_broker(cluster: Cluster, broker_id: int | None) -> BrokerAddress:
-    """Return the broker of an id, or the only broker.
+def find_broker(
+    cluster: Cluster, broker_id: int | None, listed: Sequence[str] = ()
+) -> BrokerAddress:
+    """Return the broker of an id, or the only one there is, or that was given by its address.
+
+    Args:
+        cluster: its brokers; those listed tell of others.
+        broker_id: None for the only one.
+        listed: values of `--broker`.
 
     Raises:
         CliError: no broker has this id, or there is none.
@@ -67,6 +74,11 @@ def find_broker(cluster: Cluster, broker_id: int | None) -> BrokerAddress:
             hints=["start one: pylogctl broker start"],
             code="BROKER_NOT_FOUND",
         )
+    given = {(one.host, one.port) for one in parse_broker_list(",".join(listed))}
+    if len(given) == 1:
+        for address in brokers:
+            if (address.host, address.port) in given:
+                return address
     if len(brokers) > 1:
         ids = ", ".join(str(address.id) for address in brokers)
         raise UsageError("missing ID: there are several brokers", hints=[f"brokers: {ids}"])
@@ -153,12 +165,8 @@ def registered_brokers(session: Any) -> Iterator[RegisteredBroker]:
     Raises:
         CoordinationError: ZooKeeper failed, or a registration is malformed.
     """
-    try:
-        names = session.children(paths.BROKER_IDS)
-    except RegistryNodeNotFoundError:
-        return
     topic_counts = _topic_counts(session)
-    for name in sorted(names, key=int):
+    for name in sorted(_children(session, paths.BROKER_IDS), key=int):
         try:
             value, stat = session.get(paths.broker(int(name)))
         except RegistryNodeNotFoundError:
@@ -175,13 +183,33 @@ def registered_brokers(session: Any) -> Iterator[RegisteredBroker]:
         )
 
 
+def registered_members(session: Any) -> dict[str, int]:
+    """Return how many members each consumer group has, groups without any left out.
+
+    Args:
+        session: a started `broker.zk.session.Session`.
+
+    Raises:
+        CoordinationError: ZooKeeper failed.
+    """
+    counts = {}
+    for group in _children(session, paths.CONSUMERS):
+        if count := len(_children(session, paths.consumer_ids(group))):
+            counts[group] = count
+    return counts
+
+
+def _children(session: Any, path: str) -> list[str]:
+    """Return the names below a node, none if it does not exist."""
+    try:
+        return sorted(session.children(path))
+    except RegistryNodeNotFoundError:
+        return []
+
+
 def _topic_counts(session: Any) -> dict[str, int]:
     counts: dict[str, int] = {}
-    try:
-        topics = session.children(paths.TOPICS)
-    except RegistryNodeNotFoundError:
-        return counts
-    for topic in topics:
+    for topic in _children(session, paths.TOPICS):
         for name in session.children(paths.topic(topic)):
             counts[name] = counts.get(name, 0) + 1
     return counts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pylogctl.cli.render import Column, Document, Kind
+from pylogctl.cli.render import Column, ColumnKind, Document
 
 if TYPE_CHECKING:
     from pylogctl.broker.control import RegisteredBroker, ShutdownStep, StatusResponse
@@ -12,39 +12,44 @@ if TYPE_CHECKING:
 LIST = Document(
     "broker.list/1",
     (
-        Column("id", "number in the cluster", Kind.INTEGER),
+        Column("id", "number in the cluster", ColumnKind.INTEGER),
         Column("host", "address for clients"),
-        Column("port", "port for clients", Kind.INTEGER),
+        Column("port", "port for clients", ColumnKind.INTEGER),
         Column("creator", "token of its data directory"),
-        Column("since", "registered, or started, at", Kind.TIME),
+        Column("since", "registered, or started, at", ColumnKind.TIME),
         Column("session", "session with ZooKeeper"),
-        Column("topics", "number of topics", Kind.INTEGER),
+        Column("topics", "number of topics", ColumnKind.INTEGER),
     ),
     empty="no brokers",
 )
 STATUS = Document(
     "broker.status/1",
     (
-        Column("broker", "number in the cluster", Kind.INTEGER),
+        Column("broker", "number in the cluster", ColumnKind.INTEGER),
         Column("host", "address for clients"),
-        Column("port", "port for clients", Kind.INTEGER),
+        Column("port", "port for clients", ColumnKind.INTEGER),
         Column("phase", "starting, running, stopping, or down"),
-        Column("uptime", "since its start, in seconds", Kind.SECONDS),
-        Column("topics", "number of topics", Kind.INTEGER),
-        Column("partitions", "number of partitions", Kind.INTEGER),
-        Column("bytes", "size of its logs", Kind.BYTES),
-        Column("connections", "open connections", Kind.INTEGER),
-        Column("produce_rate", "produce requests per second", Kind.NUMBER),
-        Column("fetch_rate", "fetch requests per second", Kind.NUMBER),
-        Column("last_flush", "last flush of a log", Kind.TIME),
-        Column("clean_start", "whether it was stopped cleanly before", Kind.BOOLEAN),
+        Column("uptime", "since its start, in seconds", ColumnKind.SECONDS),
+        Column("topics", "number of topics", ColumnKind.INTEGER),
+        Column("partitions", "number of partitions", ColumnKind.INTEGER),
+        Column("bytes", "size of its logs", ColumnKind.BYTES),
+        Column("connections", "open connections", ColumnKind.INTEGER),
+        Column("produce_rate", "produce requests per second", ColumnKind.NUMBER),
+        Column("fetch_rate", "fetch requests per second", ColumnKind.NUMBER),
+        Column("last_flush", "last flush of a log", ColumnKind.TIME),
+        Column("clean_start", "whether it was stopped cleanly before", ColumnKind.BOOLEAN),
         Column("session", "state of the session with ZooKeeper"),
-        Column("registered", "whether all is registered", Kind.BOOLEAN),
-        Column("pid", "process id", Kind.INTEGER, shown=False),
+        Column("registered", "whether all is registered", ColumnKind.BOOLEAN),
+        Column("failing", "partitions that the disk fails", ColumnKind.INTEGER),
+        Column("pid", "process id", ColumnKind.INTEGER, shown=False),
         Column("data", "data directory", shown=False),
         Column("zookeeper", "connect string of ZooKeeper", shown=False),
         Column("software", "program and version", shown=False),
         Column("codec", "engine of its message codec", shown=False),
+        Column("directories", "path, partitions, room and error of each", shown=False),
+        Column("failures", "topic, partition and error of each of those", shown=False),
+        Column("retention_waits", "why old segments are kept for now", shown=False),
+        Column("settings_problems", "nodes of settings that are not used, and why", shown=False),
         Column("metrics", "counters under Kafka 0.7's names", shown=False),
     ),
     empty="no brokers",
@@ -53,8 +58,8 @@ STOP = Document(
     "broker.stop/1",
     (
         Column("step", "what was done"),
-        Column("seconds", "how long it took", Kind.SECONDS),
-        Column("done", "whether it succeeded", Kind.BOOLEAN),
+        Column("seconds", "how long it took", ColumnKind.SECONDS),
+        Column("done", "whether it succeeded", ColumnKind.BOOLEAN),
         Column("note", "reason of a failure, or a remark"),
     ),
     empty="",
@@ -70,16 +75,19 @@ def status_record(response: StatusResponse) -> dict[str, Any]:
     session = document["session"] or {}
     sockets = document["metrics"]["SocketServerStats"]
     same = ("phase", "topics", "partitions", "bytes", "connections", "clean_start", "pid",
-            "data", "zookeeper", "software", "codec", "metrics")  # fmt: skip
+            "data", "directories", "zookeeper", "software", "codec", "failures", "retention_waits",
+            "metrics")  # fmt: skip
     return {
         **record,
         **{name: document[name] for name in same},
+        "settings_problems": document.get("settings_problems"),  # older brokers follow none
         "uptime": document["uptime_ms"] / 1000,
         "produce_rate": round(sockets["ProduceRequestsPerSecond"], 1),
         "fetch_rate": round(sockets["FetchRequestsPerSecond"], 1),
         "last_flush": document["last_flush_ms"],
         "session": session.get("state"),
         "registered": session.get("is_registered"),
+        "failing": len({(one["topic"], one["partition"]) for one in document["failures"]}),
     }
 
 

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,21 @@ from broker.log.data_directory import ZOOKEEPER_NAME
 from broker.server.acceptor import AddressInUseError
 from broker.server.broker import Broker
 from broker.zk.paths import DEFAULT_PORT
+from pylogctl.broker.options import ProcessOptions, StartOptions
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
-from pylogctl.cli.process import StopRequest, freeze_garbage
+from pylogctl.cli.process import StopRequest, freeze_garbage, graceful_stop
 from pylogctl.cli.progress import announced_wait
-from pylogctl.cli.properties import Layer, given_layers
-from pylogctl.cli.render import Column, Document, Kind
-from pylogctl.cli.service import ReadyTargets, announce_ready, leave_terminal
+from pylogctl.cli.properties import BROKER, Layer, dump_properties, given_layers
+from pylogctl.cli.render import Column, ColumnKind, Document
+from pylogctl.cli.service import (
+    ReadyTargets,
+    announce_ready,
+    go_to_background,
+    leave_terminal,
+    pid_file,
+    set_up_logging,
+)
 
 EMBEDDED = "embedded"
 _POLL_S = 0.1
@@ -30,32 +38,46 @@ _POLL_S = 0.1
 READY = Document(
     "broker.start/1",
     (
-        Column("broker", "id of the broker", Kind.INTEGER),
+        Column("broker", "id of the broker", ColumnKind.INTEGER),
         Column("host", "address for clients"),
-        Column("port", "port listened on", Kind.INTEGER),
+        Column("port", "port listened on", ColumnKind.INTEGER),
         Column("zookeeper", "connect string of ZooKeeper, if any"),
-        Column("pid", "process id", Kind.INTEGER),
-        Column("data", "data directory"),
+        Column("pid", "process id", ColumnKind.INTEGER),
+        Column("data", "data directories, with commas in between"),
     ),
     empty="not started",
 )
 
 
-@dataclass(frozen=True, slots=True)
-class StartOptions:
-    """The options of `broker start`; None for one that is not given."""
+def run(env: Environment, options: StartOptions, process: ProcessOptions) -> int:
+    """Run a broker until a signal or a shutdown request; return the exit status.
 
-    config_file: Path | None = None
-    broker_id: int | None = None
-    host: str | None = None
-    port: int | None = None
-    data_dir: Path | None = None
-    no_zookeeper: bool = False
-    zookeeper_port: int | None = None
-    ephemeral: bool = False
+    Returns at once where only the settings were asked for, and in the parent of a background
+    process.
+
+    Raises:
+        BrokerError: it cannot be started.
+        CliError: a setting is wrong, or its port, or that of ZooKeeper, is in use.
+    """
+    layers = _config_layers(env, options)
+    config = _broker_config(layers)
+    if "dump" in env.settings.properties:
+        dump_properties(env, BROKER, layers)
+        return 0
+    if process.check_config:
+        env.note("the configuration is valid")
+        return 0
+    if process.daemon:
+        status = go_to_background(process.log_file)
+        if status is not None:
+            return status
+    set_up_logging(env, process.log_file)
+    with pid_file(process.pid_file), graceful_stop() as stop:
+        _serve(env, options, config, process, stop)
+    return 0
 
 
-def config_layers(env: Environment, options: StartOptions) -> list[Layer]:
+def _config_layers(env: Environment, options: StartOptions) -> list[Layer]:
     """Return the layers of settings: file, PYLOGCTL_X, `-X`, options; a later one overrides.
 
     `zk.connect` is empty for no ZooKeeper, and `embedded` if one is to be started.
@@ -74,7 +96,7 @@ def config_layers(env: Environment, options: StartOptions) -> list[Layer]:
     ]
 
 
-def broker_config(layers: Sequence[Layer]) -> BrokerConfig:
+def _broker_config(layers: Sequence[Layer]) -> BrokerConfig:
     """Return the settings of all layers.
 
     Raises:
@@ -119,45 +141,43 @@ def _as_properties(options: StartOptions, zookeeper: str | None) -> dict[str, st
     return {name: str(value) for name, value in named.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class OnReady:
-    """Where readiness is announced, and what stops the broker."""
-
-    stop: StopRequest
-    targets: ReadyTargets
-    background_log: Path | None = None
-    is_background: bool = False
-
-
-def serve(env: Environment, options: StartOptions, config: BrokerConfig, on_ready: OnReady) -> None:
-    """Start a broker, announce that it is ready, and stop it on a signal or a shutdown request.
-
-    Raises:
-        BrokerError: it cannot be started.
-        CliError: its port, or that of ZooKeeper, is in use.
-    """
+def _serve(
+    env: Environment,
+    options: StartOptions,
+    config: BrokerConfig,
+    process: ProcessOptions,
+    stop: StopRequest,
+) -> None:
+    """Start a broker, announce that it is ready, and stop it on a signal or a shutdown request."""
     with ExitStack() as closing:
         if options.ephemeral:
             directory = tempfile.TemporaryDirectory(prefix="pylogctl-")
-            config = replace(config, data_dir=Path(closing.enter_context(directory)) / "data")
+            data_dir = Path(closing.enter_context(directory)) / "data"
+            config = replace(config, data_dirs=(data_dir,))
+        runs_zookeeper = False
         if config.zookeeper_connect == EMBEDDED:
             embedded = _embedded_zookeeper(env, config, options.zookeeper_port)
-            config = replace(config, zookeeper=closing.enter_context(embedded))
-        broker = Broker(config, env.clock)
+            address, runs_zookeeper = closing.enter_context(embedded)
+            config = replace(config, zookeeper=address)
+        broker = Broker(config, env.clock, runs_zookeeper=runs_zookeeper)
         try:
-            with announced_wait(env, f"the broker to open {config.data_dir} and register"):
+            where = ", ".join(map(str, config.data_dirs))
+            with announced_wait(env, f"the broker to open {where} and register"):
                 broker.start()
         except AddressInUseError as error:
             raise CliError(ExitStatus.CONFLICT, str(error)) from error
         try:
             freeze_garbage()
-            announce_ready(env, READY, _ready_record(broker), on_ready.targets)
-            if on_ready.is_background:
-                leave_terminal(on_ready.background_log)
-            while not on_ready.stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):
+            targets = ReadyTargets(process.ready_file, process.ready_fd)
+            announce_ready(env, READY, _ready_record(broker), targets)
+            if process.daemon:
+                leave_terminal(process.log_file)
+            while not stop.is_set and not broker.wait_for_shutdown_request(_POLL_S):
                 pass
         finally:
             broker.stop()
+        if broker.failure is not None:
+            raise broker.failure
 
 
 def _ready_record(broker: Broker) -> Mapping[str, Any]:
@@ -166,18 +186,27 @@ def _ready_record(broker: Broker) -> Mapping[str, Any]:
     return {
         "broker": address.id,
         "host": address.host,
-        "port": address.port,
+        "port": broker.port,
         "zookeeper": broker.config.zookeeper_connect or None,
         "pid": os.getpid(),
-        "data": str(broker.config.data_dir.absolute()),
+        "data": ",".join(str(path.absolute()) for path in broker.config.data_dirs),
     }
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a disk that fails
+        return False
 
 
 @contextmanager
 def _embedded_zookeeper(
     env: Environment, config: BrokerConfig, wanted_port: int | None
-) -> Iterator[str]:
-    """Yield the address of the data directory's own ZooKeeper; start it unless it runs already.
+) -> Iterator[tuple[str, bool]]:
+    """Yield the address of the data directory's own ZooKeeper, and whether it was started here.
+
+    It is started unless it runs already.
 
     Raises:
         CliError: the port is in use.
@@ -185,10 +214,11 @@ def _embedded_zookeeper(
     """
     from broker.zk.embedded import EmbeddedZooKeeper
 
-    directory = config.data_dir / ZOOKEEPER_NAME
+    candidates = [path / ZOOKEEPER_NAME for path in config.data_dirs]
+    directory = next(filter(_is_directory, candidates), candidates[0])
     running = EmbeddedZooKeeper.running(directory)
     if running is not None:
-        yield running
+        yield running, False
         return
     port = DEFAULT_PORT if wanted_port is None else wanted_port
     server = EmbeddedZooKeeper(directory, port=port, is_kept_up=True)
@@ -207,6 +237,6 @@ def _embedded_zookeeper(
             ],
         ) from error
     try:
-        yield server.connect
+        yield server.connect, True
     finally:
         server.stop()

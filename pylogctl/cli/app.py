@@ -6,7 +6,7 @@ from typing import ClassVar, cast
 
 import typer
 
-from pylogctl.cli.tree import CONTEXT_SETTINGS, Entry, RootGroup
+from pylogctl.cli.tree import CONTEXT_SETTINGS, RootCommand, RootGroup
 
 _HELP = "pylogctl.help.command"
 
@@ -14,34 +14,47 @@ _HELP = "pylogctl.help.command"
 class Pylogctl(RootGroup):
     """The commands of pylogctl, and aliases of some."""
 
-    entries: ClassVar[dict[str, Entry]] = {
-        "broker": Entry("pylogctl.broker.command", "Start, stop and look at brokers."),
-        "produce": Entry(
+    entries: ClassVar[dict[str, RootCommand]] = {
+        "broker": RootCommand("pylogctl.broker.command", "Start, stop and look at brokers."),
+        "produce": RootCommand(
             "pylogctl.produce.command", "Write messages from stdin or files to a topic."
         ),
-        "consume": Entry("pylogctl.consume.command", "Read messages of topics to stdout."),
-        "copy": Entry("pylogctl.copy.command", "Copy messages from topic to topic."),
-        "topic": Entry(
+        "consume": RootCommand("pylogctl.consume.command", "Read messages of topics to stdout."),
+        "copy": RootCommand("pylogctl.copy.command", "Copy messages from topic to topic."),
+        "cluster": RootCommand(
+            "pylogctl.cluster.command",
+            "Look at the brokers, leaders and replicas of a whole cluster.",
+        ),
+        "topic": RootCommand(
             "pylogctl.topic.command", "List, describe, create, delete, count and sample topics."
         ),
-        "group": Entry("pylogctl.group.command", "Look at, move and repair consumer groups."),
-        "retry": Entry("pylogctl.consume.retry", "List and drain messages whose handling failed."),
-        "log": Entry("pylogctl.log.command", "Dump, verify and recover segment files."),
-        "mirror": Entry("pylogctl.mirror.command", "Mirror topics into another cluster."),
-        "audit": Entry("pylogctl.audit.command", "Compare message counts along a pipeline."),
-        "pipeline": Entry(
+        "config": RootCommand(
+            "pylogctl.config.command", "Change settings of topics and brokers while they run."
+        ),
+        "group": RootCommand("pylogctl.group.command", "Look at, move and repair consumer groups."),
+        "retry": RootCommand(
+            "pylogctl.consume.retry", "List and drain messages whose handling failed."
+        ),
+        "log": RootCommand(
+            "pylogctl.log.command", "Dump, verify and recover segment files; move logs."
+        ),
+        "mirror": RootCommand("pylogctl.mirror.command", "Mirror topics into another cluster."),
+        "audit": RootCommand("pylogctl.audit.command", "Compare message counts along a pipeline."),
+        "pipeline": RootCommand(
             "pylogctl.pipeline.command", "Load, query, compare and verify topics on Spark."
         ),
-        "perf": Entry("pylogctl.perf.command", "Measure throughput and latency."),
-        "zk": Entry("pylogctl.zk.command", "Look into ZooKeeper, or start one."),
-        "doctor": Entry("pylogctl.doctor.command", "Check that everything needed is in place."),
-        "completion": Entry(_HELP, "Print a shell completion script.", "completion_app"),
-        "man": Entry(_HELP, "Show a manual page.", "man_app"),
-        "help": Entry(_HELP, "Explain a command or a topic.", "help_app"),
-        "version": Entry(_HELP, "Show versions of program and libraries.", "version_app"),
+        "perf": RootCommand("pylogctl.perf.command", "Measure throughput and latency."),
+        "zk": RootCommand("pylogctl.zk.command", "Look into ZooKeeper, or start one."),
+        "doctor": RootCommand(
+            "pylogctl.doctor.command", "Check that everything needed is in place."
+        ),
+        "completion": RootCommand(_HELP, "Print a shell completion script.", "completion_app"),
+        "man": RootCommand(_HELP, "Show a manual page.", "man_app"),
+        "help": RootCommand(_HELP, "Explain a command or a topic.", "help_app"),
+        "version": RootCommand(_HELP, "Show versions of program and libraries.", "version_app"),
     }
-    hidden_entries: ClassVar[dict[str, Entry]] = {
-        "properties": Entry(_HELP, "Show properties.", "properties_app"),
+    hidden_entries: ClassVar[dict[str, RootCommand]] = {
+        "properties": RootCommand(_HELP, "Show properties.", "properties_app"),
     }
     shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {
         "topics": ("topic", "list"),

@@ -27,6 +27,7 @@ _KIND_OF_METAVAR: dict[str, tuple[str, ...]] = {
     "PATH": ("@zk-path",),
     "PARTITION": ("@partition",),
     "ID": ("@broker",),
+    "ID|HOST:PORT": ("@broker",),
     "FILE": (FILES,),
     "FILE|DIR": (FILES,),
     "DIR": (DIRECTORIES,),
@@ -84,21 +85,37 @@ __pylogctl_lookup() {
     done < <("${COMP_WORDS[0]}" __complete "$1" "$2" "${connection[@]}" 2>/dev/null)
 }
 
+__pylogctl_typed() {
+    # Bash makes words of their own of ':' and '='; addresses are joined again.
+    local i word after=''
+    typed=()
+    for ((i = 0; i <= COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        if ((i > 1)) && [[ $after =~ ^:+$ || $word =~ ^:+$ ]] && [[ ${typed[-1]} != -* ]]; then
+            typed[-1]+=$word
+        else
+            typed+=("$word")
+        fi
+        after=$word
+    done
+}
+
 _pylogctl() {
-    local path=pylogctl current previous commands options valued words word i skip=''
-    local -a connection=()
+    local path=pylogctl current previous commands options valued words word i last skip=''
+    local -a connection=() typed=()
     COMPREPLY=()
-    current=${COMP_WORDS[COMP_CWORD]}
-    previous=${COMP_WORDS[COMP_CWORD-1]}
-    # Bash makes a word of its own of each '='.
+    __pylogctl_typed
+    last=$((${#typed[@]} - 1))
+    current=${typed[last]}
+    previous=${typed[last-1]}
     if [[ $current == '=' ]]; then
         current=''
     elif [[ $previous == '=' ]]; then
-        previous=${COMP_WORDS[COMP_CWORD-2]}
+        previous=${typed[last-2]}
     fi
     __pylogctl_tables "$path"
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        word=${COMP_WORDS[i]}
+    for ((i = 1; i < last; i++)); do
+        word=${typed[i]}
         if [[ $word == '=' ]]; then
             skip=1
         elif [[ $skip ]]; then
@@ -107,8 +124,8 @@ _pylogctl() {
             [[ " $valued " == *" $word "* ]] && skip=1
             case $word in
             -Z | --zookeeper | -b | --broker)
-                [[ ${COMP_WORDS[i+1]} == '=' ]] && connection+=("$word" "${COMP_WORDS[i+2]}") ||
-                    connection+=("$word" "${COMP_WORDS[i+1]}")
+                [[ ${typed[i+1]} == '=' ]] && connection+=("$word" "${typed[i+2]}") ||
+                    connection+=("$word" "${typed[i+1]}")
                 ;;
             esac
         elif [[ " $commands " == *" $word "* ]]; then
@@ -129,6 +146,9 @@ _pylogctl() {
     @*) __pylogctl_lookup "${words#@}" "$current" ;;
     *) mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current") ;;
     esac
+    # Of a word with a colon bash replaces only what follows that.
+    word=${current%"${COMP_WORDS[COMP_CWORD]##*:}"}
+    [[ $current == *:* ]] && COMPREPLY=("${COMPREPLY[@]#"$word"}")
 }
 
 complete -F _pylogctl pylogctl

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pylogctl.cli.context import Environment, write_diagnostic
 from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.escapes import printable
 
 
 def confirm(env: Environment, command: str, question: str) -> None:
@@ -54,7 +55,7 @@ def _answer(env: Environment, prompt: str) -> str:
     stderr, stdin = env.streams.stderr, env.streams.stdin
     if stderr is None or stdin is None:
         return ""
-    stderr.write(prompt)
+    stderr.write(printable(prompt))
     stderr.flush()
     line = stdin.readline()
     if not line.endswith(b"\n"):

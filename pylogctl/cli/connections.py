@@ -6,7 +6,7 @@ start fast. Connections are context managers: leaving the block closes them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from enum import Enum
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 
 REQUEST_TIMEOUT_S = 10.0
+STREAM_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
+_PROBE_S = 0.5
 
 
 @contextmanager
@@ -44,7 +46,7 @@ def zookeeper_session(env: Environment) -> Iterator[Session]:
     timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
     session = Session(env.zookeeper, request_timeout_s=timeout_s)
     with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
-        session.start(timeout_s)
+        session.start(timeout_s, retries_refused=False)
     try:
         yield session
     finally:
@@ -97,6 +99,8 @@ def open_cluster(
         static = StaticCluster(
             addresses, connect or connector(env), on_absent=_absence_handler(env, absence)
         )
+        if connect is not None and "connect.timeout.ms" not in env.settings.properties:
+            _validate_some_listen(addresses)
         try:
             yield static
         finally:
@@ -106,6 +110,31 @@ def open_cluster(
 
     with open_registry(env, config, may_be_new=may_be_new) as registry:
         yield RegistryCluster(registry)
+
+
+def _validate_some_listen(addresses: Sequence[BrokerAddress]) -> None:
+    """Validate that not every broker refuses connections, which streams would try for seconds.
+
+    Raises:
+        BrokerUnreachableError: each does.
+    """
+    from broker.client.connection import Connection
+    from broker.errors import BrokerUnreachableError
+
+    refusal = None
+    for address in addresses:
+        connection = Connection(address, connect_timeout_s=_PROBE_S, retries_refused=False)
+        try:
+            connection.connect()
+        except BrokerUnreachableError as error:
+            if not isinstance(error.__cause__, ConnectionRefusedError):
+                return
+            refusal = error
+        else:
+            connection.close()
+            return
+    if refusal is not None:
+        raise refusal
 
 
 def _absence_handler(env: Environment, absence: Absence) -> OnAbsent:
@@ -151,7 +180,11 @@ def open_registry(
             request_timeout_s=timeout_s,
         )
     with announced_wait(env, f"ZooKeeper at {env.zookeeper}"):
-        registry.start(start_s)
+        # Who sets the time to wait for ZooKeeper expects it to come up meanwhile.
+        waits = config is not None and "zk.connectiontimeout.ms" in map(
+            config.name_in_07, env.settings.properties
+        )
+        registry.start(start_s, retries_refused=waits)
     try:
         if not may_be_new:
             validate_chroot(registry.session)
@@ -196,8 +229,8 @@ def with_addresses(env: Environment, config: ProducerConfig | ConsumerConfig) ->
 def connector(
     env: Environment,
     *,
-    timeout_s: float = 30.0,
-    connect_timeout_s: float = CONNECT_TIMEOUT_S,
+    timeout_s: float = REQUEST_TIMEOUT_S,
+    connect_timeout_s: float | None = None,
     send_bytes: int = 0,
     receive_bytes: int = 0,
 ) -> Connect:
@@ -206,36 +239,35 @@ def connector(
     Args:
         env: its `--timeout` limits connecting and each response.
         timeout_s: limit of a response without `--timeout`.
-        connect_timeout_s: limit of connecting; a larger `--timeout` does not extend it.
+        connect_timeout_s: limit of connecting, also to a broker that refuses connections as it is
+            starting; a larger `--timeout` does not extend it. None: a refusal is final.
         send_bytes: SO_SNDBUF; 0 for the system's default.
         receive_bytes: SO_RCVBUF; 0 for the system's default.
     """
-    response_s = env.timeout_s(timeout_s)
-    connect_s = min(env.timeout_s(connect_timeout_s), connect_timeout_s)
+    connect_s = CONNECT_TIMEOUT_S if connect_timeout_s is None else connect_timeout_s
+    options = {
+        "timeout_s": env.timeout_s(timeout_s),
+        "connect_timeout_s": min(env.timeout_s(connect_s), connect_s),
+        "send_bytes": send_bytes,
+        "receive_bytes": receive_bytes,
+        "retries_refused": connect_timeout_s is not None,
+    }
 
     def connect(address: BrokerAddress) -> Connection:
-        from broker.client.connection import Connection
-
         if env.settings.verbosity >= TRACE_VERBOSITY:
             from pylogctl.cli.tracing import TracedConnection
 
-            return TracedConnection(
-                env,
-                address,
-                timeout_s=response_s,
-                connect_timeout_s=connect_s,
-                send_bytes=send_bytes,
-                receive_bytes=receive_bytes,
-            )
-        return Connection(
-            address,
-            timeout_s=response_s,
-            connect_timeout_s=connect_s,
-            send_bytes=send_bytes,
-            receive_bytes=receive_bytes,
-        )
+            return TracedConnection(env, address, **options)
+        from pylogctl.cli.announcing import AnnouncedConnection
+
+        return AnnouncedConnection(env, address, **options)
 
     return connect
+
+
+def stream_connector(env: Environment) -> Connect:
+    """Return a function that opens connections for long work, which survives a broker's restart."""
+    return connector(env, timeout_s=STREAM_TIMEOUT_S, connect_timeout_s=CONNECT_TIMEOUT_S)
 
 
 class Side(NamedTuple):
@@ -259,14 +291,16 @@ def cluster_name(env: Environment) -> str:
 
 
 @contextmanager
-def open_side(env: Environment, *, absence: Absence = Absence.PARTIAL) -> Iterator[Side]:
-    """Open a cluster as `open_cluster` does.
+def open_side(
+    env: Environment, *, absence: Absence = Absence.PARTIAL, is_stream: bool = False
+) -> Iterator[Side]:
+    """Open a cluster as `open_cluster` does, for requests or for a stream of messages.
 
     Raises:
         RegistryUnreachableError: ZooKeeper did not respond within `--timeout`.
         UsageError: a broker's address is malformed.
     """
-    connect = connector(env)
+    connect = stream_connector(env) if is_stream else connector(env)
     with open_cluster(env, connect, absence=absence) as cluster:
         yield Side(cluster, connect)
 

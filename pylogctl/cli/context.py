@@ -18,13 +18,13 @@ from typing import BinaryIO, Literal, TextIO
 
 from broker.clock import Clock, SystemClock
 from pylogctl.cli.errors import UsageError
+from pylogctl.cli.escapes import printable
 
 OutputFormat = Literal["table", "json", "jsonl", "csv", "tsv", "plain", "markdown", "name"]
 When = Literal["auto", "always", "never"]
 LogFormat = Literal["text", "json"]
 
 DEFAULT_ZOOKEEPER = "localhost:2181"
-_LINE_ENDS = str.maketrans({"\n": "\\n", "\r": "\\r"})
 
 TRACE_VERBOSITY = 2
 """The number of `-v` that reports each request."""
@@ -60,7 +60,7 @@ class Streams:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SharedOptions:
     """The shared options, parsed; a command has its own default for a `timeout_s` of None."""
 
     zookeeper: str | None = None
@@ -90,7 +90,7 @@ class Environment:
 
     streams: Streams
     environ: Mapping[str, str]
-    settings: Settings = field(default_factory=Settings)
+    settings: SharedOptions = field(default_factory=SharedOptions)
     clock: Clock = field(default_factory=SystemClock)
     left_out: list[str] = field(default_factory=list)
     """Messages of `leave_out`."""
@@ -120,7 +120,14 @@ class Environment:
         self.streams.stdout.write(data)
 
     def write_line(self, text: str) -> None:
-        """Write a line to standard output; characters its encoding lacks are escaped."""
+        """Write a line to standard output; on a terminal without control characters."""
+        self.write_styled(printable(text) if self.streams.stdout_is_tty else text)
+
+    def write_styled(self, text: str) -> None:
+        """Write lines that may have control sequences of our own to standard output.
+
+        Characters that its encoding lacks are escaped.
+        """
         errors = "surrogateescape" if self.unicode_output else "backslashreplace"
         self.write((text + "\n").encode(self.streams.encoding, errors))
 
@@ -187,7 +194,7 @@ class Environment:
 
             write_diagnostic(self.streams.stderr, json.dumps({"level": level, "message": message}))
         else:
-            write_diagnostic(self.streams.stderr, prefix + message.translate(_LINE_ENDS))
+            write_diagnostic(self.streams.stderr, prefix + printable(message))
 
     def use_color(self, *, stderr: bool = False) -> bool:
         """Whether a stream is coloured, by `--color`, else NO_COLOR, else FORCE_COLOR."""

@@ -20,7 +20,7 @@ from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import FILE_NAMES, SHELLS
 from pylogctl.cli.errors import MEANINGS, ExitStatus
 from pylogctl.cli.options import EVERY_GROUP
-from pylogctl.cli.tree import PANELS, CommandNode, OptionNode, describe
+from pylogctl.cli.tree import CommandNode, OptionNode, by_panel, describe
 
 _SPECIAL = {"\\": r"\e", "`": r"\(ga", "^": r"\(ha", "~": r"\(ti"}
 _INLINE = re.compile(r"\*\*(.+?)\*\*|\*(.+?)\*|`(.+?)`")
@@ -300,12 +300,10 @@ def _option_sections(heading: str, options: list[OptionNode]) -> Iterator[str]:
     """Yield options by panel, each name once."""
     yield f".SH {heading}"
     unique = {option.name: option for option in reversed(options)}
-    for panel in PANELS:
-        members = [option for option in reversed(unique.values()) if option.panel == panel]
-        if members:
-            yield from [f".SS {panel}"] if panel != "Options" else []
-            for option in members:
-                yield from _option(option)
+    for panel, members in by_panel(reversed(unique.values())).items():
+        yield from [f".SS {panel}"] if panel != "Options" else []
+        for option in members:
+            yield from _option(option)
 
 
 def _option(option: OptionNode) -> list[str]:
@@ -351,14 +349,26 @@ def _filled(text: str) -> str:
         from broker.config import BrokerConfig
 
         defaults = BrokerConfig()
+        aliases = BrokerConfig.aliases().items()
         rows = []
         for prop in BrokerConfig.PROPERTIES:
             default = defaults.value_text(prop)
             if prop.field == "num_threads":  # depends on the machine
                 default = "half the number of cores, at least 1"
             shown = f" Default: {default}." if default else ""
+            others = [alias for alias, name in aliases if name == prop.name]
+            shown += f" In Kafka 0.8: `{others[0]}`." if others else ""
+            shown += " Changes while it runs." if prop.field in BrokerConfig.DYNAMIC else ""
             rows.append(f"`{prop.name}`\n:   {prop.doc}.{shown}")
         text = text.replace("@BROKER-PROPERTIES@", "\n\n".join(rows))
+    if "@TOPIC-SETTINGS@" in text:
+        from broker.topic_settings import TOPIC_SETTINGS
+
+        rows = [
+            f"`{one.property.name}`\n:   {one.property.doc}. Applied {one.applied}."
+            for one in TOPIC_SETTINGS
+        ]
+        text = text.replace("@TOPIC-SETTINGS@", "\n\n".join(rows))
     return text
 
 

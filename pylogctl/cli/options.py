@@ -5,6 +5,7 @@
   accepted and then ignored.
 - Options of some commands are annotations: `partition: PartitionsOption = None`.
 - Options that make up one value are an `OptionGroup`: `to: Annotated[ClusterChoice, TO_CLUSTER]`.
+  `options_of` makes one of a dataclass, so that an option stands in one place.
 
 `pylogctl.cli.tree` moves shared options written before the command behind it.
 """
@@ -26,7 +27,7 @@ from pylogctl.cli.context import (
     Environment,
     LogFormat,
     OutputFormat,
-    Settings,
+    SharedOptions,
     Streams,
     When,
     parse_properties,
@@ -247,7 +248,8 @@ BROKERS = (
         metavar="HOST:PORT[,..]",
         panel="Connection",
         envvar="PYLOGCTL_BROKER",
-        help="Brokers; ZooKeeper is not needed then. Default: from ZooKeeper.",
+        help="Brokers, one is enough to find a cluster's; ZooKeeper is not needed then. "
+        "Default: from ZooKeeper.",
     ),
 )
 PROPERTIES = (
@@ -556,7 +558,7 @@ def accepts(
 
     def decorate(function: _CommandFunction) -> _CommandFunction:
         named = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-        groups = {one.name: group for one in named if (group := _group_of(one)) is not None}
+        groups = _groups_of(named)
         own = [option for one in named for option in _expanded(one, groups)]
 
         # Keyword arguments come from the signature built below, never from a caller.
@@ -565,10 +567,7 @@ def accepts(
             chosen = {option.name: values.pop(option.name) for option in shared}
             streams = ctx.obj if isinstance(ctx.obj, Streams) else Streams.of_process()
             env = Environment(streams, os.environ, settings_of(chosen))
-            for name, group in groups.items():
-                values[name] = group.make(
-                    **{one.name: values.pop(one.name) for one in group.options}
-                )
+            values = _with_groups(values, groups)
             if env.settings.properties:
                 from pylogctl.cli.properties import validate_given  # late: few runs set any
 
@@ -602,10 +601,40 @@ def _signature(own: list[inspect.Parameter], shared: tuple[SharedOption, ...]) -
     return inspect.Signature([context, *keywords, *map(_parameter, shared)])
 
 
-def _group_of(parameter: inspect.Parameter) -> OptionGroup | None:
-    """Return the group in a parameter's annotation, if there is one."""
-    found = [one for one in get_args(parameter.annotation)[1:] if isinstance(one, OptionGroup)]
-    return found[0] if found else None
+def options_of(kind: Callable[..., Any]) -> OptionGroup:
+    """Return the options of a dataclass: its fields, annotated as the parameters of a command are.
+
+    A field can itself be an `OptionGroup`.
+    """
+    named = list(inspect.signature(kind, eval_str=True).parameters.values())
+    groups = _groups_of(named)
+    fields = [option for one in named for option in _expanded(one, groups)]
+    optional: dict[str, OptionalValue] = {}
+    for group in groups.values():
+        optional.update(group.optional)
+    return OptionGroup(
+        tuple(SharedOption(one.name, one.annotation, one.default) for one in fields),
+        lambda **values: kind(**_with_groups(values, groups)),
+        optional,
+    )
+
+
+def _groups_of(parameters: list[inspect.Parameter]) -> dict[str, OptionGroup]:
+    """Return the parameters that have a group in their annotation."""
+    return {
+        parameter.name: note
+        for parameter in parameters
+        for note in get_args(parameter.annotation)[1:]
+        if isinstance(note, OptionGroup)
+    }
+
+
+def _with_groups(values: Mapping[str, Any], groups: Mapping[str, OptionGroup]) -> dict[str, Any]:
+    """Return the values of parameters, those of each group's options replaced by one value."""
+    made = dict(values)
+    for name, group in groups.items():
+        made[name] = group.make(**{one.name: made.pop(one.name) for one in group.options})
+    return made
 
 
 def _expanded(
@@ -640,14 +669,14 @@ def _choices_of(parameters: list[inspect.Parameter]) -> dict[str, tuple[str, ...
     return choices
 
 
-def settings_of(values: Mapping[str, Any]) -> Settings:
+def settings_of(values: Mapping[str, Any]) -> SharedOptions:
     """Return the shared options as one value; a command has the values of some of them only.
 
     Raises:
         UsageError: a duration or property is malformed.
     """
     timeout = values.get("timeout")
-    return Settings(
+    return SharedOptions(
         zookeeper=values.get("zookeeper"),
         brokers=tuple(filter(None, (values.get("brokers") or "").split(","))),
         properties=parse_properties(values["properties"]) if "properties" in values else {},

@@ -10,10 +10,13 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Literal
 
 from pylogctl.cli.context import Environment
+from pylogctl.cli.escapes import printable
 from pylogctl.cli.units import format_count, format_size
+
+Unit = Literal["bytes", "messages", "tasks"]
 
 _SHOW_AFTER_S = 0.5
 _REFRESH_S = 0.1
@@ -22,20 +25,22 @@ _ANNOUNCE_WAIT_AFTER_S = 2.0
 
 
 class Progress:
-    """Counts the work that is done, in bytes or in messages, and displays it.
+    """Counts the work that is done, in bytes, messages or tasks, and displays it.
 
     Args:
         env: its standard error.
         label: the work, such as `verify`.
         total: the whole amount; None if it is not known.
-        in_bytes: count bytes, not messages.
+        unit: the unit of all amounts.
     """
 
-    def __init__(self, env: Environment, label: str, total: int | None, *, in_bytes: bool) -> None:
+    def __init__(
+        self, env: Environment, label: str, total: int | None, *, unit: Unit = "bytes"
+    ) -> None:
         self._env = env
         self._label = label
         self._total = total
-        self._in_bytes = in_bytes
+        self._unit = unit
         self._done = 0
         self._bar: Any = None
         self._task: Any = None
@@ -67,11 +72,15 @@ class Progress:
             self._next_s = now_s + _REFRESH_S
             self._draw()
 
+    def expect(self, total: int) -> None:
+        """Set the whole amount, when more of it is known."""
+        self._total = total
+
     def line(self) -> str:
         """Return label, amount, total and rate as one line."""
         elapsed_s = max(self._env.clock.monotonic_s() - self._started_s, 1e-9)
-        show = format_size if self._in_bytes else format_count
-        unit = "" if self._in_bytes else " messages"
+        show = format_size if self._unit == "bytes" else format_count
+        unit = "" if self._unit == "bytes" else f" {self._unit}"
         of_total = f" of {show(self._total)}" if self._total else ""
         return (
             f"{self._label}: {show(self._done)}{of_total}{unit}, {show(self._done / elapsed_s)}/s"
@@ -88,10 +97,10 @@ class Progress:
 
     def _draw(self) -> None:
         if self._bar is None:
-            self._bar = _make_bar(self._env, in_bytes=self._in_bytes)
-            self._task = self._bar.add_task(self._label, total=self._total)
+            self._bar = _make_bar(self._env, in_bytes=self._unit == "bytes")
+            self._task = self._bar.add_task(printable(self._label), total=self._total)
             self._bar.start()
-        self._bar.update(self._task, completed=self._done, refresh=True)
+        self._bar.update(self._task, completed=self._done, total=self._total, refresh=True)
 
 
 def wants_progress(env: Environment) -> bool:
@@ -103,10 +112,10 @@ def wants_progress(env: Environment) -> bool:
 
 @contextmanager
 def progress(
-    env: Environment, label: str, total: int | None, *, in_bytes: bool = True
+    env: Environment, label: str, total: int | None, *, unit: Unit = "bytes"
 ) -> Iterator[Progress]:
     """Display the progress of a block; see `Progress`."""
-    meter = Progress(env, label, total, in_bytes=in_bytes)
+    meter = Progress(env, label, total, unit=unit)
     before = signal.signal(signal.SIGUSR1, meter.ask_for_line)
     try:
         yield meter

@@ -11,8 +11,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import typer
 
-from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig, Property, Settings
+from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
 from broker.errors import ConfigError
+from broker.properties import BaseConfig, Property
 from pylogctl.cli.context import (
     ASKS_FOR_PROPERTIES,
     DEFAULT_ZOOKEEPER,
@@ -22,7 +23,7 @@ from pylogctl.cli.context import (
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.render import Column, Document, render
 
-_S = TypeVar("_S", bound=Settings)
+_S = TypeVar("_S", bound=BaseConfig)
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -96,6 +97,7 @@ PERF_CONSUME = Use(
         "autooffset.reset": _NO_GROUP,
         "autooffset.outofrange.reset": _NO_GROUP,
         "queuedchunks.max": _NO_GROUP,
+        "num.consumer.fetchers": "--threads says how many threads read",
         "fetcher.backoff.ms": _NO_GROUP,
         "rebalance.retries.max": _NO_GROUP,
         "rebalance.backoff.ms": _NO_GROUP,
@@ -142,7 +144,7 @@ def validate_given(env: Environment, command_path: str) -> None:
     if use is None:
         return
     for name, text in env.settings.properties.items():
-        reason = use.refused.get(name)
+        reason = use.refused.get(_SCOPES[use.scope].name_in_07(name))
         if reason is not None and (name, text) != ("producer.type", "sync"):
             raise UsageError(f"-X {name} has no effect here: {reason}")
 
@@ -177,7 +179,8 @@ def _client_layers(env: Environment, use: Use, options: Mapping[str, str | None]
         else str(max(1, round(settings.timeout_s * 1000))),
     }
     defaults = dict(use.defaults)
-    if not settings.brokers and not any("broker.list" in layer.properties for layer in given):
+    named = {ProducerConfig.name_in_07(name) for layer in given for name in layer.properties}
+    if not settings.brokers and "broker.list" not in named:
         defaults["zk.connect"] = DEFAULT_ZOOKEEPER
     on_top = {name: text for name, text in (shared | dict(options)).items() if text is not None}
     return [Layer("default", defaults), *given, Layer("option", on_top)]
@@ -212,6 +215,7 @@ LIST = Document(
         Column("scope", "producer, consumer or broker"),
         Column("type", "how its text is read"),
         Column("default", "value when nothing else is said"),
+        Column("alias", "name in Kafka 0.8, if that is another one"),
         Column("doc", "meaning"),
     ),
     empty="no properties",
@@ -227,7 +231,7 @@ DUMP = Document(
     empty="no properties",
 )
 
-_SCOPES: dict[str, type[Settings]] = {
+_SCOPES: dict[str, type[BaseConfig]] = {
     "producer": ProducerConfig,
     "consumer": ConsumerConfig,
     "broker": BrokerConfig,
@@ -265,15 +269,17 @@ def dump_properties(env: Environment, use: Use, layers: Sequence[Layer]) -> None
     render(env, DUMP, list(_in_effect(use, layers)))
 
 
-def _only_known(layer: Layer, kind: type[Settings]) -> Layer:
+def _only_known(layer: Layer, kind: type[BaseConfig]) -> Layer:
     known = {prop.name for prop in kind.PROPERTIES}
-    chosen = {name: text for name, text in layer.properties.items() if name in known}
+    chosen = {
+        name: text for name, text in layer.properties.items() if kind.name_in_07(name) in known
+    }
     return layer._replace(properties=chosen)
 
 
 def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[dict[str, Any]]:
     kind = _SCOPES[use.scope]
-    origins = {name: layer.origin for layer in layers for name in layer.properties}
+    origins = {kind.name_in_07(name): layer.origin for layer in layers for name in layer.properties}
     effective = kind.from_properties(*(layer.properties for layer in layers))
     for prop in _properties_of(use):
         yield {
@@ -287,12 +293,14 @@ def _in_effect(use: Use, layers: Sequence[Layer]) -> Iterator[dict[str, Any]]:
 def _listed(use: Use) -> Iterator[dict[str, Any]]:
     kind = _SCOPES[use.scope]
     defaults = kind.from_properties(use.defaults)
+    aliases = {name: alias for alias, name in kind.aliases().items()}
     for prop in _properties_of(use):
         yield {
             "property": prop.name,
             "scope": use.scope,
             "type": "|".join(prop.choices) or prop.kind.value,
             "default": defaults.value_text(prop),
+            "alias": aliases.get(prop.name),
             "doc": prop.doc,
         }
 

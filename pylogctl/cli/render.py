@@ -17,15 +17,14 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from broker.errors import BrokerError
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, UsageError, did_you_mean
+from pylogctl.cli.escapes import one_line, printable
 from pylogctl.cli.units import format_duration, format_size, format_time
 
 Record = Mapping[str, Any]
 BLOCK_RECORDS = 1000
-_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
-_CONTROLS.update({9: "\\t", 10: "\\n", 13: "\\r"})
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """The kind of values in a column: how tables show them; other formats have the plain value."""
 
     TEXT = "text"
@@ -42,7 +41,7 @@ class Column(NamedTuple):
 
     name: str
     doc: str
-    kind: Kind = Kind.TEXT
+    kind: ColumnKind = ColumnKind.TEXT
     shown: bool = True
 
     @property
@@ -87,7 +86,9 @@ def render(
     if env.settings.sort and env.settings.columns != ("help",):
         records = _sorted(records, document, env.settings.sort)
     if env.output in ("json", "jsonl"):
-        _write_json(env, document, records)
+        # Programs get every column unless some are chosen.
+        fields = columns if env.settings.columns else document.columns
+        _write_json(env, document.schema, fields, records)
     elif env.output in ("csv", "tsv"):
         _write_separated(env, columns, records)
     else:
@@ -137,20 +138,21 @@ def _sorted(records: Iterable[Record], document: Document, order: str) -> list[R
     return known + unknown
 
 
-def _write_json(env: Environment, document: Document, records: Iterable[Record]) -> None:
+def _write_json(
+    env: Environment, schema: str, columns: Sequence[Column], records: Iterable[Record]
+) -> None:
     import json  # late: only for this format
 
     indent = 2 if env.streams.stdout_is_tty and env.output == "json" else None
     encode = json.JSONEncoder(indent=indent, separators=None if indent else (",", ":")).encode
     objects = (
-        encode({c.name: _json_value(record.get(c.name), c) for c in document.columns})
-        for record in records
+        encode({c.name: _json_value(record.get(c.name), c) for c in columns}) for record in records
     )
     if env.output == "jsonl":
         for text in objects:
             env.write(f"{text}\n".encode())
         return
-    env.write(f'{{"schema":"pylogctl.{document.schema}","data":['.encode())
+    env.write(f'{{"schema":"pylogctl.{schema}","data":['.encode())
     try:
         for position, text in enumerate(objects):
             env.write(f"{',' if position else ''}{text}".encode())
@@ -160,7 +162,7 @@ def _write_json(env: Environment, document: Document, records: Iterable[Record])
 
 
 def _json_value(value: Any, column: Column) -> Any:
-    if value is not None and column.kind is Kind.TIME:
+    if value is not None and column.kind is ColumnKind.TIME:
         return format_time(value)
     return value
 
@@ -171,10 +173,13 @@ def _write_separated(
     if env.settings.header:
         env.write(_separated_line(env, [column.name for column in columns]))
     for record in records:
-        env.write(_separated_line(env, [_plain_value(record.get(c.name), c) for c in columns]))
+        values = [_plain_value(record.get(c.name), c) for c in columns]
+        env.write(_separated_line(env, values))
 
 
 def _separated_line(env: Environment, values: Sequence[str]) -> bytes:
+    if env.streams.stdout_is_tty:
+        values = [printable(value, keep="\t\n") for value in values]
     if env.output == "tsv":
         cells = [v.replace("\\", "\\\\").replace("\t", "\\t").replace("\n", "\\n") for v in values]
         return ("\t".join(cells) + "\n").encode("utf-8", "surrogateescape")
@@ -192,7 +197,7 @@ def _plain_value(value: Any, column: Column) -> str:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if column.kind is Kind.TIME:
+    if column.kind is ColumnKind.TIME:
         return format_time(value)
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
@@ -201,17 +206,18 @@ def _plain_value(value: Any, column: Column) -> str:
     return str(value)
 
 
-def _text(value: Any, column: Column, *, scaled: bool = False) -> str:
+def _text(env: Environment, value: Any, column: Column, *, scaled: bool) -> str:
     """Return a value for people: one line without control characters, `-` for unknown."""
     if value is None or value in ([], {}):
         return "-"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if scaled and column.kind is Kind.BYTES:
+    if scaled and column.kind is ColumnKind.BYTES:
         return format_size(value)
-    if scaled and column.kind is Kind.SECONDS:
+    if scaled and column.kind is ColumnKind.SECONDS:
         return format_duration(value)
-    return _plain_value(value, column).translate(_CONTROLS)
+    text = _plain_value(value, column)
+    return printable(text) if env.streams.stdout_is_tty else one_line(text)
 
 
 def _write_for_people(
@@ -223,13 +229,15 @@ def _write_for_people(
     has_rows = False
     for block in _blocks(records):
         has_rows = True
-        rows = [[_text(record.get(c.name), c, scaled=scaled) for c in columns] for record in block]
+        rows = [
+            [_text(env, record.get(c.name), c, scaled=scaled) for c in columns] for record in block
+        ]
         if env.output == "name":
-            env.write_line("\n".join(row[0] for row in rows))
-        elif env.output == "table" and env.streams.stdout_is_tty:
-            env.write_line(_rich_table(env, columns, rows, header=header))
+            env.write_styled("\n".join(row[0] for row in rows))
+        elif env.output == "table" and (env.streams.stdout_is_tty or env.use_color()):
+            env.write_styled(_rich_table(env, columns, rows, header=header))
         else:
-            env.write_line(_tabulated(env, columns, rows, header=header))
+            env.write_styled(_tabulated(env, columns, rows, header=header))
         header = False
     return has_rows
 
@@ -272,6 +280,8 @@ def _tabulated(
         maxcolwidths=None,
     )
     lines = [line.rstrip() for line in text.split("\n")]
+    if header and env.use_color() and env.output == "plain":
+        lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
     # Without a header tabulate still writes the rule below it, at the top.
     return "\n".join(lines[1:] if env.output == "markdown" and not header else lines)
 
@@ -320,7 +330,12 @@ def terminal_width(env: Environment) -> int:
 
 
 def _is_number(column: Column) -> bool:
-    return column.kind in (Kind.INTEGER, Kind.BYTES, Kind.SECONDS, Kind.NUMBER)
+    return column.kind in (
+        ColumnKind.INTEGER,
+        ColumnKind.BYTES,
+        ColumnKind.SECONDS,
+        ColumnKind.NUMBER,
+    )
 
 
 _DEFAULT_PAGER = "less -FRX"

@@ -20,6 +20,7 @@ from broker import errors as library
 from broker.topic import TopicPartition
 from pylogctl.cli.context import write_diagnostic, xdg_dir
 from pylogctl.cli.errors import CliError, ExitStatus, MissingCommandError
+from pylogctl.cli.escapes import printable
 
 
 class Failure(NamedTuple):
@@ -70,6 +71,7 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     ),
     library.InvalidMessageError: _Rule(ExitStatus.CORRUPT, "INVALID_MESSAGE"),
     library.WrongPartitionError: _Rule(ExitStatus.NOT_FOUND, "PARTITION_NOT_FOUND"),
+    library.LeaderNotAvailableError: _Rule(ExitStatus.UNREACHABLE, "LEADER_NOT_AVAILABLE"),
     library.RequestTimedOutError: _Rule(ExitStatus.TIMEOUT, "TIMEOUT"),
     library.MessageSizeTooLargeError: _Rule(ExitStatus.USAGE, "MESSAGE_TOO_LARGE"),
     library.InvalidTopicError: _Rule(ExitStatus.USAGE, "INVALID_TOPIC"),
@@ -78,6 +80,13 @@ _LIBRARY: dict[type[library.BrokerError], _Rule] = {
     library.PatternTooSlowError: _Rule(
         ExitStatus.REMOTE, "PATTERN_TOO_SLOW", "--grep-at consumer has no limit of time"
     ),
+    library.InvalidReplicationFactorError: _Rule(
+        ExitStatus.CONFLICT, "REPLICATION_FACTOR", "try: pylogctl broker list"
+    ),
+    library.NotControllerError: _Rule(
+        ExitStatus.UNREACHABLE, "NO_CONTROLLER", "try: pylogctl broker list"
+    ),
+    library.InvalidRequestError: _Rule(ExitStatus.CONFLICT, "INVALID_REQUEST"),
     library.TopicExistsError: _Rule(ExitStatus.CONFLICT, "TOPIC_EXISTS"),
     library.UnknownTopicError: _Rule(
         ExitStatus.NOT_FOUND, "TOPIC_NOT_FOUND", "try: pylogctl topic list"
@@ -143,8 +152,8 @@ def report(error: Exception, args: list[str]) -> int:
 def as_text(failure: Failure) -> str:
     """Return a failure as `error:` and a sentence, then its hints, indented."""
     first, *rest = failure.message.split("\n")
-    lines = [f"error: {_printable(first)}", *rest]
-    return "\n".join([*lines, *(f"  {_printable(hint)}" for hint in failure.hints)])
+    lines = [f"error: {printable(first)}", *(printable(line, keep="\t") for line in rest)]
+    return "\n".join([*lines, *(f"  {printable(hint)}" for hint in failure.hints)])
 
 
 def as_object(failure: Failure) -> str:
@@ -159,11 +168,6 @@ def as_object(failure: Failure) -> str:
     import json  # late: only for programs that ask for it
 
     return json.dumps({"error": body}, default=str)
-
-
-def _printable(text: str) -> str:
-    """Escape control characters, which names from a cluster may contain."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _value_of(args: list[str], flag: str, variable: str) -> str:

@@ -154,13 +154,14 @@ def select_partitions(
         wanted: selects partitions; at least one of each topic.
 
     Raises:
-        CliError: a topic does not exist, or none of its partitions is selected.
+        CliError: a topic does not exist, all of its brokers are away, or none of its partitions
+            is selected.
     """
     selected: list[TopicPartition] = []
     for topic in topics:
         there = cluster.partitions(topic)
         if not there:
-            raise topic_not_found(topic, cluster.topics())
+            raise _topic_without_partitions(cluster, topic)
         matching = [one for one in there if wanted is None or wanted.matches(one)]
         if wanted is not None and not matching:
             raise CliError(
@@ -173,9 +174,24 @@ def select_partitions(
     return selected
 
 
+def _topic_without_partitions(cluster: Cluster, topic: str) -> CliError:
+    """Return the error for a topic that no live broker has: its brokers are away, or unknown."""
+    from broker.client.cluster import absence_of  # late: loads the client
+
+    if absence := absence_of(cluster, topic):
+        return CliError(
+            ExitStatus.UNREACHABLE,
+            absence,
+            hints=["pylogctl broker list shows the brokers that are registered"],
+            code="BROKER_UNREACHABLE",
+            details={"topic": topic},
+        )
+    return topic_not_found(topic, cluster.topics())
+
+
 def topic_not_found(topic: str, known: Sequence[str]) -> CliError:
     """Return the error for an unknown topic; it suggests similar names."""
-    near = get_close_matches(topic, known, n=3)
+    near = get_close_matches(topic, [one for one in known if one != topic], n=3)
     hints = [f"known topics with a similar name: {', '.join(near)}"] if near else []
     return CliError(
         ExitStatus.NOT_FOUND,

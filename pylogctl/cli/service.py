@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pylogctl.cli.context import Environment
+from pylogctl.cli.escapes import printable
 from pylogctl.cli.render import Document, render
 from pylogctl.cli.units import format_time
 
@@ -166,6 +167,10 @@ class _TextFormatter(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - as below
+        """Return the record as one line; names from clients may have control characters."""
+        return printable(super().formatMessage(record))
 
     def formatTime(  # noqa: N802 - the name is logging's
         self, record: logging.LogRecord, datefmt: str | None = None

@@ -8,11 +8,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-from broker.client.connection import Connection
+from broker.client.connection import MAX_RESPONSE_BYTES
 from broker.protocol.primitives import Buffer
 from broker.protocol.requests import RequestType
-from broker.protocol.responses import BrokerAddress
-from pylogctl.cli.context import TRACE_VERBOSITY, Environment
+from pylogctl.cli.announcing import AnnouncedConnection
+from pylogctl.cli.context import TRACE_VERBOSITY
 
 _BYTES_LEVEL = 3
 _SHOWN_BYTES = 1024
@@ -20,27 +20,8 @@ _ROW_BYTES = 16
 _FRAME_START = struct.Struct(">ih")
 
 
-class TracedConnection(Connection):
-    """A `Connection` that logs its frames to the standard error of `env`."""
-
-    def __init__(
-        self,
-        env: Environment,
-        address: BrokerAddress,
-        *,
-        timeout_s: float,
-        connect_timeout_s: float,
-        send_bytes: int,
-        receive_bytes: int,
-    ) -> None:
-        super().__init__(
-            address,
-            timeout_s=timeout_s,
-            connect_timeout_s=connect_timeout_s,
-            send_bytes=send_bytes,
-            receive_bytes=receive_bytes,
-        )
-        self._env = env
+class TracedConnection(AnnouncedConnection):
+    """A connection that logs its frames to the standard error of its environment."""
 
     def send_parts(self, parts: list[Buffer]) -> None:
         """Send a frame, and log its type and size."""
@@ -48,9 +29,9 @@ class TracedConnection(Connection):
         frame = b"".join(parts)
         self._log(f"-> {self.name}: {_request_name(frame)}, {len(frame)} bytes", frame)
 
-    def receive(self) -> memoryview:
+    def receive(self, max_bytes: int = MAX_RESPONSE_BYTES) -> memoryview:
         """Return the next frame, and log its size."""
-        frame = super().receive()
+        frame = super().receive(max_bytes)
         self._log(f"<- {self.name}: response of {len(frame)} bytes", frame)
         return frame
 

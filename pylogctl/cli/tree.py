@@ -9,7 +9,7 @@ pages, completions and tests are made, and its parse errors, told apart by class
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, cast
 
@@ -20,7 +20,8 @@ from pylogctl.cli.context import ASKS_FOR_PROPERTIES, Streams
 from pylogctl.cli.errors import CliError, MissingCommandError, UsageError, did_you_mean
 from pylogctl.cli.options import Facts, fill_optional, takes_value
 
-PANELS = ("Options", "Input", "Selection", "Limits", "Output", "Connection", "Safety", "General")
+_FIRST_PANELS = ("Options", "Input", "Selection")
+_LAST_PANELS = ("Limits", "Output", "Connection", "Safety", "General")
 HELP_FLAGS = frozenset({"-h", "--help"})
 
 
@@ -85,6 +86,16 @@ class CommandNode(NamedTuple):
     def summary(self) -> str:
         """The first sentence of the help."""
         return self.help.partition("\n")[0].rstrip(".")
+
+
+def by_panel(options: Iterable[OptionNode]) -> dict[str, list[OptionNode]]:
+    """Return options by their panel, in the order of help: a command's own panels in the middle."""
+    rows: dict[str, list[OptionNode]] = {panel: [] for panel in _FIRST_PANELS}
+    last: dict[str, list[OptionNode]] = {panel: [] for panel in _LAST_PANELS}
+    for option in options:
+        panels = last if option.panel in last else rows
+        panels.setdefault(option.panel, []).append(option)
+    return {panel: members for panel, members in (rows | last).items() if members}
 
 
 def facts_of(command: Any) -> Facts:
@@ -200,7 +211,7 @@ _HELP_ALL = "--help-all"
 _ALIASES = {"ls": "list", "desc": "describe", "rm": "delete"}
 
 
-class Entry(NamedTuple):
+class RootCommand(NamedTuple):
     """A command of the root: where its application is, and its help until that is loaded."""
 
     module: str
@@ -222,15 +233,12 @@ class Command(TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write arguments, then options in the order of the panels."""
         node = _describe_command(self, ctx, tuple(ctx.command_path.split()))
-        rows: dict[str, list[tuple[str, str]]] = {}
-        for argument in node.arguments:
-            rows.setdefault("Arguments", []).append((argument.metavar, argument.help))
-        for option in node.options:
-            rows.setdefault(option.panel, []).append((option.synopsis, option.full_help))
-        for panel in ("Arguments", *PANELS):
-            if panel in rows:
-                with formatter.section(panel):
-                    formatter.write_dl(rows[panel])
+        if node.arguments:
+            with formatter.section("Arguments"):
+                formatter.write_dl([(one.metavar, one.help) for one in node.arguments])
+        for panel, members in by_panel(node.options).items():
+            with formatter.section(panel):
+                formatter.write_dl([(one.synopsis, one.full_help) for one in members])
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         """Write the examples."""
@@ -305,8 +313,8 @@ class Group(TyperGroup):
 class RootGroup(Group):
     """The root: imports the module of a command when the command is named."""
 
-    entries: ClassVar[dict[str, Entry]] = {}
-    hidden_entries: ClassVar[dict[str, Entry]] = {}
+    entries: ClassVar[dict[str, RootCommand]] = {}
+    hidden_entries: ClassVar[dict[str, RootCommand]] = {}
     shortcuts: ClassVar[dict[str, tuple[str, ...]]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:

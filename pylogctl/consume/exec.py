@@ -11,7 +11,7 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +19,9 @@ from typing import Protocol
 
 from broker.tools.retry import (
     InPlace,
-    Outcome,
     RetryingHandler,
     RetryMessage,
+    RetryOutcome,
     RetryPolicy,
     RetryStore,
 )
@@ -39,6 +39,8 @@ _PLACES: dict[str, Callable[[RetryMessage], str]] = {
     "next_offset": lambda m: str(m.next_offset),
     "size": lambda m: str(len(m.payload)),
 }
+_TEXT_PLACE = "{topic}"  # all others are made of digits
+_SHELLS = frozenset({"sh", "ash", "bash", "dash", "fish", "ksh", "mksh", "zsh"})
 _PLACE = re.compile(r"\{(" + "|".join((*_PLACES, "number")) + r")\}")
 
 
@@ -56,7 +58,7 @@ class ExecCommand:
         text: split into words as a shell does; braces that are no placeholder are kept.
 
     Raises:
-        UsageError: the text cannot be split, or is empty.
+        UsageError: the text cannot be split, is empty, or has a shell run a topic's name.
         CliError: there is no such command.
     """
 
@@ -68,6 +70,12 @@ class ExecCommand:
             raise UsageError(f"--exec '{text}' cannot be split into words: {reason}") from error
         if not self._words:
             raise UsageError("--exec needs a command")
+        if any(_TEXT_PLACE in script for script in _shell_scripts(self._words)):
+            raise UsageError(
+                f"--exec '{text}' puts {_TEXT_PLACE} into a shell's script, where a topic's name "
+                "could be run as a command",
+                hints=["""try: sh -c 'echo "$1"' sh {topic}"""],
+            )
         name = self._words[0]
         if not _PLACE.search(name) and shutil.which(name) is None:
             raise CliError(
@@ -99,6 +107,20 @@ class ExecCommand:
             return str(self._run_count) if get is None else get(message)
 
         return _PLACE.sub(value, word)
+
+
+def _shell_scripts(words: Sequence[str]) -> Iterator[str]:
+    """Yield the scripts that words such as `sh -c SCRIPT` give to a shell."""
+    for position, word in enumerate(words):
+        if word.rpartition("/")[2] not in _SHELLS:
+            continue
+        has_script = False
+        for following in words[position + 1 :]:
+            if not following.startswith(("-", "+")):
+                if has_script:
+                    yield following
+                break
+            has_script |= bool(re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", following))
 
 
 def _how_it_ended(status: int) -> str:
@@ -251,7 +273,7 @@ class _RetryExecutor:
             RetryStoreError: the message cannot be kept.
         """
         outcome = self._handler.handle(_retry_message(message))
-        if outcome is not Outcome.DONE:
+        if outcome is not RetryOutcome.DONE:
             where = self._handler.store.directory
             self._env.warn(f"{message.partition} at {message.offset} is {outcome.value} in {where}")
         return True

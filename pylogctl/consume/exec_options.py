@@ -1,11 +1,11 @@
-"""The options of `consume --exec`: a command for each message, and its retries."""
+"""Options of commands that run a command for each message: `consume --exec`, `retry drain`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from pylogctl.cli.options import OptionGroup, shared_option
+from pylogctl.cli.options import OptionGroup, SharedOption, shared_option
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,18 +20,40 @@ class ExecChoice:
 
 
 NO_COMMAND = ExecChoice()
+
+
+def _exec_option(text: str) -> SharedOption:
+    return shared_option(
+        "exec_command", str | None, None, "--exec", metavar="CMD", panel="Output", help=text
+    )
+
+
+_RETRY_BACKOFF = shared_option(
+    "retry_backoff",
+    str | None,
+    None,
+    "--retry-backoff",
+    metavar="DUR",
+    panel="Limits",
+    help="Wait before CMD runs again for a kept message, doubled each time up to 5m. Default: 1s.",
+)
+_MAX_ATTEMPTS = shared_option(
+    "max_attempts",
+    int | None,
+    None,
+    "--max-attempts",
+    metavar="N",
+    min=0,
+    panel="Limits",
+    help="Give a message up after N runs of CMD in all; it stays in DIR. Default: 0, never.",
+)
 EXECUTION = OptionGroup(
     (
-        shared_option(
-            "exec_command",
-            str | None,
-            None,
-            "--exec",
-            metavar="CMD",
-            panel="Output",
-            help="Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, "
+        _exec_option(
+            "Run CMD for each message, its payload on stdin; {topic}, {partition}, {offset}, "
             "{next_offset}, {size} and {number} are filled in. No shell is involved: pipes and "
-            "redirections need sh -c '...'. Status 6 if it fails.",
+            "redirections need sh -c '...', which gets a topic as an argument only: sh -c '... "
+            '"$1"\' sh {topic}. Status 6 if it fails.',
         ),
         shared_option(
             "retry_dir",
@@ -53,27 +75,18 @@ EXECUTION = OptionGroup(
             panel="Limits",
             help="Run CMD again so often at once, before a message is kept. Default: 3.",
         ),
-        shared_option(
-            "retry_backoff",
-            str | None,
-            None,
-            "--retry-backoff",
-            metavar="DUR",
-            panel="Limits",
-            help="Wait before CMD runs again for a kept message, doubled each time up to 5m. "
-            "Default: 1s.",
+        _RETRY_BACKOFF,
+        _MAX_ATTEMPTS,
+    ),
+    ExecChoice,
+)
+DRAINING = OptionGroup(
+    (
+        _exec_option(
+            "Run CMD once for each message, as consume does. Default: write payloads to stdout."
         ),
-        shared_option(
-            "max_attempts",
-            int | None,
-            None,
-            "--max-attempts",
-            metavar="N",
-            min=0,
-            panel="Limits",
-            help="Give a message up after N runs of CMD in all; it stays in DIR. Default: 0, "
-            "never.",
-        ),
+        _RETRY_BACKOFF,
+        _MAX_ATTEMPTS,
     ),
     ExecChoice,
 )

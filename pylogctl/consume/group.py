@@ -26,6 +26,7 @@ from broker.errors import (
     OffsetOutOfRangeError,
     RegistryNodeNotFoundError,
     RegistryUnreachableError,
+    StorageError,
 )
 from broker.topic import MessagePosition, TopicPartition
 from broker.zk import paths
@@ -51,6 +52,7 @@ class StartElsewhere:
         start_of: returns the start of a partition; None for the stored position.
         is_kept: commit each start at once, so that the next run starts there even if this one
             finishes no message.
+        warn: reports a partition whose start cannot be found, as its log cannot be read.
     """
 
     def __init__(
@@ -59,10 +61,12 @@ class StartElsewhere:
         start_of: Callable[[TopicPartition], MessagePosition | None],
         *,
         is_kept: bool,
+        warn: Callable[[str], object],
     ) -> None:
         self._store = store
         self._start_of = start_of
         self._is_kept = is_kept
+        self._warn = warn
         self._started: set[TopicPartition] = set()
         self.failure: CliError | None = None
         """Raised later by `GroupReader`, as `load` runs in the coordinator's thread."""
@@ -75,12 +79,19 @@ class StartElsewhere:
         """
         positions = self._store.load(partitions)
         fresh = set(partitions) - self._started
-        try:
-            found = {partition: self._start_of(partition) for partition in sorted(fresh)}
-        except CliError as error:
-            self.failure = error
-            raise BrokerError(str(error)) from error
-        starts = {partition: start for partition, start in found.items() if start is not None}
+        starts = {}
+        for partition in sorted(fresh):
+            try:
+                start = self._start_of(partition)
+            except CliError as error:
+                self.failure = error
+                raise BrokerError(str(error)) from error
+            except StorageError as error:
+                # the fetcher tries it again; the other partitions are not kept from the member
+                self._warn(f"{error}; once it is readable, it is read from the group's own offset")
+                continue
+            if start is not None:
+                starts[partition] = start
         if starts and self._is_kept:
             self._store.commit(starts)
         self._started |= fresh
@@ -215,7 +226,9 @@ def run_in_group(
         offsets = stack.enter_context(OffsetLister(cluster, connect))
         # The offset store is used in the coordinator's thread, and so has its own connections.
         finder = stack.enter_context(BoundaryFinder(cluster, connect))
-        starts = _starts(env, request, group, registry, finder)
+        starts = _starts(
+            env, request, group, registry, finder, came_later=lambda one: connector.came_later(one)
+        )
         ends = _ends(cluster, offsets, request.topics) if request.span.exit_at_end else None
         connector = stack.enter_context(
             ConsumerConnector(
@@ -262,16 +275,25 @@ def _starts(
     group: GroupOptions,
     registry: Registry,
     finder: BoundaryFinder,
+    *,
+    came_later: Callable[[TopicPartition], bool],
 ) -> StartElsewhere:
-    """Return the group's offset store, with the requested starts if there are no other members."""
+    """Return the group's offset store, with the requested starts if there are no other members.
+
+    They are those of the partitions that exist already: one that comes later is read from its
+    start.
+    """
     wanted = request.span.starts_elsewhere
     if wanted and (members := _members(registry, group.group)):
         env.note(f"group '{group.group}' has {len(members)} other members: going on where it is")
         wanted = False
     return StartElsewhere(
         RegistryOffsets(registry.session, group.group),
-        lambda one: _start_of(env, request, one, finder) if wanted else None,
+        lambda one: (
+            _start_of(env, request, one, finder) if wanted and not came_later(one) else None
+        ),
         is_kept=group.commit != "none",
+        warn=env.warn,
     )
 
 

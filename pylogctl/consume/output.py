@@ -157,7 +157,7 @@ class Consumption:
         plan, data, end = self._plan, reader.data, reader.end
         if not len(data):
             return  # a filter skipped all messages
-        if plan.delimiter is None or not plan.is_plain or reader.skip or (end and end.inner):
+        if plan.delimiter is None or not plan.is_plain or reader.inner or (end and end.inner):
             self._handle_each(reader, source)
             return
         limit = -1 if plan.max_messages is None else plan.max_messages - self.message_count
@@ -167,7 +167,7 @@ class Consumption:
         self._write_text(found.text, plan.delimiter)
         self.message_count += found.message_count
         reader.take(found.valid_bytes)
-        is_partial = found.fault is Fault.PARTIAL and not reader.is_truncated()
+        is_partial = found.fault is Fault.PARTIAL and not reader.ends_beyond_log()
         if found.fault and not is_partial and not self.has_enough():
             self._handle_each(reader, source)
 
@@ -181,7 +181,7 @@ class Consumption:
 
     def _handle_each(self, reader: PartitionReader, source: Source) -> None:
         """Write the messages of a partition one by one, and handle corrupt ones."""
-        start, first_skip = reader.offset, reader.skip
+        start, first_skip = reader.offset, reader.inner
         done = start
         for entry in iter_entries(reader.data, start):
             skip = first_skip if entry.offset == start else 0
@@ -210,7 +210,7 @@ class Consumption:
                 self._plan.executor.work()
         reader.take(done - reader.offset)
         fault = scan(reader.data).fault
-        if fault and (fault is not Fault.PARTIAL or reader.is_truncated()):
+        if fault and (fault is not Fault.PARTIAL or reader.ends_beyond_log()):
             problem = f"the message at {done} has an impossible length or magic byte"
             next_offset = self._pass_over(reader, source, done, problem, None)
             self._seek(reader, source, done, next_offset)

@@ -5,33 +5,45 @@ All options are validated here, before a connection is made.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker.config import ConsumerConfig
+from pylogctl.cli.connections import with_addresses
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.failures import OnCorrupt
-from pylogctl.cli.units import parse_duration_s
-from pylogctl.format.envelope import PayloadEncoding, write_envelope
-from pylogctl.format.filters import Filter, Sample, compile_grep, grep, parse_sample, parse_where
-from pylogctl.format.framing import (
-    NO_FRAMING,
-    Framing,
-    FramingChoice,
-    Shape,
-    choose_framing,
-    write_message,
+from pylogctl.cli.offsets import Span, make_span, validate_order
+from pylogctl.cli.properties import CONSUME, client_settings
+from pylogctl.cli.selection import PartitionList, parse_partition_list, validate_group_name
+from pylogctl.cli.units import parse_duration_ms, parse_duration_s, parse_size
+from pylogctl.consume.exec_options import NO_COMMAND
+from pylogctl.consume.options import (
+    FOR_EVER,
+    Chosen,
+    Fetching,
+    Form,
+    Options,
+    Reading,
 )
+from pylogctl.format.envelope import PayloadEncoding, write_envelope
+from pylogctl.format.filters import (
+    Filter,
+    SampleFilter,
+    compile_grep,
+    grep,
+    parse_sample,
+    parse_where,
+)
+from pylogctl.format.framing import Framing, Shape, choose_framing, write_message
 from pylogctl.format.message_format import Received, Render, compile_format
 
 if TYPE_CHECKING:
-    from broker.config import ConsumerConfig
     from broker.protocol.payload_filter import PayloadFilter
-    from pylogctl.cli.offsets import Span
-    from pylogctl.cli.selection import PartitionList
     from pylogctl.consume.exec import ExecOptions, Executor
 
 
@@ -78,103 +90,127 @@ class Plan:
 
 NO_TOPIC = "missing TOPIC (or --include RE; with --group all topics are consumed)"
 PRETTY = "@full"
-_CONTROL = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code != 9}
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """The options for the form of output, of which at most one may be given."""
-
-    framing: FramingChoice = NO_FRAMING
-    jsonl: bool = False
-    raw: bool = False
-    message_format: str | None = None
-    pretty: bool = False
-    to_dir: Path | None = None
-    payload_encoding: str = "auto"
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The options for which messages are written, and how many."""
-
-    max_messages: int | None = None
-    grep: str | None = None
-    ignore_case: bool = False
-    invert: bool = False
-    grep_at: str = "consumer"
-    where: Sequence[str] = ()
-    sample: str | None = None
-    skip: int = 0
-
-
-def make_plan(
-    env: Environment,
-    shown: Shown,
-    chosen: Chosen,
-    *,
-    on_corrupt: str,
-    unbuffered: bool,
-    final_delimiter: bool,
-    strict_framing: bool,
-    idle_timeout: str | None,
-    group: str = "",
-) -> Plan:
-    """Return how to write messages and when to end.
+def make_request(env: Environment, topics: Sequence[str], options: Options) -> Request:
+    """Return what to read and how to write it.
 
     Raises:
         UsageError: an option is malformed, or conflicts with another one.
-        CliError: a format contains a field that is not stored.
+        CliError: a format contains a field that is not stored, or there is no command to execute.
+        typer.Exit: `-X dump` asked for the settings alone.
     """
-    render, delimiter = _rendering(env, shown)
+    reading, patterns = options.reading, options.reading.patterns
+    config = _config(env, options.fetching)
+    env = with_addresses(env, config)
+    span = make_span(
+        env,
+        reading.offset or (),
+        from_beginning=reading.from_beginning,
+        exit_at_end=reading.exit_at_end,
+    )
+    group = _group_options(options)
+    _validate_selection(env, topics, reading, group, span)
+    validate_order(reading.order, span)
+    executing = None
+    if options.execution != NO_COMMAND:
+        from pylogctl.consume.exec import make_exec_options  # late: the retry store's database
+
+        executing = make_exec_options(options.execution, is_in_group=group is not None)
+        _validate_exec(options.form)
+    return Request(
+        env=env,
+        topics=topics,
+        include=patterns.include,
+        exclude=patterns.exclude,
+        partitions=None if reading.partition is None else parse_partition_list(reading.partition),
+        span=span,
+        plan=_make_plan(env, options),
+        config=config,
+        group=group,
+        wait_s=_wait_s(reading.wait_for_topic),
+        strict_offset=reading.strict_offset,
+        one_by_one=reading.order == "partition",
+        execution=executing,
+    )
+
+
+def _config(env: Environment, fetching: Fetching) -> ConsumerConfig:
+    """Return the consumer's settings: `-X` properties, and the options on top."""
+    size, wait, buffer = fetching.fetch_size, fetching.max_wait, fetching.socket_buffer
+    given = {
+        "fetch.size": None if size is None else parse_size(size),
+        "fetch.wait.max.ms": None if wait is None else parse_duration_ms(wait),
+        "socket.buffersize": None if buffer is None else parse_size(buffer),
+    }
+    options = {name: None if value is None else str(value) for name, value in given.items()}
+    return client_settings(env, CONSUME, ConsumerConfig, options)
+
+
+def _wait_s(text: str | None) -> float | None:
+    if text is None:
+        return None
+    return math.inf if text == FOR_EVER else parse_duration_s(text)
+
+
+def _group_options(options: Options) -> GroupOptions | None:
+    given, patterns = options.membership, options.reading.patterns
+    if given.group is None:
+        return None
+    validate_group_name(given.group)
+    interval_ms = parse_duration_ms(given.commit_interval)
+    pattern = _group_pattern(patterns.include, patterns.exclude)
+    return GroupOptions(given.group, given.commit, interval_ms, given.default_offset, pattern)
+
+
+def _make_plan(env: Environment, options: Options) -> Plan:
+    """Return how to write messages and when to end."""
+    chosen, form = options.chosen, options.form
+    render, delimiter = _rendering(env, form)
+    idle = chosen.idle_timeout
     return Plan(
         render=render,
         delimiter=delimiter,
         filters=_filters(chosen),
         max_messages=chosen.max_messages,
-        on_corrupt=OnCorrupt(on_corrupt),
-        unbuffered=unbuffered or env.streams.stdout_is_tty,
-        final_delimiter=final_delimiter,
-        strict_framing=strict_framing,
-        idle_timeout_s=None if idle_timeout is None else parse_duration_s(idle_timeout),
+        on_corrupt=OnCorrupt(chosen.on_corrupt),
+        unbuffered=form.unbuffered or env.streams.stdout_is_tty,
+        final_delimiter=not form.no_final_delimiter,
+        strict_framing=form.strict_framing,
+        idle_timeout_s=None if idle is None else parse_duration_s(idle),
         timeout_s=env.settings.timeout_s,
-        group=group,
+        group=options.membership.group or "",
         payload_filter=_payload_filter(chosen),
     )
 
 
-def _rendering(env: Environment, shown: Shown) -> tuple[Render, bytes | None]:
+def _rendering(env: Environment, form: Form) -> tuple[Render, bytes | None]:
     """Return how to write a message, and the delimiter if nothing but payloads is written."""
-    framing = choose_framing(shown.framing, jsonl=shown.jsonl, whole=shown.raw)
-    is_default = framing == Framing(Shape.DELIMITED) and shown.framing.delimiter is None
+    framing = choose_framing(form.framing, jsonl=form.jsonl, whole=form.raw)
+    is_default = framing == Framing(Shape.DELIMITED) and form.framing.delimiter is None
     forms = {
-        "--format": shown.message_format is not None,
-        "--pretty": shown.pretty,
-        "--to-dir": shown.to_dir is not None,
+        "--format": form.message_format is not None,
+        "--pretty": form.pretty,
+        "--to-dir": form.to_dir is not None,
         "a framing": not is_default,
     }
-    if len(given := [form for form, is_given in forms.items() if is_given]) > 1:
+    if len(given := [one for one, is_given in forms.items() if is_given]) > 1:
         raise UsageError(f"only one form of output is possible: {' and '.join(given)}")
-    if shown.message_format is not None or shown.pretty:
-        return compile_format(PRETTY if shown.pretty else shown.message_format or ""), None
-    if shown.to_dir is not None:
-        return _file_writer(shown.to_dir), None
+    escapes = env.streams.stdout_is_tty and not form.raw
+    if form.message_format is not None or form.pretty:
+        text = PRETTY if form.pretty else form.message_format or ""
+        return compile_format(text, for_terminal=escapes), None
+    if form.to_dir is not None:
+        return _file_writer(form.to_dir), None
     if framing.shape is Shape.JSONL:
-        encoding = PayloadEncoding(shown.payload_encoding)
+        encoding = PayloadEncoding(form.payload_encoding)
         return (lambda received: write_envelope(received.facts, encoding)), None
-    if is_default and env.streams.stdout_is_tty:
-        return _for_terminal, None
-    is_text = framing.shape in (Shape.DELIMITED, Shape.WHOLE)
+    # Escapes leave no line feed in a payload, and so no delimiter to look for.
+    is_text = framing.shape in (Shape.DELIMITED, Shape.WHOLE) and not (is_default and escapes)
     return (
-        lambda received: write_message(received.facts.payload, framing),
+        lambda received: write_message(received.facts.payload, framing, for_terminal=escapes),
         framing.delimiter if is_text else None,
     )
-
-
-def _for_terminal(received: Received) -> bytes:
-    """Return a payload as a line with control characters escaped."""
-    text = received.facts.payload.decode("utf-8", "backslashreplace")
-    return text.translate(_CONTROL).encode() + b"\n"
 
 
 def _file_writer(directory: Path) -> Render:
@@ -199,10 +235,10 @@ def _filters(chosen: Chosen) -> list[Filter]:
         filters.append(grep(pattern, invert=chosen.invert))
     elif chosen.ignore_case or chosen.invert:
         raise UsageError("-i and --invert say how --grep works, which is not given")
-    filters += map(parse_where, chosen.where)
+    filters += map(parse_where, chosen.where or ())
     if chosen.sample is not None or chosen.skip:
         take, of = parse_sample(chosen.sample or "1/1")
-        filters.append(Sample(skip=chosen.skip, take=take, of=of))
+        filters.append(SampleFilter(skip=chosen.skip, take=take, of=of))
     return filters
 
 
@@ -223,25 +259,23 @@ def _payload_filter(chosen: Chosen) -> PayloadFilter | None:
     return PayloadFilter(pattern, ignore_case=chosen.ignore_case, invert=chosen.invert)
 
 
-def validate_exec(shown: Shown, others: Mapping[str, bool]) -> None:
+def _validate_exec(form: Form) -> None:
     """Validate that no option for the form of output is given, as `--exec` gets bare payloads.
 
-    Args:
-        shown: options for the form of output.
-        others: further such options, and whether they are given.
-
     Raises:
-        UsageError: one of them is given.
+        UsageError: one is given.
     """
     options = {
-        "--jsonl": shown.jsonl,
-        "--raw": shown.raw,
-        "--format": shown.message_format is not None,
-        "--pretty": shown.pretty,
-        "--to-dir": shown.to_dir is not None,
-        **others,
+        "--jsonl": form.jsonl,
+        "--raw": form.raw,
+        "--format": form.message_format is not None,
+        "--pretty": form.pretty,
+        "--to-dir": form.to_dir is not None,
+        "--unbuffered": form.unbuffered,
+        "--no-final-delimiter": form.no_final_delimiter,
+        "--strict-framing": form.strict_framing,
     }
-    given = shown.framing.names + [option for option, is_given in options.items() if is_given]
+    given = form.framing.names + [option for option, is_given in options.items() if is_given]
     if given:
         raise UsageError(f"{given[0]} cannot be used with --exec (the command gets the payload)")
 
@@ -261,11 +295,10 @@ class GroupOptions:
     pattern: str = ".*"
 
 
-def validate_selection(
+def _validate_selection(
     env: Environment,
     topics: Sequence[str],
-    include: Sequence[str],
-    partition: str | None,
+    reading: Reading,
     group: GroupOptions | None,
     span: Span,
 ) -> None:
@@ -275,11 +308,12 @@ def validate_selection(
         UsageError: neither a topic, a pattern nor a group is given, or an option conflicts with
             the group.
     """
+    include = reading.patterns.include
     if group is None:
         if not topics and not include:
             raise UsageError(NO_TOPIC, hints=["try: pylogctl topic list"])
         return
-    if partition is not None:
+    if reading.partition is not None:
         raise UsageError("--partition cannot be used with --group (the group assigns partitions)")
     if env.settings.brokers:
         raise UsageError("--group needs a registry, and cannot be used with --broker")
@@ -290,7 +324,7 @@ def validate_selection(
         raise UsageError("with --group an offset has no END; use -e to stop at the end")
 
 
-def group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
+def _group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
     """Return the regular expression by which a group chooses topics; `.*` for all of them.
 
     Raises:
@@ -311,9 +345,11 @@ def group_pattern(include: Sequence[str], exclude: Sequence[str]) -> str:
 class Request:
     """All options of a run.
 
-    `wait_s` is the longest wait for topics that do not exist: None for no wait, or infinity.
+    `env` has the addresses of `-X` too. `wait_s` is the longest wait for topics that do not exist:
+    None for no wait, or infinity.
     """
 
+    env: Environment
     topics: Sequence[str]
     include: Sequence[str]
     exclude: Sequence[str]

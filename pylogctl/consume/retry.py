@@ -12,9 +12,10 @@ from broker.tools.retry import RetryEntry
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import OUTPUT, accepts
-from pylogctl.cli.render import Column, Document, Kind, Record
+from pylogctl.cli.render import Column, ColumnKind, Document, Record
 from pylogctl.cli.tree import Command, new_app
 from pylogctl.cli.units import format_time
+from pylogctl.consume.exec_options import DRAINING, NO_COMMAND, ExecChoice
 from pylogctl.format.framing import (
     NO_FRAMING,
     WRITE_FRAMING,
@@ -89,50 +90,22 @@ def drain(
             rich_help_panel="Selection",
         ),
     ] = False,
-    exec_command: Annotated[
-        str | None,
-        typer.Option(
-            "--exec",
-            metavar="CMD",
-            help="Run CMD once for each message, as consume does. Default: write payloads to "
-            "stdout.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
-    retry_backoff: Annotated[
-        str | None,
-        typer.Option(
-            "--retry-backoff",
-            metavar="DUR",
-            help="With --exec, as for consume. Default: 1s.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
-    max_attempts: Annotated[
-        int | None,
-        typer.Option(
-            "--max-attempts",
-            metavar="N",
-            min=0,
-            help="With --exec, as for consume. Default: 0, never give up.",
-            rich_help_panel="Limits",
-        ),
-    ] = None,
+    execution: Annotated[ExecChoice, DRAINING] = NO_COMMAND,
     framing: Annotated[FramingChoice, WRITE_FRAMING] = NO_FRAMING,
 ) -> None:
     """Take messages out of a retry store: run a command for each, or write them to stdout.
 
     A message leaves the store when CMD ends with status 0, or when it is written and flushed. One
-    for which CMD fails stays, to be tried later; status 6 then.
+    for which CMD fails stays, to be tried later. Status 6 if messages are left, with the reason.
     """
-    if exec_command is not None and framing.names:
-        raise UsageError("a framing cannot be used with --exec (the command gets the payload)")
-    if exec_command is None and not (retry_backoff is None and max_attempts is None):
-        raise UsageError("--retry-backoff and --max-attempts say how --exec works")
-    if exec_command is None:
+    if execution.exec_command is None:
+        if execution != NO_COMMAND:
+            raise UsageError("--retry-backoff and --max-attempts need --exec")
         status = _drain_to_stdout(env, directory, take_all, choose_framing(framing))
+    elif framing.names:
+        raise UsageError("a framing cannot be used with --exec (the command gets the payload)")
     else:
-        status = _drain_by(env, directory, take_all, exec_command, retry_backoff, max_attempts)
+        status = _drain_by(env, directory, take_all, execution.exec_command, execution)
     if status:
         raise typer.Exit(status)
 
@@ -146,12 +119,13 @@ def _drain_to_stdout(
     count = 0
     with _open_store(directory) as store, graceful_stop() as stop:
         for entry in _until(stop, _chosen(env, store, take_all)):
-            env.write(write_message(entry.message.payload, framing))
+            payload = entry.message.payload
+            env.write(write_message(payload, framing, for_terminal=env.streams.stdout_is_tty))
             env.flush()
             store.done(entry)
             count += 1
-        _note_summary(env, store, count, 0)
-    return stop.status
+        status = _report(env, store, count, 0)
+    return stop.status or status
 
 
 def _drain_by(
@@ -159,22 +133,23 @@ def _drain_by(
     directory: Path,
     take_all: bool,
     text: str,
-    backoff: str | None,
-    max_attempts: int | None,
+    execution: ExecChoice,
 ) -> ExitStatus:
     from broker.tools.retry import RetryingHandler
     from pylogctl.cli.process import graceful_stop
     from pylogctl.consume.exec import DEFAULT_RETRIES, ExecCommand, make_retry_options
 
-    options = make_retry_options(directory, DEFAULT_RETRIES, backoff, max_attempts)
+    options = make_retry_options(
+        directory, DEFAULT_RETRIES, execution.retry_backoff, execution.max_attempts
+    )
     command = ExecCommand(text)
     with _open_store(directory) as store, graceful_stop() as stop:
         handler = RetryingHandler(
             command.run, store, options.in_place, options.policy, env.clock, stop.wait
         )
         failed = handler.drain(_until(stop, _chosen(env, store, take_all)))
-        _note_summary(env, store, handler.tally.done, failed)
-    return stop.status or (ExitStatus.PARTIAL if failed else ExitStatus.OK)
+        status = _report(env, store, handler.tally.done, failed)
+    return stop.status or status
 
 
 def _open_store(directory: Path) -> RetryStore:
@@ -205,13 +180,26 @@ def _until(stop: StopRequest, entries: Iterable[RetryEntry]) -> Iterable[RetryEn
         yield entry
 
 
-def _note_summary(env: Environment, store: RetryStore, done: int, failed: int) -> None:
+def _report(env: Environment, store: RetryStore, done: int, failed: int) -> ExitStatus:
+    """Note how many messages left the store, and why others stay; return the exit status."""
     text = f"{done} message{'s' * (done != 1)} drained"
     if failed:
         text += f", {failed} failed"
-    if left := len(store):
-        text += f", {left} left in {store.directory}"
-    env.note(text)
+    due_ms = [entry.next_attempt_ms for entry in store.entries()]
+    if not due_ms:
+        env.note(text)
+        return ExitStatus.OK
+    scheduled = [one for one in due_ms if one is not None]
+    reasons = []
+    if scheduled:
+        reasons.append(
+            f"{len(scheduled)} to be retried, the first at {format_time(min(scheduled))}"
+        )
+    if dead := len(due_ms) - len(scheduled):
+        reasons.append(f"{dead} dead")
+    env.note(f"{text}, {len(due_ms)} left in {store.directory}: {', '.join(reasons)}")
+    env.note("--all takes every message")
+    return ExitStatus.PARTIAL
 
 
 DOCUMENT = Document(
@@ -219,12 +207,14 @@ DOCUMENT = Document(
     (
         Column("topic", "topic of the message"),
         Column("partition", "its partition, as broker and index"),
-        Column("offset", "where its entry starts", Kind.INTEGER),
-        Column("next_offset", "where reading resumes after it", Kind.INTEGER, shown=False),
-        Column("inner", "index in a compressed set, -1 if not known", Kind.INTEGER, shown=False),
-        Column("size", "bytes of its payload", Kind.BYTES),
-        Column("attempts", "how often handling it failed", Kind.INTEGER),
-        Column("state", "parked: tried again by itself; dead: given up"),
+        Column("offset", "where its entry starts", ColumnKind.INTEGER),
+        Column("next_offset", "where reading resumes after it", ColumnKind.INTEGER, shown=False),
+        Column(
+            "inner", "index in a compressed set, -1 if not known", ColumnKind.INTEGER, shown=False
+        ),
+        Column("size", "bytes of its payload", ColumnKind.BYTES),
+        Column("attempts", "how often handling it failed", ColumnKind.INTEGER),
+        Column("state", "scheduled: will be retried; dead: given up"),
         Column("next_attempt", "when it is tried again; unknown for dead ones"),
         Column("error", "why it failed the last time"),
         Column("payload", "the payload, bytes that are no text as escapes", shown=False),
@@ -246,7 +236,7 @@ def retry_records(entries: Iterable[RetryEntry]) -> Iterator[Record]:
             "inner": message.inner,
             "size": len(message.payload),
             "attempts": entry.attempts,
-            "state": "dead" if entry.is_dead else "parked",
+            "state": "dead" if entry.is_dead else "scheduled",
             "next_attempt": None if due_ms is None else format_time(due_ms),
             "error": entry.last_error,
             "payload": escape(message.payload),

@@ -26,7 +26,7 @@ from pylogctl.consume.output import Consumption, summary
 from pylogctl.consume.plan import Request
 
 
-def run(env: Environment, request: Request) -> ExitStatus:
+def run(request: Request) -> ExitStatus:
     """Consume until a signal, a limit or the end of the ranges.
 
     Raises:
@@ -34,7 +34,7 @@ def run(env: Environment, request: Request) -> ExitStatus:
         BrokerError: a broker or ZooKeeper fails.
     """
     keep_freed_memory()
-    config = request.config
+    env, config = request.env, request.config
     connect = connector(
         env,
         timeout_s=config.socket_timeout_ms / 1000,
@@ -115,6 +115,8 @@ def _run_alone(
             group,
             fetch_bytes=request.config.fetch_bytes,
             max_wait_ms=request.config.max_wait_ms,
+            min_bytes=request.config.fetch_min_bytes,
+            fetcher_count=request.config.num_fetchers,
             payload_filter=request.plan.payload_filter,
         ) as reader:
             status = consumption.run(reader)

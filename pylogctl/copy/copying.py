@@ -160,7 +160,7 @@ class Copy:
         reader.take(cut.taken_bytes)
         if cut.taken_bytes < found.valid_bytes:
             return None  # the limit lies inside a compressed set
-        if found.fault and (found.fault is not Fault.PARTIAL or reader.is_truncated()):
+        if found.fault and (found.fault is not Fault.PARTIAL or reader.ends_beyond_log()):
             problem = describe_fault(found.fault, reader.offset)
         if not problem:
             return None
@@ -180,7 +180,7 @@ class Copy:
             data,
             found,
             reader.offset,
-            skip=reader.skip,
+            skip=reader.inner,
             end=None if end is None or not end.inner else end,
             limit=self._remaining(),
         )

@@ -28,7 +28,7 @@ from pylogctl.cli.offset_resolution import resolve_ranges, total_bytes
 from pylogctl.cli.offsets import Span
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import progress
-from pylogctl.cli.render import Column, Document, Kind, Record, render
+from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
 from pylogctl.cli.selection import select_partitions
 from pylogctl.cli.units import Pacer, Rate, format_count, format_duration, format_size
 from pylogctl.copy.copying import Copied, Copy, Limits
@@ -40,12 +40,12 @@ DOCUMENT = Document(
     (
         Column("source", "topic and partition read from"),
         Column("target", "topic and partition written to"),
-        Column("start", "offset in the source where the copy starts", Kind.INTEGER),
-        Column("end", "offset in the source where it ends", Kind.INTEGER),
-        Column("next_offset", "offset in the source after what is copied", Kind.INTEGER),
-        Column("messages", "messages confirmed in the target", Kind.INTEGER),
-        Column("bytes", "what they take in its log", Kind.BYTES),
-        Column("verified", "all was read back and compared", Kind.BOOLEAN),
+        Column("start", "offset in the source where the copy starts", ColumnKind.INTEGER),
+        Column("end", "offset in the source where it ends", ColumnKind.INTEGER),
+        Column("next_offset", "offset in the source after what is copied", ColumnKind.INTEGER),
+        Column("messages", "messages confirmed in the target", ColumnKind.INTEGER),
+        Column("bytes", "what they take in its log", ColumnKind.BYTES),
+        Column("verified", "all was read back and compared", ColumnKind.BOOLEAN),
     ),
     empty="no partitions",
 )
@@ -140,8 +140,8 @@ def run(
     validate_topic_name(plan.target)
     with ExitStack() as stack:
         stop = stack.enter_context(graceful_stop())
-        source = stack.enter_context(open_side(source_env))
-        target = stack.enter_context(open_side(target_env, absence=Absence.WARN))
+        source = stack.enter_context(open_side(source_env, is_stream=True))
+        target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
         partitions = select_partitions(source.cluster, [plan.source])
         if plan.source == plan.target and are_same(source, target):
             raise UsageError(f"cannot copy topic '{plan.source}' to itself")

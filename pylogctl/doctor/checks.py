@@ -215,5 +215,5 @@ def _check_broker(env: Environment, address: BrokerAddress) -> Finding:
         connection.close()
     if hello is None:
         return Finding(Verdict.WARN, "broker", f"{where} speaks Kafka 0.7 only",
-                       "no acknowledgements; the barrier of produce polls")  # fmt: skip
+                       "no acknowledgements; produce polls at its end")  # fmt: skip
     return Finding(Verdict.OK, "broker", f"{where} answers as broker {hello.broker_id}")

@@ -81,7 +81,14 @@ def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
     Raises:
         CliError: the encoding is `UTF8` and the payload is not valid UTF-8.
     """
-    key, text = _encode_payload(message, encoding)
+    try:
+        key, text = encode_payload(message.payload, encoding)
+    except UnicodeDecodeError as error:
+        raise CliError(
+            ExitStatus.CORRUPT,
+            f"{message.partition}: the payload at offset {message.offset} is not UTF-8",
+            hints=["try: --payload-encoding base64"],
+        ) from error
     fields = {
         "topic": message.partition.topic,
         "broker": message.partition.home,
@@ -97,20 +104,20 @@ def write_envelope(message: MessageFacts, encoding: PayloadEncoding) -> bytes:
     return _dumps(fields).encode() + b"\n"
 
 
-def _encode_payload(message: MessageFacts, encoding: PayloadEncoding) -> tuple[str, str]:
-    payload = message.payload
+def encode_payload(payload: bytes, encoding: PayloadEncoding) -> tuple[str, str]:
+    """Return the name and the text of the field for a payload, from which it can be read again.
+
+    Raises:
+        UnicodeDecodeError: the encoding is `UTF8` and the payload is not.
+    """
     if encoding is PayloadEncoding.HEX:
         return "payload_hex", payload.hex()
     if encoding is not PayloadEncoding.BASE64:
         try:
             return "payload", payload.decode("utf-8")
-        except UnicodeDecodeError as error:
+        except UnicodeDecodeError:
             if encoding is PayloadEncoding.UTF8:
-                raise CliError(
-                    ExitStatus.CORRUPT,
-                    f"{message.partition}: the payload at offset {message.offset} is not UTF-8",
-                    hints=["try: --payload-encoding base64"],
-                ) from error
+                raise
     return "payload_b64", base64.b64encode(payload).decode()
 
 
@@ -118,8 +125,8 @@ def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMes
     """Return the message to produce of a JSON line.
 
     Args:
-        line: a JSON object with one of `payload`, `payload_b64`, `payload_hex`, and optionally
-            `partition` (and `broker`); other fields are ignored.
+        line: a JSON object with one of `payload`, `payload_b64`, `payload_hex` (null counts as
+            none), and optionally `partition` (and `broker`); other fields are ignored.
         number: the line's number, for errors.
         strict: refuse unknown fields.
 
@@ -132,7 +139,7 @@ def read_envelope(line: bytes, number: int, *, strict: bool = False) -> InputMes
         raise UsageError(f"line {number}: not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise UsageError(f"line {number}: not a JSON object")
-    given = [key for key in _PAYLOAD_FIELDS if key in fields]
+    given = [key for key in _PAYLOAD_FIELDS if fields.get(key) is not None]
     if len(given) != 1:
         found = " and ".join(given) or "none"
         raise UsageError(f"line {number}: exactly one payload field is needed, found {found}",

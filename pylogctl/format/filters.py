@@ -101,7 +101,7 @@ def compile_grep(text: str, *, ignore_case: bool) -> re.Pattern[bytes]:
 
 
 @dataclass(slots=True)
-class Sample:
+class SampleFilter:
     """A filter for the first `take` of every `of` messages, after `skip` messages."""
 
     skip: int = 0

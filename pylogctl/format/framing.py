@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Literal
 
 from pylogctl.cli.errors import UsageError
+from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.options import OptionalValue, OptionGroup, shared_option
 
 _SIMPLE = {
@@ -180,20 +181,23 @@ def encode_length(length: int, code: LengthCode) -> bytes:
     return bytes(out)
 
 
-def write_message(payload: bytes, framing: Framing) -> bytes:
+def write_message(payload: bytes, framing: Framing, *, for_terminal: bool = False) -> bytes:
     """Return a payload in its framing, delimiter included.
 
     Args:
         payload: a delimiter in it is not escaped.
         framing: not JSON lines, which need more than the payload; see `envelope`.
+        for_terminal: write control characters of the payload, other than tabs, as escapes.
     """
     if framing.shape is Shape.LENGTH:
-        return encode_length(len(payload), framing.length_code) + payload
+        framed = encode_length(len(payload), framing.length_code) + payload
+        return printable_bytes(framed, keep="\t") if for_terminal else framed
     if framing.shape is Shape.HEX:
         return binascii.hexlify(payload) + b"\n"
     if framing.shape is Shape.BASE64:
         return binascii.b2a_base64(payload)
-    return payload + framing.delimiter
+    shown = printable_bytes(payload, keep="\t") if for_terminal else payload
+    return shown + framing.delimiter
 
 
 _LENGTH_CODES = "u32be|u32le|u64be|varint"

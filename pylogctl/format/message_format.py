@@ -17,6 +17,7 @@ from typing import Annotated, Literal, NamedTuple
 import typer
 
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
+from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.units import format_time
 from pylogctl.format.envelope import MISSING, MessageFacts, json_value
 from pylogctl.format.framing import escape, unescape
@@ -79,12 +80,16 @@ _PAYLOAD_MODIFIERS = (*_PAYLOAD_WORDS, "trunc:N", "unpack:CODES", "jq:.PATH")
 _NUMBER_MODIFIERS = (*_PACKED, "width:N", "comma")
 
 
-def compile_format(text: str, presets: Mapping[str, str] = PRESETS) -> Render:
+def compile_format(
+    text: str, presets: Mapping[str, str] = PRESETS, *, for_terminal: bool = False
+) -> Render:
     """Return a function that writes a message in this format; no newline is added.
 
     Args:
         text: tokens `%x`, each optionally with a modifier in braces, and escapes; or a preset.
         presets: formats by name; names start with `@`.
+        for_terminal: write control characters of a message, other than tabs and line feeds, as
+            escapes; those of the format itself are kept.
 
     Raises:
         UsageError: a token, modifier, preset or escape is unknown.
@@ -101,10 +106,15 @@ def compile_format(text: str, presets: Mapping[str, str] = PRESETS) -> Render:
     position = 0
     for match in _TOKEN.finditer(text):
         _add_literal(parts, text[position : match.start()])
-        parts.append(_compile_token(match, text))
+        part = _compile_token(match, text)
+        parts.append(_escaping(part) if for_terminal else part)
         position = match.end()
     _add_literal(parts, text[position:])
     return lambda message: b"".join([part(message) for part in parts])
+
+
+def _escaping(part: Render) -> Render:
+    return lambda message: printable_bytes(part(message), keep="\t\n")
 
 
 def _add_literal(parts: list[Render], text: str) -> None:

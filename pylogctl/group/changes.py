@@ -44,8 +44,8 @@ from pylogctl.group.plan import (
 )
 from pylogctl.group.reads import warn_of_offsets
 from pylogctl.group.rebalance import (
+    GroupProblem,
     LivePartitions,
-    Problem,
     await_rebalance,
     expected_owners,
     trigger_rebalance,
@@ -144,8 +144,8 @@ def clone(env: Environment, source: str, target: str) -> None:
     if len(changes) < len(snapshot.offsets):
         raise CliError(
             ExitStatus.PARTIAL,
-            f"{len(snapshot.offsets) - len(changes)} of {len(snapshot.offsets)} offsets are no "
-            "numbers; not copied",
+            f"{len(snapshot.offsets) - len(changes)} of {len(snapshot.offsets)} offsets "
+            "cannot be used; not copied",
             hints=[f"try: pylogctl group describe {source}"],
         )
 
@@ -189,7 +189,7 @@ def rebalance(env: Environment, group: str, *, wait: str, timeout_s: float) -> N
     Raises:
         CliError: the group has no members, or there are problems when the timeout passes.
     """
-    problems: Sequence[Problem] = ()
+    problems: Sequence[GroupProblem] = ()
     with open_observer(env, group) as observer:
 
         def read() -> tuple[GroupSnapshot, LivePartitions]:

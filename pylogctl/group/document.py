@@ -6,32 +6,32 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from broker.topic import TopicPartition
-from pylogctl.cli.render import Column, Document, Kind, Record
+from pylogctl.cli.render import Column, ColumnKind, Document, Record
 from pylogctl.group.lag import GroupLag, PartitionLag, consumer_of, total, worst
 from pylogctl.group.plan import Change
-from pylogctl.group.rebalance import Problem
+from pylogctl.group.rebalance import GroupProblem
 from pylogctl.group.snapshot import GroupSnapshot, Member, StoredOffset
 
 _GROUP = Column("group", "name of the group")
 _HIDDEN_GROUP = _GROUP._replace(shown=False)
 _TOPIC = Column("topic", "name of the topic")
 _PARTITION = Column("partition", "partition as home broker and index")
-_MEMBER_COUNT = Column("members", "number of members", Kind.INTEGER)
+_MEMBER_COUNT = Column("members", "number of members", ColumnKind.INTEGER)
 _OFFSET = (
-    Column("offset", "committed offset, if it is a number", Kind.INTEGER),
+    Column("offset", "committed offset, if it is a number", ColumnKind.INTEGER),
     Column("stored", "value of the offset's node", shown=False),
-    Column("end", "offset after the last readable message", Kind.INTEGER),
+    Column("end", "offset after the last readable message", ColumnKind.INTEGER),
 )
 _LAG = (
-    Column("lag_bytes", "bytes not yet consumed", Kind.BYTES),
-    Column("lag_msgs", "messages not yet consumed, with --count", Kind.INTEGER),
+    Column("lag_bytes", "bytes not yet consumed", ColumnKind.BYTES),
+    Column("lag_msgs", "messages not yet consumed, with --count", ColumnKind.INTEGER),
 )
 _PACE = (
-    Column("rate", "bytes consumed a second over the window", Kind.BYTES),
-    Column("eta", "seconds until the lag is consumed at this rate", Kind.SECONDS),
+    Column("rate", "bytes consumed a second over the window", ColumnKind.BYTES),
+    Column("eta", "seconds until the lag is consumed at this rate", ColumnKind.SECONDS),
     Column("status", "status; see the manual"),
 )
-_COMMIT_AGE = Column("commit_age", "seconds since the offset was committed", Kind.SECONDS)
+_COMMIT_AGE = Column("commit_age", "seconds since the offset was committed", ColumnKind.SECONDS)
 
 LIST = Document(
     "group.list/1",
@@ -40,8 +40,8 @@ LIST = Document(
         Column("state", "active, empty (offsets, no members) or dead (neither)"),
         _MEMBER_COUNT,
         Column("topics", "topics of its members, offsets and owners"),
-        Column("lag_bytes", "bytes not yet consumed, where that is known", Kind.BYTES),
-        Column("oldest_commit", "when the oldest of its offsets was committed", Kind.TIME),
+        Column("lag_bytes", "bytes not yet consumed, where that is known", ColumnKind.BYTES),
+        Column("oldest_commit", "when the oldest of its offsets was committed", ColumnKind.TIME),
     ),
     empty="no groups",
 )
@@ -60,7 +60,7 @@ DESCRIBE = Document(
     empty="the group has no partitions",
 )
 _SUMMED = (
-    Column("partitions", "number of partitions", Kind.INTEGER),
+    Column("partitions", "number of partitions", ColumnKind.INTEGER),
     *_LAG,
     _COMMIT_AGE._replace(doc="seconds since the oldest of its offsets was committed"),
     *_PACE,
@@ -77,7 +77,7 @@ BY_GROUP = Document(
         _GROUP,
         Column("state", "active, empty or dead"),
         _MEMBER_COUNT,
-        Column("topics", "number of topics", Kind.INTEGER),
+        Column("topics", "number of topics", ColumnKind.INTEGER),
         *_SUMMED,
     ),
     empty="no group",
@@ -90,7 +90,7 @@ LAG = Document(
         _PARTITION,
         *_OFFSET,
         *_LAG,
-        Column("age", "seconds since the end passed the committed offset", Kind.SECONDS),
+        Column("age", "seconds since the end passed the committed offset", ColumnKind.SECONDS),
         *_PACE,
     ),
     empty="no partitions",
@@ -102,9 +102,9 @@ MEMBERS = Document(
         Column("member", "consumer id"),
         Column("subscription", "subscription as it registered it"),
         Column("topics", "topics it consumes"),
-        Column("streams", "number of its consumer threads", Kind.INTEGER),
-        Column("partitions", "partitions assigned to it", Kind.INTEGER),
-        Column("since", "when it joined", Kind.TIME),
+        Column("streams", "number of its consumer threads", ColumnKind.INTEGER),
+        Column("partitions", "partitions assigned to it", ColumnKind.INTEGER),
+        Column("since", "when it joined", ColumnKind.TIME),
         Column("session", "its ZooKeeper session", shown=False),
     ),
     empty="no members",
@@ -115,9 +115,9 @@ RESET = Document(
         _HIDDEN_GROUP,
         _TOPIC,
         _PARTITION,
-        Column("current", "committed offset", Kind.INTEGER),
-        Column("new", "new offset; none if it is removed", Kind.INTEGER),
-        Column("delta_bytes", "by how many bytes it moves", Kind.INTEGER),
+        Column("current", "committed offset", ColumnKind.INTEGER),
+        Column("new", "new offset; none if it is removed", ColumnKind.INTEGER),
+        Column("delta_bytes", "by how many bytes it moves", ColumnKind.INTEGER),
         Column("direction", "forward, back, same, new or removed"),
         Column("note", "what was adjusted, or why it is not changed"),
     ),
@@ -130,8 +130,8 @@ EXPORT = Document(
         _GROUP,
         _TOPIC,
         _PARTITION,
-        Column("offset", "committed offset", Kind.INTEGER),
-        Column("committed", "when it was committed", Kind.TIME, shown=False),
+        Column("offset", "committed offset", ColumnKind.INTEGER),
+        Column("committed", "when it was committed", ColumnKind.TIME, shown=False),
     ),
     empty="no offsets",
 )
@@ -152,7 +152,7 @@ REBALANCE = Document(
         _PARTITION,
         Column("old_owner", "consumer thread it was assigned to before"),
         Column("new_owner", "consumer thread it is assigned to now"),
-        Column("changed", "whether they differ", Kind.BOOLEAN),
+        Column("changed", "whether they differ", ColumnKind.BOOLEAN),
     ),
     empty="no partitions",
 )
@@ -327,7 +327,7 @@ def rebalance_record(
     }
 
 
-def problem_record(group: str, problem: Problem) -> Record:
+def problem_record(group: str, problem: GroupProblem) -> Record:
     """Return a row of `VERIFY`."""
     partition = problem.partition
     return {

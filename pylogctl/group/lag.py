@@ -49,6 +49,7 @@ class Status(StrEnum):
     GONE = "GONE"
     MISALIGNED = "MISALIGNED"
     OUT_OF_RANGE = "OUT-OF-RANGE"
+    VOID = "VOID"
     NOT_A_NUMBER = "NOT-A-NUMBER"
 
 
@@ -65,12 +66,13 @@ MEANINGS: dict[Status, str] = {
     Status.GONE: "the partition does not exist, or its broker is not registered",
     Status.MISALIGNED: "the committed offset lies inside a message (found only with --count)",
     Status.OUT_OF_RANGE: "the committed offset is before the first or after the last message",
+    Status.VOID: "the offset was committed before the topic was created again",
     Status.NOT_A_NUMBER: "the committed offset is no number",
 }
 _BADNESS = {status: index for index, status in enumerate(Status)}
 
 
-class Sample(NamedTuple):
+class LagSample(NamedTuple):
     """A partition at one moment; times are milliseconds since 1970.
 
     `offset` was committed at `commit_ms`; `end` is the offset after the last readable message.
@@ -87,7 +89,9 @@ class Sample(NamedTuple):
         return max(0, self.end - self.offset)
 
 
-def window_status(samples: Sequence[Sample], *, allowed_lag: int = 0, window_ms: int = 0) -> Status:
+def window_status(
+    samples: Sequence[LagSample], *, allowed_lag: int = 0, window_ms: int = 0
+) -> Status:
     """Return the status of a partition over a window.
 
     Args:
@@ -115,7 +119,7 @@ def window_status(samples: Sequence[Sample], *, allowed_lag: int = 0, window_ms:
     return Status.OK
 
 
-def within_window(samples: Sequence[Sample], window_ms: int) -> Sequence[Sample]:
+def within_window(samples: Sequence[LagSample], window_ms: int) -> Sequence[LagSample]:
     """Return the samples that cover the last `window_ms`; only the last sample for 0.
 
     Args:
@@ -131,7 +135,7 @@ def worst(statuses: Iterable[Status]) -> Status:
     return max(statuses, key=_BADNESS.__getitem__, default=Status.OK)
 
 
-def consume_rate(samples: Sequence[Sample]) -> float | None:
+def consume_rate(samples: Sequence[LagSample]) -> float | None:
     """Return the bytes a second by which the committed offset moved, oldest sample first.
 
     Returns:
@@ -154,7 +158,7 @@ def eta_s(lag_bytes: int, rate: float | None) -> float | None:
     return lag_bytes / rate if rate is not None and rate > 0 else None
 
 
-def age_s(samples: Sequence[Sample]) -> float | None:
+def age_s(samples: Sequence[LagSample]) -> float | None:
     """Return the age in seconds of the oldest message that is not consumed.
 
     That is the time since the log's end was at the committed offset, interpolated between two
@@ -190,7 +194,7 @@ class PartitionLag:
     stored: StoredOffset | None
     is_live: bool
     ends: Ends | None
-    samples: tuple[Sample, ...] = ()
+    samples: tuple[LagSample, ...] = ()
     window_ms: int = 0
     lag_messages: int | None = None
     is_misaligned: bool = False
@@ -228,7 +232,7 @@ class PartitionLag:
         if self.stored is None:
             return Status.NO_OFFSET
         if self.stored.offset is None:
-            return Status.NOT_A_NUMBER
+            return Status.VOID if self.stored.is_void else Status.NOT_A_NUMBER
         if self.ends is None:
             return Status.UNKNOWN
         if not self.ends.start <= self.stored.offset <= self.ends.end:
@@ -295,7 +299,7 @@ class GroupObserver:
     connect: Connect
     clock: Clock
     window_ms: int = 0
-    _history: dict[tuple[str, TopicPartition], tuple[Sample, ...]] = field(default_factory=dict)
+    _history: dict[tuple[str, TopicPartition], tuple[LagSample, ...]] = field(default_factory=dict)
 
     @property
     def session(self) -> Session:
@@ -370,10 +374,10 @@ class GroupObserver:
         if is_live:
             with suppress(BrokerUnreachableError, RequestTimeoutError):
                 ends = facts.ends(partition)
-        samples: tuple[Sample, ...] = ()
+        samples: tuple[LagSample, ...] = ()
         if stored is not None and stored.offset is not None and ends is not None:
             key = snapshot.name, partition
-            new = Sample(self.clock.time_ms(), stored.offset, ends.end, stored.commit_ms)
+            new = LagSample(self.clock.time_ms(), stored.offset, ends.end, stored.commit_ms)
             samples = tuple(within_window((*self._history.get(key, ()), new), self.window_ms))
             self._history[key] = samples
         owner = snapshot.owners.get(partition)

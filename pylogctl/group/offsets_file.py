@@ -28,7 +28,7 @@ _SHOWN_NUMBERS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class OffsetRecord:
     """One offset of a file.
 
     `group` is None if the file has none; `offset` is None if the offset is to be deleted. With
@@ -57,7 +57,7 @@ def zk07_line(group: str, partition: TopicPartition, text: str) -> str:
     return f"{paths.offset(group, partition)}:{text}"
 
 
-def parse_entries(text: str, name: str) -> list[Entry]:
+def parse_entries(text: str, name: str) -> list[OffsetRecord]:
     """Return the offsets in the text of a file; skip empty lines and those that start with `#`.
 
     Args:
@@ -67,7 +67,7 @@ def parse_entries(text: str, name: str) -> list[Entry]:
         UsageError: lines are malformed; the error lists their numbers.
     """
     if (document := _document(text)) is not None:
-        parse: Callable[[str, int], Entry] = _parse_record_text
+        parse: Callable[[str, int], OffsetRecord] = _parse_record_text
         lines = [(number, json.dumps(one)) for number, one in enumerate(document, start=1)]
         return _parse_lines(lines, parse, f"record {{}} of '{name}'")
     lines = [
@@ -100,8 +100,8 @@ def _is_csv_header(line: str) -> bool:
 
 
 def _parse_lines(
-    lines: Iterable[tuple[int, str]], parse: Callable[[str, int], Entry], line_name: str
-) -> list[Entry]:
+    lines: Iterable[tuple[int, str]], parse: Callable[[str, int], OffsetRecord], line_name: str
+) -> list[OffsetRecord]:
     entries, broken = [], []
     for number, text in lines:
         try:
@@ -130,32 +130,32 @@ def _other_lines(numbers: Sequence[int]) -> list[str]:
     return [f"neither are these: {text}"]
 
 
-def _parse_line(text: str, number: int) -> Entry:
+def _parse_line(text: str, number: int) -> OffsetRecord:
     if text.startswith("/"):
         return _parse_zk07(text, number)
     if text.startswith("{"):
         return _parse_record_text(text, number)
     topic, partition, offset = text.split()
-    return Entry(None, topic, parse_partition(partition), _parse_offset(offset), number)
+    return OffsetRecord(None, topic, parse_partition(partition), _parse_offset(offset), number)
 
 
-def _parse_zk07(text: str, number: int) -> Entry:
+def _parse_zk07(text: str, number: int) -> OffsetRecord:
     found = _ZK07_LINE.fullmatch(text)
     if found is None:
         raise ValueError(text)
     group, topic, partition, offset = found.groups()
-    return Entry(group, topic, parse_partition(partition), int(offset), number)
+    return OffsetRecord(group, topic, parse_partition(partition), int(offset), number)
 
 
-def _parse_record_text(text: str, number: int) -> Entry:
+def _parse_record_text(text: str, number: int) -> OffsetRecord:
     record = json.loads(text)
     if not isinstance(record, dict):
         raise TypeError(text)
     return _entry_of(record, number)
 
 
-def _csv_parser(header: list[str]) -> Callable[[str, int], Entry]:
-    def parse(text: str, number: int) -> Entry:
+def _csv_parser(header: list[str]) -> Callable[[str, int], OffsetRecord]:
+    def parse(text: str, number: int) -> OffsetRecord:
         cells = _csv_cells(text)
         if len(cells) != len(header):
             raise ValueError(text)
@@ -169,13 +169,13 @@ def _csv_cells(text: str) -> list[str]:
     return next(rows)
 
 
-def _entry_of(record: Mapping[str, Any], number: int) -> Entry:
+def _entry_of(record: Mapping[str, Any], number: int) -> OffsetRecord:
     """Return the entry of an exported record, or of a saved plan with `current` and `new`."""
     is_plan = "new" in record
     partition = str(record["partition"])
     if "broker" in record:
         partition = f"{int(record['broker'])}-{partition}"
-    return Entry(
+    return OffsetRecord(
         str(record["group"]) if record.get("group") else None,
         str(record["topic"]),
         parse_partition(partition),

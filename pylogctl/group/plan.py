@@ -29,7 +29,7 @@ from pylogctl.cli.offsets import (
 from pylogctl.cli.selection import PartitionList, select_partitions, select_topics
 from pylogctl.cli.units import parse_duration_ms
 from pylogctl.group.lag import GroupObserver
-from pylogctl.group.offsets_file import Entry, parse_entries
+from pylogctl.group.offsets_file import OffsetRecord, parse_entries
 from pylogctl.group.snapshot import GroupSnapshot, StoredOffset, require_group
 from pylogctl.topic.facts import Ends, TopicFacts
 
@@ -96,7 +96,7 @@ class ShiftTime(NamedTuple):
     delta_ms: int
 
 
-Target = OffsetSpec | ByMessages | ByBytes | ShiftTime | list[Entry] | GroupSnapshot
+Target = OffsetSpec | ByMessages | ByBytes | ShiftTime | list[OffsetRecord] | GroupSnapshot
 """Where offsets go: to an offset expression, shifted by messages, bytes or time, to the offsets
 of a file, or to those of another group."""
 
@@ -183,7 +183,7 @@ class Planner:
         if current is None:
             return self.keep(partition, "there is no offset to shift")
         if current.offset is None:
-            return self.keep(partition, _not_a_number(current), fails=True)
+            return self.keep(partition, _useless(current), fails=True)
         if isinstance(target, ShiftTime):
             return self._shifted_in_time(partition, current, target.delta_ms)
         return self._shifted(partition, current.offset, target)
@@ -212,7 +212,7 @@ class Planner:
     def _change(self, partition: TopicPartition, offset: int, *notes: str) -> Change:
         current = self._offsets.get(partition)
         if current is not None and current.offset is None:
-            notes = (*notes, _not_a_number(current))
+            notes = (*notes, _useless(current))
         return Change(self._group, partition, current, offset, notes)
 
     def _to_position(self, partition: TopicPartition, position: Position | None) -> Change:
@@ -232,7 +232,7 @@ class Planner:
             notes.append(f"at the start of its compressed set, {found.start.inner} messages before")
         return self._change(partition, found.start.offset, *notes)
 
-    def _to_entry(self, partition: TopicPartition, entries: Sequence[Entry]) -> Change:
+    def _to_entry(self, partition: TopicPartition, entries: Sequence[OffsetRecord]) -> Change:
         entry = next((one for one in reversed(entries) if one.matches(partition)), None)
         if entry is None:
             return self.keep(partition, "not in the file")
@@ -262,8 +262,8 @@ class Planner:
         return self._to_offset(partition, min(start if found is None else found, offset))
 
 
-def _not_a_number(stored: StoredOffset) -> str:
-    return f"the current offset is no number: {stored.text!r}"
+def _useless(stored: StoredOffset) -> str:
+    return f"the current offset {stored.problem}"
 
 
 class _LogPart:
@@ -283,7 +283,7 @@ class _LogPart:
         return self._ends.end
 
 
-def read_entries(env: Environment, file: str) -> list[Entry]:
+def read_entries(env: Environment, file: str) -> list[OffsetRecord]:
     """Return the offsets of a file, `-` for standard input.
 
     Raises:
@@ -359,7 +359,7 @@ def plan_reset(
 
 
 def plan_import(
-    observer: GroupObserver, snapshot: GroupSnapshot, entries: Sequence[Entry]
+    observer: GroupObserver, snapshot: GroupSnapshot, entries: Sequence[OffsetRecord]
 ) -> list[Change]:
     """Plan the changes of a group's offsets to those of a file.
 
@@ -394,7 +394,7 @@ def plan_import(
     return sorted(changes.values(), key=lambda change: change.partition)
 
 
-def _check_current(snapshot: GroupSnapshot, partition: TopicPartition, entry: Entry) -> None:
+def _check_current(snapshot: GroupSnapshot, partition: TopicPartition, entry: OffsetRecord) -> None:
     """Raise CliError if the entry of a saved plan expects another current offset."""
     stored = snapshot.offsets.get(partition)
     current = None if stored is None else stored.offset
@@ -409,13 +409,13 @@ def _check_current(snapshot: GroupSnapshot, partition: TopicPartition, entry: En
         )
 
 
-def by_group(entries: Iterable[Entry], group: str | None) -> dict[str, list[Entry]]:
+def by_group(entries: Iterable[OffsetRecord], group: str | None) -> dict[str, list[OffsetRecord]]:
     """Return the offsets of a file by group; all for `group` if it is given.
 
     Raises:
         UsageError: a line names no group, and `group` is None.
     """
-    groups: dict[str, list[Entry]] = {}
+    groups: dict[str, list[OffsetRecord]] = {}
     for entry in entries:
         name = group or entry.group
         if name is None:

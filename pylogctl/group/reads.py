@@ -82,10 +82,10 @@ def _check_brokers(env: Environment, lags: Sequence[GroupLag]) -> None:
 
 
 def warn_of_offsets(env: Environment, group: GroupSnapshot) -> None:
-    """Warn of stored offsets that are no numbers, and of nodes not named after a partition."""
+    """Warn of stored offsets that are no use, and of nodes not named after a partition."""
     for partition, stored in group.offsets.items():
         if stored.offset is None:
-            env.warn(f"{partition}: the stored offset is no number: {stored.text!r}")
+            env.warn(f"{partition}: the stored offset {stored.problem}")
     for path in group.strays:
         env.warn(f"{path} is not named after a partition")
 
@@ -314,7 +314,7 @@ def export(env: Environment, groups: Sequence[str], output: str) -> None:
     """Write the offsets of groups, of all if none is named.
 
     Raises:
-        CliError: a group does not exist, or offsets are no numbers and were left out.
+        CliError: a group does not exist, or offsets are no numbers, or void, and were left out.
     """
     with open_observer(env, *groups) as observer:
         names = list(dict.fromkeys(groups or snapshot.list_groups(observer.session)))
@@ -334,6 +334,6 @@ def export(env: Environment, groups: Sequence[str], output: str) -> None:
     if len(numbers) < len(offsets):
         raise CliError(
             ExitStatus.PARTIAL,
-            f"{len(offsets) - len(numbers)} of {len(offsets)} offsets are no numbers; left out",
+            f"{len(offsets) - len(numbers)} of {len(offsets)} offsets cannot be used; left out",
             hints=["--output zk07 writes them as they are"],
         )

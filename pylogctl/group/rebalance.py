@@ -41,7 +41,7 @@ LivePartitions = Mapping[str, Sequence[TopicPartition]]
 """The partitions of topics on live brokers."""
 
 
-class Kind(StrEnum):
+class ProblemKind(StrEnum):
     """The kind of a problem."""
 
     NO_OWNER = "no-owner"
@@ -51,16 +51,16 @@ class Kind(StrEnum):
     STRAY_NODE = "stray-node"
 
 
-class Problem(NamedTuple):
+class GroupProblem(NamedTuple):
     """A problem of a partition, or of a node if `partition` is None."""
 
-    kind: Kind
+    kind: ProblemKind
     partition: TopicPartition | None
     owner: str | None
     detail: str
 
 
-def problems_of(snapshot: GroupSnapshot, live: LivePartitions) -> list[Problem]:
+def problems_of(snapshot: GroupSnapshot, live: LivePartitions) -> list[GroupProblem]:
     """Return the problems of a group, by partition.
 
     Every live partition of the topics that members consume must have a live owner; without
@@ -68,21 +68,23 @@ def problems_of(snapshot: GroupSnapshot, live: LivePartitions) -> list[Problem]:
     """
     members = {member.consumer_id: member for member in snapshot.members}
     assigned_topics = set(snapshot.subscribed_topics if members else snapshot.topics)
-    found: list[Problem] = []
+    found: list[GroupProblem] = []
     for partition in partitions_of(snapshot, live):
         is_live = partition in live.get(partition.topic, ())
         owner = snapshot.owners.get(partition)
         if owner is not None:
             found += _owner_problems(partition, owner, members, is_live=is_live)
         elif is_live and partition.topic in assigned_topics:
-            found.append(Problem(Kind.NO_OWNER, partition, None, "it has no owner"))
+            found.append(GroupProblem(ProblemKind.NO_OWNER, partition, None, "it has no owner"))
     found += (
-        Problem(Kind.BAD_MEMBER, None, one.consumer_id, f"cannot be decoded: {one.text!r}")
+        GroupProblem(
+            ProblemKind.BAD_MEMBER, None, one.consumer_id, f"cannot be decoded: {one.text!r}"
+        )
         for one in snapshot.members
         if one.subscription is None
     )
     found += (
-        Problem(Kind.STRAY_NODE, None, None, f"{path} is not named after a partition")
+        GroupProblem(ProblemKind.STRAY_NODE, None, None, f"{path} is not named after a partition")
         for path in snapshot.strays
     )
     return found
@@ -90,12 +92,12 @@ def problems_of(snapshot: GroupSnapshot, live: LivePartitions) -> list[Problem]:
 
 def _owner_problems(
     partition: TopicPartition, owner: Owner, members: Mapping[str, Member], *, is_live: bool
-) -> Iterator[Problem]:
+) -> Iterator[GroupProblem]:
     """Yield the worst problem of an owner node, if it has any."""
     member = members.get(consumer_of(owner.thread_id))
-    kind = Kind.STALE_OWNER
+    kind = ProblemKind.STALE_OWNER
     if member is None:
-        kind, detail = Kind.DEAD_OWNER, "its owner is no live member of the group"
+        kind, detail = ProblemKind.DEAD_OWNER, "its owner is no live member of the group"
     elif owner.session_id != member.session_id:
         session = "no session" if not owner.session_id else "another session than its member"
         detail = f"its owner node belongs to {session}"
@@ -107,7 +109,7 @@ def _owner_problems(
         detail = "its owner does not consume this topic"
     else:
         return
-    yield Problem(kind, partition, owner.thread_id, detail)
+    yield GroupProblem(kind, partition, owner.thread_id, detail)
 
 
 def trigger_rebalance(session: Session, group: str) -> None:
@@ -130,7 +132,7 @@ def await_rebalance(
     quiet_s: float = _QUIET_S,
     clock_s: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> tuple[GroupSnapshot, list[Problem]]:
+) -> tuple[GroupSnapshot, list[GroupProblem]]:
     """Wait until every partition has had the same live owner for `quiet_s`.
 
     Args:

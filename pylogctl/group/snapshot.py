@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
+from broker.consumer.creations import Creation, read_creations
 from broker.consumer.membership import topics_of
 from broker.errors import ConfigError, CoordinationError, RegistryNodeNotFoundError
 from broker.topic import TopicPartition
@@ -28,16 +29,25 @@ from pylogctl.format.framing import escape
 
 
 class StoredOffset(NamedTuple):
-    """A committed offset; None if the node does not hold a number.
+    """A committed offset; None if the node does not hold a number, or a void one.
 
     `text` is the node's value, escaped if it is not UTF-8; `commit_ms` is the time of the last
-    write in milliseconds since 1970; `version` counts the writes.
+    write in milliseconds since 1970; `version` counts the writes; `is_void` is whether it was
+    stored before the topic was created again.
     """
 
     offset: int | None
     text: str
     commit_ms: int
     version: int
+    is_void: bool = False
+
+    @property
+    def problem(self) -> str:
+        """Return why there is no offset, for messages."""
+        if self.is_void:
+            return f"is void, as it was stored before the topic was created again: {self.text}"
+        return f"is no number: {self.text!r}"
 
 
 class Owner(NamedTuple):
@@ -159,9 +169,11 @@ def read_group(session: Session, group: str, *, all_topics: Iterable[str]) -> Gr
         partition: Owner(_text(value), stat.ephemeral_owner, stat.czxid)
         for partition, value, stat in _partition_nodes(session, group, "owners", strays)
     }
+    nodes = list(_partition_nodes(session, group, "offsets", strays))
+    creations = read_creations(session, (partition for partition, _, _ in nodes))
     offsets = {
-        partition: _stored_offset(value, stat)
-        for partition, value, stat in _partition_nodes(session, group, "offsets", strays)
+        partition: _stored_offset(value, stat, creations.of(partition))
+        for partition, value, stat in nodes
     }
     members = read_members(session, group, all_topics=all_topics)
     return GroupSnapshot(group, members, owners, offsets, tuple(strays))
@@ -217,11 +229,12 @@ def _partition_nodes(
             yield partition, *values[path]
 
 
-def _stored_offset(value: bytes, stat: NodeStat) -> StoredOffset:
+def _stored_offset(value: bytes, stat: NodeStat, creation: Creation | None) -> StoredOffset:
+    is_void = creation is not None and creation.voids(stat)
     offset = None
     with suppress(CoordinationError):
-        offset = decode_number(value, "offset")
-    return StoredOffset(offset, _text(value), stat.mtime_ms, stat.version)
+        offset = None if is_void else decode_number(value, "offset")
+    return StoredOffset(offset, _text(value), stat.mtime_ms, stat.version, is_void)
 
 
 def _text(value: bytes) -> str:

@@ -54,7 +54,7 @@ def help_(
         typer.Argument(
             metavar="[COMMAND...|TOPIC]",
             help="A command, or one of offsets, formats, framing, exit-codes, environment, "
-            "config, segment.",
+            "properties, segment.",
         ),
     ] = None,
 ) -> None:
@@ -66,7 +66,7 @@ def help_(
 
     command = root()
     ctx = typer.Context(command, info_name="pylogctl")
-    env.write_line(command.get_help(ctx))
+    env.write_styled(command.get_help(ctx))
 
 
 @man_app.command("man", cls=Command)
@@ -97,7 +97,7 @@ def _show_page(env: Environment, words: list[str]) -> None:
     is_tty = env.streams.stdout_is_tty
     width = min(terminal_width(env), MAX_WIDTH) if is_tty else PIPE_WIDTH
     with paged(env) as out:
-        out.write_line(render_page(source, width=width, styled=env.use_color()).rstrip("\n"))
+        out.write_styled(render_page(source, width=width, styled=env.use_color()).rstrip("\n"))
         out.flush()
 
 

@@ -19,7 +19,7 @@ TOPICS = {
     "framing": "pylogctl-framing.7",
     "exit-codes": "pylogctl-exit-codes.7",
     "environment": "pylogctl-environment.7",
-    "config": "pylogctl-config.5",
+    "properties": "pylogctl-config.5",
     "segment": "pylogctl-segment.5",
 }
 

@@ -1,4 +1,4 @@
-"""`pylogctl log`: dump, verify, measure and recover segment files, without a broker."""
+"""`pylogctl log`: dump, verify, measure and recover segment files without a broker; move logs."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import (
     CONFIRM,
+    CONNECTION,
     DRY_RUN,
     OUTPUT,
     PAGER,
@@ -31,10 +32,11 @@ from pylogctl.cli.options import (
 from pylogctl.cli.progress import progress
 from pylogctl.cli.render import paged, render
 from pylogctl.cli.tree import Command, new_app
-from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadOption
+from pylogctl.format.message_format import PayloadOption
 from pylogctl.log.document import (
     DUMP,
     RECOVER,
+    SEGMENT_NAMES,
     STAT,
     plan_record,
     report_verification,
@@ -45,7 +47,7 @@ from pylogctl.log.document import (
 if TYPE_CHECKING:
     from pylogctl.log.dump import Dumped
 
-app = new_app("Dump, verify and recover segment files.")
+app = new_app("Dump, verify and recover segment files; move logs.")
 
 PARALLEL_FROM_BYTES = 64 << 20
 READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
@@ -53,7 +55,8 @@ READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE|DIR...", help="Segment files, directories of them, or - for stdin."
+        metavar="FILE|DIR...",
+        help="Segment files or archives of them (.gz), directories of these, or - for stdin.",
     ),
 ]
 FilesOnDisk = Annotated[
@@ -134,11 +137,12 @@ def dump(
 ) -> None:
     """Show the messages of segment files.
 
+    The JSON forms can be produced again: payload_b64 has a payload that is not UTF-8.
     Ends with exit status 8 when a message or the end of a file is damaged.
     """
     from pylogctl.log.dump import record_of
 
-    show = None if no_payload else PAYLOAD_TEXTS[payload]
+    form = None if no_payload else payload
     invalid = _InvalidCount()
     with _segment_paths(env, files) as paths, paged(env) as out:
         found = islice(invalid.watch(_dumped_messages(env, paths, offset, shallow)), max_messages)
@@ -146,7 +150,9 @@ def dump(
             _write_formatted(out, message_format, found)
         else:
             document = with_file_column(DUMP) if len(paths) > 1 else DUMP
-            render(out, document, (record_of(path, dumped, show) for path, dumped in found))
+            is_json = env.output in ("json", "jsonl")
+            records = (record_of(path, one, form, is_json=is_json) for path, one in found)
+            render(out, document, records)
         out.flush()
     if invalid.count:
         raise CliError(ExitStatus.CORRUPT, f"{invalid.count} damaged messages were shown")
@@ -182,7 +188,7 @@ def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Du
     from pylogctl.format.message_format import Received, compile_format
     from pylogctl.log.dump import facts_of
 
-    write_message = compile_format(text)
+    write_message = compile_format(text, for_terminal=env.streams.stdout_is_tty)
     for number, (path, dumped) in enumerate(found, start=1):
         facts = facts_of(path, dumped)
         env.write(write_message(Received(facts, number, env.clock.time_ms(), group="")))
@@ -191,10 +197,8 @@ def _write_formatted(env: Environment, text: str, found: Iterator[tuple[Path, Du
 @contextmanager
 def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
     """Yield the segment files of paths; standard input is copied to a temporary file."""
-    from broker.log.segment import expand_paths
-
     if Path("-") not in given:
-        yield expand_paths(given)
+        yield _expanded(env, given)
         return
     if env.streams.stdin is None:
         raise UsageError("standard input is closed")
@@ -202,7 +206,25 @@ def _segment_paths(env: Environment, given: list[Path]) -> Iterator[list[Path]]:
         while chunk := env.streams.stdin.read(1 << 20):
             copy.write(chunk)
         copy.flush()
-        yield expand_paths([Path(copy.name) if path == Path("-") else path for path in given])
+        paths = [Path(copy.name) if path == Path("-") else path for path in given]
+        yield _expanded(env, paths)
+
+
+def _expanded(env: Environment, given: list[Path], *, archives: bool = True) -> list[Path]:
+    """Return the segment files of paths; a directory that has none is reported.
+
+    Raises:
+        CliError: no path has any.
+    """
+    from broker.log.segment import expand_paths
+
+    found = {path: expand_paths([path], archives=archives) for path in given}
+    for path in (path for path, files in found.items() if not files):
+        message = f"no segment files in '{path}'"
+        if not any(found.values()):
+            raise CliError(ExitStatus.NOT_FOUND, message, hints=[SEGMENT_NAMES])
+        env.leave_out(message)
+    return list(dict.fromkeys(file for files in found.values() for file in files))
 
 
 @app.command("verify", cls=Command)
@@ -243,7 +265,9 @@ def verify(
                 engine=engine,
                 progress=meter.advance,
             )
-    raise typer.Exit(report_verification(env, summary, env.clock.monotonic_s() - started_s))
+    status = report_verification(env, summary, env.clock.monotonic_s() - started_s)
+    if status:
+        raise typer.Exit(status)
 
 
 @app.command("stat", cls=Command)
@@ -299,11 +323,14 @@ def recover(
     Shows the plan and changes nothing without --execute. The broker does the same by itself when
     it starts after a crash.
     """
+    from broker.log.archive import is_archive
     from broker.log.inspect import plan_recovery
     from broker.log.inspect import recover as recover_file
-    from broker.log.segment import expand_paths
 
-    plans = [plan for plan in map(plan_recovery, expand_paths(files)) if plan.cut_bytes]
+    if archived := [path for path in files if is_archive(path)]:
+        raise UsageError(f"'{archived[0]}' is an archive, which is never cut; unpack it first")
+    paths = _expanded(env, files, archives=False)
+    plans = [plan for plan in map(plan_recovery, paths) if plan.cut_bytes]
     if not execute or env.settings.dry_run or not plans:
         render(env, RECOVER, [plan_record(plan, done=False) for plan in plans])
         if plans:
@@ -313,3 +340,51 @@ def recover(
     confirm_name(env, "log recover", name, confirm)
     done = [recover_file(plan.path, backup=not no_backup, clock=env.clock) for plan in plans]
     render(env, RECOVER, [plan_record(plan, done=True) for plan in done])
+
+
+@app.command("move", cls=Command)
+@accepts(
+    *OUTPUT,
+    *PROGRESS,
+    *CONNECTION,
+    exits=(
+        ExitStatus.FAILED,
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.TIMEOUT,
+        ExitStatus.UNREACHABLE,
+        ExitStatus.REMOTE,
+        ExitStatus.UNSUPPORTED,
+    ),
+    examples=(
+        "pylogctl log move 'orders[0-1]' --to /disk2/pylog",
+        "pylogctl log move 'orders[0-1]' --to /disk2/pylog --on-broker 3 --output json",
+    ),
+)
+def move(
+    env: Environment,
+    partition: Annotated[
+        str,
+        typer.Argument(metavar="TOPIC[HOME-INDEX]", help="The partition; quote it for the shell."),
+    ],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to", metavar="DIR", help="A data directory of the broker, a path on its machine."
+        ),
+    ],
+    on_broker: Annotated[
+        int | None,
+        typer.Option(
+            "--on-broker", metavar="ID", min=0, help="Whose log. Default: the partition's home."
+        ),
+    ] = None,
+) -> None:
+    """Move a log to another data directory of a broker that runs.
+
+    The partition is read and written meanwhile; at the end its appends wait for a moment. A broker
+    that is killed has one whole log afterwards, in one directory or the other.
+    """
+    from pylogctl.log.move import move as move_log
+
+    move_log(env, partition, to, on_broker)

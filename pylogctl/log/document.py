@@ -5,28 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.render import Column, Document, Kind, render
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.render import Column, ColumnKind, Document, render
 from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
     from broker.log.inspect import RecoveryPlan, SegmentStat
-    from broker.log.verify import Problem, VerifySummary
-
+    from broker.log.verify import SegmentProblem, VerifySummary
+SEGMENT_NAMES = "segments are called <offset>.pylog or <offset>.kafka, archived ones end in .gz"
 
 DUMP = Document(
     "log.dump/1",
     (
         Column("file", "segment file", shown=False),
-        Column("pos", "position in the file", Kind.INTEGER),
-        Column("offset", "offset in the log, by the file's name", Kind.INTEGER, shown=False),
-        Column("size", "bytes of payload", Kind.INTEGER),
-        Column("magic", "version of the message format", Kind.INTEGER),
+        Column("pos", "position in the file", ColumnKind.INTEGER),
+        Column("offset", "offset in the log, by the file's name", ColumnKind.INTEGER, shown=False),
+        Column("size", "bytes of payload", ColumnKind.INTEGER),
+        Column("magic", "version of the message format", ColumnKind.INTEGER),
         Column("codec", "compression of the entry"),
         Column("crc", "CRC-32 of the payload"),
-        Column("valid", "whether the entry is undamaged", Kind.BOOLEAN),
-        Column("inner", "index inside a compressed entry", Kind.INTEGER),
+        Column("valid", "whether the entry is undamaged", ColumnKind.BOOLEAN),
+        Column("inner", "index inside a compressed entry", ColumnKind.INTEGER),
         Column("payload", "the payload as text"),
+        Column("payload_b64", "JSON: the payload if it is not UTF-8, in base64", shown=False),
+        Column("payload_hex", "JSON: the payload with --payload hex", shown=False),
     ),
     empty="no messages",
 )
@@ -34,12 +36,24 @@ VERIFY = Document(
     "log.verify/1",
     (
         Column("file", "segment file"),
-        Column("pos", "position of the damage", Kind.INTEGER),
-        Column("kind", "crc, size, magic, codec, compressed, partial, gap or overlap"),
+        Column("pos", "position of the damage", ColumnKind.INTEGER),
+        Column("kind", "crc, size, magic, codec, compressed, partial, gap, overlap or archive"),
         Column("expected", "what should be there"),
         Column("found", "what is there"),
-        Column("bytes_after", "bytes from there to the end of the file", Kind.BYTES),
-        Column("skipped_bytes", "bytes up to the next valid entry", Kind.BYTES, shown=False),
+        Column("bytes_after", "bytes from there to the end of the file", ColumnKind.BYTES),
+        Column("skipped_bytes", "bytes up to the next valid entry", ColumnKind.BYTES, shown=False),
+    ),
+    empty="",
+)
+MOVE = Document(
+    "log.move/1",
+    (
+        Column("topic", "topic"),
+        Column("partition", "partition, HOME-INDEX"),
+        Column("broker", "the broker that has the log", ColumnKind.INTEGER),
+        Column("directory", "its data directory now"),
+        Column("bytes", "what was copied", ColumnKind.BYTES),
+        Column("seconds", "how long it took", ColumnKind.SECONDS),
     ),
     empty="",
 )
@@ -47,19 +61,19 @@ STAT = Document(
     "log.stat/1",
     (
         Column("file", "segment file"),
-        Column("bytes", "size of the file", Kind.BYTES),
-        Column("entries", "outer entries", Kind.INTEGER),
-        Column("messages", "messages, unfolded", Kind.INTEGER),
-        Column("min", "smallest payload", Kind.BYTES),
-        Column("avg", "mean payload", Kind.BYTES),
-        Column("max", "largest payload", Kind.BYTES),
+        Column("bytes", "size of the file", ColumnKind.BYTES),
+        Column("entries", "outer entries", ColumnKind.INTEGER),
+        Column("messages", "messages, unfolded", ColumnKind.INTEGER),
+        Column("min", "smallest payload", ColumnKind.BYTES),
+        Column("avg", "mean payload", ColumnKind.BYTES),
+        Column("max", "largest payload", ColumnKind.BYTES),
         Column("codecs", "entries by codec"),
-        Column("ratio", "bytes of payload for a compressed byte", Kind.NUMBER),
+        Column("ratio", "bytes of payload for a compressed byte", ColumnKind.NUMBER),
         Column("fault", "why the valid part ends"),
         Column("magics", "entries by version of the format", shown=False),
         Column("sizes", "messages by payload size, below each power of two", shown=False),
-        Column("payload_bytes", "bytes of all payloads", Kind.BYTES, shown=False),
-        Column("valid_bytes", "size of the valid part", Kind.BYTES, shown=False),
+        Column("payload_bytes", "bytes of all payloads", ColumnKind.BYTES, shown=False),
+        Column("valid_bytes", "size of the valid part", ColumnKind.BYTES, shown=False),
     ),
     empty="no files",
 )
@@ -67,14 +81,14 @@ RECOVER = Document(
     "log.recover/1",
     (
         Column("file", "segment file"),
-        Column("bytes", "size of the file before", Kind.BYTES),
-        Column("cut_at", "position to cut at", Kind.INTEGER),
-        Column("cut_bytes", "bytes that are cut", Kind.BYTES),
+        Column("bytes", "size of the file before", ColumnKind.BYTES),
+        Column("cut_at", "position to cut at", ColumnKind.INTEGER),
+        Column("cut_bytes", "bytes that are cut", ColumnKind.BYTES),
         Column("fault", "what is wrong there"),
-        Column("messages_kept", "valid entries before it", Kind.INTEGER),
+        Column("messages_kept", "valid entries before it", ColumnKind.INTEGER),
         Column("later_segments", "segments after the cut, to be moved away"),
         Column("backup", "where the cut bytes went"),
-        Column("done", "whether it was cut", Kind.BOOLEAN),
+        Column("done", "whether it was cut", ColumnKind.BOOLEAN),
     ),
     empty="nothing to recover",
 )
@@ -86,7 +100,7 @@ def with_file_column(document: Document) -> Document:
     return document._replace(columns=columns)
 
 
-def _problem_record(problem: Problem) -> dict[str, Any]:
+def _problem_record(problem: SegmentProblem) -> dict[str, Any]:
     """Return the record of a problem."""
     return {
         "file": str(problem.file),
@@ -148,7 +162,13 @@ def plan_record(plan: RecoveryPlan, *, done: bool) -> dict[str, Any]:
 
 
 def report_verification(env: Environment, summary: VerifySummary, elapsed_s: float) -> ExitStatus:
-    """Write the problems and totals of a verification; return the exit status."""
+    """Write the problems and totals of a verification; return the exit status.
+
+    Raises:
+        CliError: there was no file to verify.
+    """
+    if not summary.reports and not summary.unreadable:
+        raise CliError(ExitStatus.NOT_FOUND, "no segment files to verify", hints=[SEGMENT_NAMES])
     render(env, VERIFY, [_problem_record(problem) for problem in summary.problems])
     env.flush()
     for unreadable in summary.unreadable:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from broker.errors import InvalidMessageError
+from broker.log.archive import archived_base_offset_of, is_archive, segment_bytes
 from broker.log.inspect import first_entry_at_or_after, iter_segment_entries
-from broker.log.segment import base_offset_of
 from broker.protocol.message_set import Entry, messages_of
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.offset_resolution import resolve
 from pylogctl.cli.offsets import NO_RANGE, OffsetRange
-from pylogctl.format.envelope import MessageFacts
+from pylogctl.format.envelope import MessageFacts, PayloadEncoding, encode_payload
+from pylogctl.format.message_format import PAYLOAD_TEXTS, PayloadForm
 
 _DIRECTORY = re.compile(r"(.+)[_-](\d+)")
+_ARCHIVE_DIRECTORY = re.compile(r"(.+)_(\d+)-(\d+)")
 
 
 class Dumped(NamedTuple):
@@ -38,7 +40,7 @@ class _FileSource:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.base = base_offset_of(path) or 0
+        self.base = archived_base_offset_of(path) or 0
 
     def earliest(self, partition: TopicPartition) -> int:
         """Return the file's first offset."""
@@ -46,7 +48,7 @@ class _FileSource:
 
     def latest(self, partition: TopicPartition) -> int:
         """Return the offset after the file's last byte."""
-        return self.base + self._path.stat().st_size
+        return self.base + segment_bytes(self._path)
 
     def by_time(self, partition: TopicPartition, time_ms: int, *, rounded_up: bool) -> int | None:
         """Refuse: a segment file has no time."""
@@ -81,7 +83,10 @@ class _FileSource:
 
 def partition_of(path: Path) -> TopicPartition:
     """Return the partition of a segment file, by the name of its directory."""
-    match = _DIRECTORY.fullmatch(path.absolute().parent.name)
+    name = path.absolute().parent.name
+    if is_archive(path) and (match := _ARCHIVE_DIRECTORY.fullmatch(name)):
+        return TopicPartition(match[1], int(match[2]), int(match[3]))
+    match = _DIRECTORY.fullmatch(name)
     if match is None:
         return TopicPartition(path.name, 0, 0)
     return TopicPartition(match[1], 0, int(match[2]))
@@ -133,11 +138,18 @@ def dump_file(path: Path, offsets: OffsetRange, *, shallow: bool) -> Iterator[Du
 
 
 def record_of(
-    path: Path, dumped: Dumped, show_payload: Callable[[bytes], str] | None
+    path: Path, dumped: Dumped, form: PayloadForm | None, *, is_json: bool
 ) -> dict[str, Any]:
-    """Return the record of a message; `show_payload` is None to leave the payload out."""
+    """Return the record of a message.
+
+    Args:
+        path: of its file.
+        dumped: the message.
+        form: how the payload is shown; None to leave it out.
+        is_json: show the payload under the name by which `produce --jsonl` reads it.
+    """
     entry = dumped.entry
-    base = base_offset_of(path)
+    base = archived_base_offset_of(path)
     return {
         "file": str(path),
         "pos": entry.offset,
@@ -148,8 +160,23 @@ def record_of(
         "crc": f"{dumped.crc:08x}",
         "valid": dumped.is_valid,
         "inner": dumped.inner,
-        "payload": show_payload(dumped.payload) if show_payload else None,
+        **(_payload_fields(dumped.payload, form, is_json=is_json) if form else {}),
     }
+
+
+def _payload_fields(payload: bytes, form: PayloadForm, *, is_json: bool) -> dict[str, str]:
+    encoding = _ENCODINGS.get(form)
+    if is_json and encoding is not None:
+        key, text = encode_payload(payload, encoding)
+        return {key: text}
+    return {"payload": PAYLOAD_TEXTS[form](payload)}
+
+
+_ENCODINGS = {
+    "utf8": PayloadEncoding.AUTO,
+    "hex": PayloadEncoding.HEX,
+    "base64": PayloadEncoding.BASE64,
+}
 
 
 def _codec_name(entry: Entry) -> str:
@@ -161,7 +188,7 @@ def _codec_name(entry: Entry) -> str:
 
 def facts_of(path: Path, dumped: Dumped) -> MessageFacts:
     """Return a message as the facts that format strings use."""
-    base = base_offset_of(path) or 0
+    base = archived_base_offset_of(path) or 0
     return MessageFacts(
         partition=partition_of(path),
         offset=base + dumped.entry.offset,

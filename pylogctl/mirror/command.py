@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from pylogctl.cli.connections import Side
     from pylogctl.cli.offsets import Span
     from pylogctl.cli.render import Record
-    from pylogctl.mirror.plan import Selection
+    from pylogctl.mirror.plan import MirrorSelection
 
 app = new_app("Mirror topics into another cluster.")
 
@@ -58,8 +58,8 @@ Map = Annotated[
     typer.Option(
         "--topic-map",
         metavar="S/RE/NEW/",
-        help="What topics are called in the target, such as s/^/a./ (repeatable). Default: the "
-        "same.",
+        help="Substitution that makes the name of the target topic, such as s/^/a./ (repeatable). "
+        "Default: the same name.",
         rich_help_panel="Selection",
     ),
 ]
@@ -69,7 +69,7 @@ MirrorGroup = Annotated[
         "-g",
         "--group",
         metavar="G",
-        help="Consumer group in the source that remembers how far the mirror is.",
+        help="Consumer group in the source that has the offsets of the mirror.",
         rich_help_panel="Selection",
     ),
 ]
@@ -107,7 +107,7 @@ def run(
             "--streams",
             metavar="N",
             min=1,
-            help="Threads that read.",
+            help="Threads that consume from the source.",
             rich_help_panel="Limits",
         ),
     ] = 1,
@@ -117,7 +117,7 @@ def run(
             "--producers",
             metavar="N",
             min=1,
-            help="Threads that write.",
+            help="Threads that send to the target.",
             rich_help_panel="Limits",
         ),
     ] = 1,
@@ -127,7 +127,7 @@ def run(
             "--queue",
             metavar="N",
             min=1,
-            help="Message sets that wait for each producer.",
+            help="Capacity of the queue of each producer, in message sets.",
             rich_help_panel="Limits",
         ),
     ] = 16,
@@ -138,8 +138,8 @@ def run(
             metavar="PORT",
             min=0,
             max=65535,
-            help="Serve figures of each route in Prometheus' format on this port of 127.0.0.1; "
-            "0 picks a free one.",
+            help="Serve the metrics of each partition in Prometheus' format on this port of "
+            "127.0.0.1; 0 picks a free one.",
             rich_help_panel="Output",
         ),
     ] = None,
@@ -147,11 +147,11 @@ def run(
     from_cluster: FromRegistry = SAME_CLUSTER,
     to_cluster: To = SAME_CLUSTER,
 ) -> None:
-    """Mirror topics until a signal ends it.
+    """Mirror topics until stopped by a signal.
 
-    Message sets travel as they are, in order of each partition. Offsets are committed in the
-    source once the target has acknowledged, so that nothing is lost when a mirror is killed;
-    several mirrors of one group share the work.
+    Message sets are copied unchanged, in the order of their partition. Offsets are committed in the
+    source after the target has acknowledged, so that no message is lost when a mirror is killed.
+    Several mirrors of one group share the partitions.
     """
     from pylogctl.cli.confirmation import confirm
     from pylogctl.mirror.run import MirrorPlan, consumer_config
@@ -203,7 +203,7 @@ def plan(
     from_cluster: From = SAME_CLUSTER,
     to_cluster: To = SAME_CLUSTER,
 ) -> None:
-    """Show which topics would be mirrored, and what they would be called."""
+    """Show which topics would be mirrored, and the names of their target topics."""
     _show_plan(
         env,
         at_cluster(env, from_cluster),
@@ -230,14 +230,16 @@ def status(
     group: MirrorGroup = DEFAULT_GROUP,
     by: Annotated[
         Literal["topic", "partition"],
-        typer.Option("--by", help="What a row is.", rich_help_panel="Output"),
+        typer.Option(
+            "--by", help="Show a row for each topic or partition.", rich_help_panel="Output"
+        ),
     ] = "topic",
     interval: Annotated[
         str | None,
         typer.Option(
             "--interval",
             metavar="DUR",
-            help="Look twice, so long apart, and tell the rate.",
+            help="Sample twice, this long apart, and show rates.",
             rich_help_panel="Limits",
         ),
     ] = None,
@@ -246,15 +248,15 @@ def status(
         typer.Option(
             "--fail-above",
             metavar="SIZE",
-            help="Status 12 if more than this is not mirrored yet.",
+            help="Status 12 if the lag is larger than this.",
             rich_help_panel="Limits",
         ),
     ] = None,
     from_cluster: FromRegistry = SAME_CLUSTER,
 ) -> None:
-    """Show how far topics are mirrored, by what is committed in the source.
+    """Show the lag of a mirror, by the offsets committed in the source.
 
-    What went wrong last is told as well, also of a mirror that has ended.
+    The last error of each partition is shown too, also of a mirror that has ended.
     """
     from pylogctl.cli.render import render
     from pylogctl.cli.units import format_size, parse_duration_s, parse_size
@@ -272,20 +274,20 @@ def status(
     if limit is not None and lag > limit:
         raise CliError(
             ExitStatus.THRESHOLD,
-            f"{format_size(lag)} are not mirrored yet; the limit is {format_size(limit)}",
+            f"the lag is {format_size(lag)}; the limit is {format_size(limit)}",
             details={"lag_bytes": lag, "limit": limit},
         )
 
 
 def _status_records(
     source_env: Environment,
-    selection: Selection,
+    selection: MirrorSelection,
     group: str,
     interval_s: float | None,
     *,
     by_partition: bool,
 ) -> list[Record]:
-    """Look once, or twice with an interval, and return the rows."""
+    """Sample once, or twice with an interval, and return the rows."""
     import time
 
     from broker.client.cluster import RegistryCluster
@@ -327,14 +329,14 @@ def verify(
     topic_map: Map = None,
     offset: Annotated[
         list[str] | None,
-        offset_option("What to compare of the source, START or START:END. Default: start:end."),
+        offset_option("Offsets to compare in the source, START or START:END. Default: start:end."),
     ] = None,
     target_offset: Annotated[
         list[str] | None,
         typer.Option(
             "--target-offset",
             metavar="SPEC",
-            help="What to compare of the target. Default: start:end.",
+            help="Offsets to compare in the target. Default: start:end.",
             rich_help_panel="Selection",
         ),
     ] = None,
@@ -342,7 +344,7 @@ def verify(
         bool,
         typer.Option(
             "--exact",
-            help="Surplus messages, such as duplicates, make the status 8, too.",
+            help="Status 8 also if the target has surplus messages, such as duplicates.",
             rich_help_panel="Limits",
         ),
     ] = False,
@@ -351,8 +353,8 @@ def verify(
 ) -> None:
     """Compare topics with their mirrors, by CRC and length of every message.
 
-    The order of messages, and which partition they are in, does not matter. Status 8 means that
-    the target lacks messages of the source.
+    The order and the partitions of messages are ignored. Status 8 means that the target lacks
+    messages of the source.
     """
     from pylogctl.cli.connections import open_side
     from pylogctl.cli.offsets import make_span
@@ -387,7 +389,7 @@ def verify(
 
 def _verify_topic(
     env: Environment,
-    selection: Selection,
+    selection: MirrorSelection,
     topic: str,
     source: tuple[Side, Span],
     target: tuple[Side, Span],
@@ -410,7 +412,7 @@ def _verify_topic(
     return verify_record(topic, renamed, difference)
 
 
-def _selection(patterns: TopicPatterns, topic_map: list[str] | None) -> Selection:
+def _selection(patterns: TopicPatterns, topic_map: list[str] | None) -> MirrorSelection:
     """Return the target topic of each mirrored topic.
 
     Raises:
@@ -426,7 +428,7 @@ def _selection(patterns: TopicPatterns, topic_map: list[str] | None) -> Selectio
 
 
 def _show_plan(
-    env: Environment, source_env: Environment, target_env: Environment, selection: Selection
+    env: Environment, source_env: Environment, target_env: Environment, selection: MirrorSelection
 ) -> None:
     from pylogctl.cli.connections import open_side
     from pylogctl.cli.render import render

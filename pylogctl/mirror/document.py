@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pylogctl.cli.render import Column, Document, Kind
+from pylogctl.cli.render import Column, ColumnKind, Document
 
 PLAN = Document(
     "mirror.plan/1",
     (
         Column("topic", "topic of the source"),
         Column("target", "what it is called in the target"),
-        Column("partitions", "partitions in the source", Kind.INTEGER),
-        Column("target_partitions", "partitions in the target", Kind.INTEGER),
-        Column("bytes", "bytes that can be read in the source", Kind.BYTES),
+        Column("partitions", "partitions in the source", ColumnKind.INTEGER),
+        Column("target_partitions", "partitions in the target", ColumnKind.INTEGER),
+        Column("bytes", "bytes that can be read in the source", ColumnKind.BYTES),
         Column("action", "exists, or create if it is missing in the target"),
     ),
     empty="no topic would be mirrored",
@@ -21,15 +21,17 @@ STATUS = Document(
     (
         Column("topic", "topic of the source"),
         Column("partition", "partition as home broker and index; none for a whole topic"),
-        Column("end", "end of the source, for a topic the sum over its partitions", Kind.INTEGER),
-        Column("mirrored", "offset mirrored so far, summed likewise", Kind.INTEGER),
-        Column("lag_bytes", "bytes that are not mirrored yet", Kind.BYTES),
-        Column("rate", "bytes mirrored per second, with --interval", Kind.NUMBER),
-        Column("mirrors", "running mirrors of the group", Kind.INTEGER),
-        Column("failing", "whether nothing came through since the last error", Kind.BOOLEAN),
-        Column("error_time", "when something went wrong last", Kind.TIME, shown=False),
+        Column(
+            "end", "end of the source, for a topic the sum over its partitions", ColumnKind.INTEGER
+        ),
+        Column("mirrored", "offset mirrored so far, summed likewise", ColumnKind.INTEGER),
+        Column("lag_bytes", "bytes that are not mirrored yet", ColumnKind.BYTES),
+        Column("rate", "bytes mirrored per second, with --interval", ColumnKind.NUMBER),
+        Column("mirrors", "running mirrors of the group", ColumnKind.INTEGER),
+        Column("failing", "whether nothing came through since the last error", ColumnKind.BOOLEAN),
+        Column("error_time", "when something went wrong last", ColumnKind.TIME, shown=False),
         Column("last_error", "what went wrong last"),
-        Column("corrupt", "corrupt messages that were left out", Kind.INTEGER, shown=False),
+        Column("corrupt", "corrupt messages that were left out", ColumnKind.INTEGER, shown=False),
     ),
     empty="no topics",
 )
@@ -38,10 +40,10 @@ VERIFY = Document(
     (
         Column("topic", "topic of the source"),
         Column("target", "what it is called in the target"),
-        Column("messages", "messages in the source", Kind.INTEGER),
-        Column("target_messages", "messages in the target", Kind.INTEGER),
-        Column("missing", "messages of the source that the target lacks", Kind.INTEGER),
-        Column("surplus", "messages of the target that the source lacks", Kind.INTEGER),
+        Column("messages", "messages in the source", ColumnKind.INTEGER),
+        Column("target_messages", "messages in the target", ColumnKind.INTEGER),
+        Column("missing", "messages of the source that the target lacks", ColumnKind.INTEGER),
+        Column("surplus", "messages of the target that the source lacks", ColumnKind.INTEGER),
         Column("digest", "checksum of all messages in the source, in any order"),
         Column("target_digest", "the same in the target"),
         Column("status", "ok, surplus (such as duplicates) or missing"),
@@ -52,12 +54,12 @@ SUMMARY = Document(
     "mirror.run/1",
     (
         Column("group", "consumer group"),
-        Column("messages", "messages that the target has acknowledged", Kind.INTEGER),
-        Column("bytes", "what they take in a log", Kind.BYTES),
-        Column("seconds", "how long it ran", Kind.SECONDS),
+        Column("messages", "messages that the target has acknowledged", ColumnKind.INTEGER),
+        Column("bytes", "what they take in a log", ColumnKind.BYTES),
+        Column("seconds", "how long it ran", ColumnKind.SECONDS),
         Column("last_error", "what went wrong last"),
-        Column("error_time", "when that was", Kind.TIME),
-        Column("corrupt", "corrupt messages that were left out", Kind.INTEGER),
+        Column("error_time", "when that was", ColumnKind.TIME),
+        Column("corrupt", "corrupt messages that were left out", ColumnKind.INTEGER),
     ),
     empty="nothing",
 )

@@ -23,7 +23,7 @@ from pylogctl.cli.render import Record
 from pylogctl.mirror.errors import RouteError
 
 
-class Selection(NamedTuple):
+class MirrorSelection(NamedTuple):
     """Which topics are mirrored, and what they are called in the target."""
 
     chosen: TopicFilter
@@ -36,13 +36,13 @@ class Selection(NamedTuple):
 
 def make_selection(
     include: Sequence[str], exclude: Sequence[str], substitutions: Sequence[str]
-) -> Selection:
+) -> MirrorSelection:
     """Return what the options choose; all topics without any.
 
     Raises:
         ConfigError: an expression or a substitution is malformed.
     """
-    return Selection(_topic_filter(include, exclude), TopicMap(substitutions))
+    return MirrorSelection(_topic_filter(include, exclude), TopicMap(substitutions))
 
 
 def _topic_filter(include: Sequence[str], exclude: Sequence[str]) -> TopicFilter:
@@ -56,7 +56,7 @@ def _topic_filter(include: Sequence[str], exclude: Sequence[str]) -> TopicFilter
     return Whitelist(f"(?!(?:{'|'.join(exclude)})$)(?:{wanted})")
 
 
-def check_no_loop(selection: Selection, source: Side, target: Side) -> bool:
+def check_no_loop(selection: MirrorSelection, source: Side, target: Side) -> bool:
     """Check that no mirrored topic is mirrored again; return whether both clusters are one.
 
     Raises:
@@ -78,7 +78,7 @@ def check_no_loop(selection: Selection, source: Side, target: Side) -> bool:
     return True
 
 
-def plan_records(selection: Selection, source: Side, target: Side) -> Iterator[Record]:
+def plan_records(selection: MirrorSelection, source: Side, target: Side) -> Iterator[Record]:
     """Give a row for each topic that would be mirrored."""
     with OffsetLister(source.cluster, source.connect) as offsets:
         for topic in selection.topics(source):
@@ -113,14 +113,14 @@ class Mirrored(NamedTuple):
         return max(0, self.end - max(self.start, self.offset or 0))
 
 
-class Sample(NamedTuple):
+class MirrorSample(NamedTuple):
     """The state of all mirrored partitions at a moment of the monotonic clock."""
 
     at_s: float
     partitions: list[Mirrored]
 
 
-def take_sample(session: Session, group: str, side: Side, topics: Iterable[str]) -> Sample:
+def take_sample(session: Session, group: str, side: Side, topics: Iterable[str]) -> MirrorSample:
     """Return how far the partitions of some topics are mirrored.
 
     Raises:
@@ -138,7 +138,7 @@ def take_sample(session: Session, group: str, side: Side, topics: Iterable[str])
             )
             for one in wanted
         ]
-    return Sample(time.monotonic(), found)
+    return MirrorSample(time.monotonic(), found)
 
 
 def count_mirrors(session: Session, group: str) -> int:
@@ -165,7 +165,7 @@ def check_group_exists(session: Session, group: str) -> None:
 
 
 def status_records(
-    samples: Sequence[Sample],
+    samples: Sequence[MirrorSample],
     mirror_count: int,
     errors: Mapping[TopicPartition, RouteError],
     *,

@@ -14,12 +14,14 @@ from broker.errors import BrokerError, InvalidMessageError
 from broker.producer.producer import Producer
 from broker.tools.mirror import Mirror, Route, RouteLog
 from pylogctl.cli.connections import (
+    STREAM_TIMEOUT_S,
     Absence,
     Side,
     cluster_name,
     connector,
     open_registry,
     open_side,
+    stream_connector,
 )
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -30,7 +32,7 @@ from pylogctl.cli.units import format_duration, format_size, format_time
 from pylogctl.mirror.document import SUMMARY
 from pylogctl.mirror.errors import published_errors
 from pylogctl.mirror.metrics import exposition, served_metrics, source_ends
-from pylogctl.mirror.plan import Selection, check_no_loop
+from pylogctl.mirror.plan import MirrorSelection, check_no_loop
 from pylogctl.produce.sender import count_text
 
 _CONNECT_TIMEOUT_S = 2.0
@@ -57,7 +59,7 @@ class MirrorPlan:
         config: the consumer's settings as far as the user has set them.
     """
 
-    selection: Selection
+    selection: MirrorSelection
     group: str
     stream_count: int
     producer_count: int
@@ -116,8 +118,8 @@ def run(
     """
     with ExitStack() as stack:
         registry = stack.enter_context(open_registry(source_env))
-        source = Side(RegistryCluster(registry), connector(source_env))
-        target = stack.enter_context(open_side(target_env, absence=Absence.WARN))
+        source = Side(RegistryCluster(registry), stream_connector(source_env))
+        target = stack.enter_context(open_side(target_env, absence=Absence.WARN, is_stream=True))
         is_one = check_no_loop(plan.selection, source, target)
         confirm(plan.selection.topics(source))
         set_up_logging(env, None)
@@ -166,7 +168,9 @@ def _make_mirror(
     *,
     is_one: bool,
 ) -> Mirror:
-    connect = connector(target_env, connect_timeout_s=_CONNECT_TIMEOUT_S)
+    connect = connector(
+        target_env, timeout_s=STREAM_TIMEOUT_S, connect_timeout_s=_CONNECT_TIMEOUT_S
+    )
     limit_s = target_env.timeout_s(_PRODUCE_TIMEOUT_S)
     target_cluster = LockedCluster(target.cluster)
     route = Route(

@@ -68,7 +68,7 @@ def _sizes_read(
         for reader in readers:
             found = scan(reader.data)
             add(reader.data, found)
-            reader.take_good(found.valid_bytes, found.fault)
+            reader.take_valid(found.valid_bytes, found.fault)
             yield found.valid_bytes
 
 

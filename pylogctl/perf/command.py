@@ -16,10 +16,13 @@ from pylogctl.cli.options import (
     PROGRESS,
     PROPERTIES,
     CodecOption,
+    FetchSizeOption,
     OptionGroup,
     PartitionsOption,
     RateOption,
+    SharedOption,
     accepts,
+    offset_option,
     shared_option,
 )
 from pylogctl.cli.render import Document
@@ -100,25 +103,14 @@ class _ReadChoice(NamedTuple):
 
 _READ = OptionGroup(
     (
-        shared_option(
+        SharedOption(
             "offset",
-            list[str] | None,
+            Annotated[
+                list[str] | None, offset_option("Offsets to read, START[:END]. Default: start.")
+            ],
             None,
-            "-o",
-            "--offset",
-            metavar="SPEC",
-            panel="Selection",
-            help="Where to start, and to end: START[:END]. Default: start.",
         ),
-        shared_option(
-            "fetch_size",
-            str | None,
-            None,
-            "--fetch-size",
-            metavar="SIZE",
-            panel="Connection",
-            help="Bytes per partition and request. Default: 1MiB.",
-        ),
+        SharedOption("fetch_size", FetchSizeOption, None),
         shared_option(
             "idle_timeout",
             str | None,
@@ -388,6 +380,7 @@ def _measure_reading(
         thread_count=threads,
         fetch_bytes=config.fetch_bytes,
         max_wait_ms=config.max_wait_ms,
+        min_bytes=config.fetch_min_bytes,
     )
     options = {
         "topic": topic,

@@ -60,6 +60,7 @@ class ConsumePlan:
         thread_count: threads that share the partitions; at most one per partition is used.
         fetch_bytes: per partition and request.
         max_wait_ms: how long a broker may delay a response without messages.
+        min_bytes: for how many bytes of messages.
     """
 
     message_count: int | None = None
@@ -68,6 +69,7 @@ class ConsumePlan:
     thread_count: int = 1
     fetch_bytes: int = 1 << 20
     max_wait_ms: int = 500
+    min_bytes: int = 1
 
 
 class Polled(Protocol):
@@ -101,6 +103,7 @@ def shared_readings(
                 share,
                 fetch_bytes=plan.fetch_bytes,
                 max_wait_ms=plan.max_wait_ms,
+                min_bytes=plan.min_bytes,
             )
             readings.append(stack.enter_context(reader))
         yield readings
@@ -272,9 +275,9 @@ class _Reader:
             asked_s = time.monotonic()
 
     def _count(self, reader: PartitionReader) -> None:
-        skip = reader.skip
+        skip = reader.inner
         messages, valid_bytes, fault = decode(reader.data, reader.offset)
-        reader.take_good(valid_bytes, fault)
+        reader.take_valid(valid_bytes, fault)
         del messages[:skip]
         granted = self._budget.take(len(messages))
         if granted:

@@ -16,7 +16,7 @@ from broker.protocol.compression import Codec
 from pylogctl import __version__
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import Column, Document, Kind, Record, render
+from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
 from pylogctl.cli.units import format_duration, format_size, format_time
 from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.e2e import E2eResult
@@ -25,21 +25,23 @@ from pylogctl.perf.produce import ProducePlan
 
 _RUN_SCHEMA = "pylogctl.perf.run/1"
 _RESULT = (
-    Column("messages", "number of messages", Kind.INTEGER),
-    Column("bytes", "bytes of payload", Kind.BYTES),
-    Column("seconds", "elapsed time", Kind.SECONDS),
-    Column("msg_per_s", "messages per second", Kind.NUMBER),
-    Column("mib_per_s", "MiB of payload per second", Kind.NUMBER),
-    Column("p50_ms", "latency that half do not exceed", Kind.NUMBER),
-    Column("p90_ms", "latency that 90 % do not exceed", Kind.NUMBER),
-    Column("p95_ms", "latency that 95 % do not exceed", Kind.NUMBER),
-    Column("p99_ms", "latency that 99 % do not exceed", Kind.NUMBER),
-    Column("p99_9_ms", "latency that 99.9 % do not exceed", Kind.NUMBER),
-    Column("max_ms", "longest latency", Kind.NUMBER),
-    Column("cpu_s", "processor time of this process, in seconds", Kind.NUMBER),
-    Column("rss_bytes", "peak memory of this process", Kind.BYTES),
+    Column("messages", "number of messages", ColumnKind.INTEGER),
+    Column("bytes", "bytes of payload", ColumnKind.BYTES),
+    Column("seconds", "elapsed time", ColumnKind.SECONDS),
+    Column("msg_per_s", "messages per second", ColumnKind.NUMBER),
+    Column("mib_per_s", "MiB of payload per second", ColumnKind.NUMBER),
+    Column("p50_ms", "latency that half do not exceed", ColumnKind.NUMBER),
+    Column("p90_ms", "latency that 90 % do not exceed", ColumnKind.NUMBER),
+    Column("p95_ms", "latency that 95 % do not exceed", ColumnKind.NUMBER),
+    Column("p99_ms", "latency that 99 % do not exceed", ColumnKind.NUMBER),
+    Column("p99_9_ms", "latency that 99.9 % do not exceed", ColumnKind.NUMBER),
+    Column("max_ms", "longest latency", ColumnKind.NUMBER),
+    Column("cpu_s", "processor time of this process, in seconds", ColumnKind.NUMBER),
+    Column("rss_bytes", "peak memory of this process", ColumnKind.BYTES),
 )
-_OVERHEAD = Column("overhead_bytes", "bytes of log per message beyond its payload", Kind.NUMBER)
+_OVERHEAD = Column(
+    "overhead_bytes", "bytes of log per message beyond its payload", ColumnKind.NUMBER
+)
 PRODUCE = Document("perf.produce/1", (*_RESULT, _OVERHEAD), empty="nothing measured")
 CONSUME = Document("perf.consume/1", _RESULT, empty="nothing measured")
 SIMPLE = Document("perf.simple/1", _RESULT, empty="nothing measured")
@@ -47,9 +49,9 @@ E2E = Document(
     "perf.e2e/1",
     (
         *_RESULT,
-        Column("rate", "intended messages per second", Kind.NUMBER),
-        Column("late_ms", "longest delay of a message sent after it was due", Kind.NUMBER),
-        Column("missing", "messages that were sent but not received", Kind.INTEGER),
+        Column("rate", "intended messages per second", ColumnKind.NUMBER),
+        Column("late_ms", "longest delay of a message sent after it was due", ColumnKind.NUMBER),
+        Column("missing", "messages that were sent but not received", ColumnKind.INTEGER),
         Column("acks", "requested acknowledgement"),
         Column("flush", "when messages are flushed, and so become readable"),
     ),
@@ -66,13 +68,13 @@ PLAN = Document(
     (
         Column("topic", "topic messages would be sent to"),
         Column("partitions", "its partitions; none if it would be created"),
-        Column("messages", "messages that would be sent", Kind.INTEGER),
-        Column("seconds", "maximum duration", Kind.SECONDS),
-        Column("batch", "messages in a batch", Kind.INTEGER),
-        Column("bytes", "bytes of payload in a batch, on average", Kind.BYTES),
+        Column("messages", "messages that would be sent", ColumnKind.INTEGER),
+        Column("seconds", "maximum duration", ColumnKind.SECONDS),
+        Column("batch", "messages in a batch", ColumnKind.INTEGER),
+        Column("bytes", "bytes of payload in a batch, on average", ColumnKind.BYTES),
         Column("codec", "compression"),
         Column("acks", "requested acknowledgement"),
-        Column("threads", "threads with a producer each", Kind.INTEGER),
+        Column("threads", "threads with a producer each", ColumnKind.INTEGER),
     ),
     empty="nothing to send",
 )
@@ -82,26 +84,26 @@ REPORT = Document(
         Column("file", "where the run is saved"),
         Column("command", "what was measured"),
         Column("topic", "name of the topic"),
-        Column("messages", "number of messages", Kind.INTEGER),
-        Column("seconds", "elapsed time", Kind.SECONDS),
-        Column("msg_per_s", "messages per second", Kind.NUMBER),
-        Column("mib_per_s", "MiB of payload per second", Kind.NUMBER),
-        Column("p50_ms", "latency that half do not exceed", Kind.NUMBER),
-        Column("p99_ms", "latency that 99 % do not exceed", Kind.NUMBER),
-        Column("p99_9_ms", "latency that 99.9 % do not exceed", Kind.NUMBER),
-        Column("max_ms", "longest latency", Kind.NUMBER),
+        Column("messages", "number of messages", ColumnKind.INTEGER),
+        Column("seconds", "elapsed time", ColumnKind.SECONDS),
+        Column("msg_per_s", "messages per second", ColumnKind.NUMBER),
+        Column("mib_per_s", "MiB of payload per second", ColumnKind.NUMBER),
+        Column("p50_ms", "latency that half do not exceed", ColumnKind.NUMBER),
+        Column("p99_ms", "latency that 99 % do not exceed", ColumnKind.NUMBER),
+        Column("p99_9_ms", "latency that 99.9 % do not exceed", ColumnKind.NUMBER),
+        Column("max_ms", "longest latency", ColumnKind.NUMBER),
         _OVERHEAD,
         Column("acks", "requested acknowledgement", shown=False),
         Column("flush", "when messages are flushed", shown=False),
-        Column("cpu_s", "processor time, in seconds", Kind.NUMBER, shown=False),
-        Column("rss_bytes", "peak memory", Kind.BYTES, shown=False),
+        Column("cpu_s", "processor time, in seconds", ColumnKind.NUMBER, shown=False),
+        Column("rss_bytes", "peak memory", ColumnKind.BYTES, shown=False),
         Column("started", "start of the run", shown=False),
         Column("options", "options and properties", shown=False),
         Column("pylogctl", "version", shown=False),
         Column("git_revision", "revision of the checkout it ran from", shown=False),
         Column("python", "interpreter", shown=False),
         Column("platform", "system", shown=False),
-        Column("processors", "number of processors", Kind.INTEGER, shown=False),
+        Column("processors", "number of processors", ColumnKind.INTEGER, shown=False),
     ),
     empty="no runs",
 )
@@ -109,11 +111,11 @@ COMPARE = Document(
     "perf.compare/1",
     (
         Column("figure", "what was measured"),
-        Column("before", "in the first file", Kind.NUMBER),
-        Column("after", "in the second file", Kind.NUMBER),
-        Column("change_percent", "from the first to the second", Kind.NUMBER),
+        Column("before", "in the first file", ColumnKind.NUMBER),
+        Column("after", "in the second file", ColumnKind.NUMBER),
+        Column("change_percent", "from the first to the second", ColumnKind.NUMBER),
         Column("verdict", "better, worse or same; same is within the limit"),
-        Column("decides", "whether it counts for --fail-below", Kind.BOOLEAN),
+        Column("decides", "whether it counts for --fail-below", ColumnKind.BOOLEAN),
     ),
     empty="nothing to compare",
 )
@@ -215,12 +217,12 @@ def figures(document: Document, record: Record) -> list[dict[str, str]]:
     ]
 
 
-def _figure(value: Any, kind: Kind) -> str:
+def _figure(value: Any, kind: ColumnKind) -> str:
     if value is None:
         return "-"
-    if kind is Kind.BYTES:
+    if kind is ColumnKind.BYTES:
         return format_size(value)
-    if kind is Kind.SECONDS:
+    if kind is ColumnKind.SECONDS:
         return format_duration(value)
     return str(value) if isinstance(value, str) else f"{value:,}"
 

@@ -32,7 +32,7 @@ from pylogctl.perf.measure import (
     peak_rss_bytes,
     run_threads,
 )
-from pylogctl.perf.open_loop import GO, NOTHING_SENT, STAMP, STOP, Leaders, LoopPlan, Sent
+from pylogctl.perf.open_loop import GO, NOTHING_SENT, STAMP, STOP, LoopPlan, SentCount, TopicLeaders
 from pylogctl.perf.produce import SizeRange
 
 _POLL_S = 0.1
@@ -95,14 +95,14 @@ class Sender:
         if self.sent.error is not None:
             raise self.sent.error
 
-    def _receive(self, halt: Halt) -> Sent:
+    def _receive(self, halt: Halt) -> SentCount:
         """Return the next report of the process; send STOP once when it is time to stop."""
         is_stopped = False
         while not self._pipe.poll(_POLL_S):
             if halt() and not is_stopped:
                 self._pipe.send(STOP)
                 is_stopped = True
-        sent: Sent = self._pipe.recv()
+        sent: SentCount = self._pipe.recv()
         return sent
 
 
@@ -151,7 +151,7 @@ class E2eResult:
 def make_topic(producer: Producer, topic: str) -> None:
     """Create a topic with one message, which is not measured."""
     producer.send(topic, [bytes(STAMP.size)])
-    producer.barrier()
+    producer.wait_until_readable()
 
 
 def e2e_load(
@@ -176,7 +176,7 @@ def e2e_load(
         CliError: the sending process failed.
     """
     partitions = cluster.partitions(plan.topic)
-    leaders = Leaders({partition: cluster.leader(partition) for partition in partitions})
+    leaders = TopicLeaders({partition: cluster.leader(partition) for partition in partitions})
     order = LoopPlan(
         leaders,
         secrets.randbits(32),
@@ -214,7 +214,7 @@ def e2e_load(
 
 
 def _from_the_end(
-    leaders: Leaders, connect: Connect, partitions: Sequence[TopicPartition]
+    leaders: TopicLeaders, connect: Connect, partitions: Sequence[TopicPartition]
 ) -> dict[TopicPartition, ReadRange]:
     with OffsetLister(leaders, connect) as offsets:
         return {one: ReadRange(MessagePosition(offsets.latest(one))) for one in partitions}
@@ -263,7 +263,7 @@ class _Listener:
     def _count(self, reader: PartitionReader) -> None:
         decoded = decode(reader.data, reader.offset)
         now_ns = time.monotonic_ns()
-        reader.take_good(decoded.valid_bytes, decoded.fault)
+        reader.take_valid(decoded.valid_bytes, decoded.fault)
         unpack, add = STAMP.unpack_from, self.tally.latencies.add
         count = size = 0
         for _, _, payload in decoded.messages:

@@ -22,6 +22,7 @@ from itertools import cycle
 from multiprocessing.connection import Connection as Pipe
 from typing import Any, NamedTuple
 
+from broker.client.cluster import Cluster
 from broker.client.connection import Connection
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
@@ -41,7 +42,7 @@ _BURST_MESSAGES = 1000
 _BURST_BYTES = 512 << 10
 
 
-class Leaders:
+class TopicLeaders(Cluster):
     """The brokers of one topic's partitions: a `Cluster` that can be sent to another process."""
 
     def __init__(self, addresses: Mapping[TopicPartition, BrokerAddress]) -> None:
@@ -77,7 +78,7 @@ class LoopPlan:
         connect_timeout_s: timeout of connecting.
     """
 
-    leaders: Leaders
+    leaders: TopicLeaders
     run: int
     rate: float
     message_count: int
@@ -96,7 +97,7 @@ class LoopPlan:
         )
 
 
-class Sent(NamedTuple):
+class SentCount(NamedTuple):
     """The result: messages sent, and the longest delay of a message sent after it was due."""
 
     message_count: int
@@ -105,7 +106,7 @@ class Sent(NamedTuple):
     error: BrokerError | None = None
 
 
-NOTHING_SENT = Sent(0, 0.0, 0.0)
+NOTHING_SENT = SentCount(0, 0.0, 0.0)
 
 
 class Schedule(NamedTuple):
@@ -136,7 +137,7 @@ def send_on_schedule(
     is_stopped: Callable[[], bool],
     monotonic_ns: Callable[[], int] = time.monotonic_ns,
     sleep: Callable[[float], None] = time.sleep,
-) -> Sent:
+) -> SentCount:
     """Send every message when it is due, or as soon afterwards as the producer accepts it.
 
     Messages due at the same time are sent as one batch.
@@ -172,7 +173,7 @@ def send_on_schedule(
     producer.flush()
     for delivery in in_flight:
         delivery.result()
-    return Sent(number, late_ns / 1e9, cpu_s() - started_cpu_s)
+    return SentCount(number, late_ns / 1e9, cpu_s() - started_cpu_s)
 
 
 def main() -> None:
@@ -187,7 +188,7 @@ def main() -> None:
             pipe.send(_send(plan, producer, pipe))
 
 
-def _send(plan: LoopPlan, producer: Producer, pipe: Pipe[Any, Any]) -> Sent:
+def _send(plan: LoopPlan, producer: Producer, pipe: Pipe[Any, Any]) -> SentCount:
     stopped = threading.Event()
 
     def await_stop() -> None:

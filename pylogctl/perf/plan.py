@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from broker.client.cluster import Connect
-from broker.config import ConsumerConfig, ProducerConfig, Settings
+from broker.config import ConsumerConfig, ProducerConfig
+from broker.properties import BaseConfig
 from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
@@ -125,7 +126,7 @@ def consumer_config(env: Environment, *, fetch_size: str | None) -> ConsumerConf
     return client_settings(env, PERF_CONSUME, ConsumerConfig, {"fetch.size": size})
 
 
-def property_texts(config: Settings) -> dict[str, str]:
+def property_texts(config: BaseConfig) -> dict[str, str]:
     """Return all properties of settings as text, by their names."""
     return {prop.name: config.value_text(prop) for prop in config.PROPERTIES}
 

@@ -222,7 +222,7 @@ class _Sender:
             if not granted:
                 break
             self._send(batch[:granted])
-        self._producer.barrier()
+        self._producer.wait_until_readable()
         self._count_acknowledged()
 
     def _send(self, batch: Batch) -> None:

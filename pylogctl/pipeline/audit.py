@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from broker.spark.audit import count_messages, tally_events, with_payload
 from broker.spark.load_output import LoadOutput
 from broker.spark.source import read_messages
-from broker.tools.audit import Window, compare, merged
+from broker.tools.audit import AuditWindow, compare, merged
 from pylogctl.audit.run import no_tier
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
@@ -50,7 +50,7 @@ def run_audit(
         BrokerError: a topic cannot be read.
     """
     output = None if load is None else _load_output(load)
-    events = plan_reading(env, [audit_topic])
+    events = plan_reading(env, [audit_topic], may_lack_brokers=True)
     with open_spark(env, spark, _CONF) as session:
         found = tally_events(read_messages(session, events.of_batch(), columns=["value"]))
         if found.problem_count:
@@ -65,7 +65,8 @@ def run_audit(
             raise no_tier(audit_topic, reference, tallied)
         if time_field is None:
             tallied = merged(tallied)
-        reading = plan_reading(env, sorted({window.topic for window in tallied}))
+        topics = sorted({window.topic for window in tallied})
+        reading = plan_reading(env, topics, may_lack_brokers=True)
         counted = _count(env, session, reading, output, set(tallied), time_field)
     for tier, one in counted.items():
         for window, count in one.counts.items():
@@ -105,7 +106,7 @@ def _count(
     session: SparkSession,
     reading: Reading,
     output: LoadOutput | None,
-    windows: Collection[Window],
+    windows: Collection[AuditWindow],
     time_field: str | None,
 ) -> dict[str, Counted]:
     """Count messages in topics, and in a load if there is one; by tier."""

@@ -1,4 +1,4 @@
-"""`pylogctl pipeline`: jobs on topics that run on Spark.
+"""`pylogctl pipeline`: jobs on topics that run on Spark, or loads on this machine.
 
 Each command validates its options, which needs neither Spark nor a cluster, and calls one function.
 """
@@ -12,6 +12,13 @@ from typing import Annotated, Literal
 
 import typer
 
+from pylogctl.audit.options import (
+    AuditTopicArgument,
+    EqualToo,
+    FailAboveOption,
+    GraceOption,
+    ReferenceOption,
+)
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import CONNECTION, DRY_RUN, OUTPUT, PROGRESS, accepts
@@ -22,21 +29,28 @@ from pylogctl.pipeline.options import (
     DEFAULT_SPARK,
     EVENTS,
     LOAD,
+    LOSS,
     NO_EVENTS,
+    NO_LOSS,
     NO_READ,
     NO_STREAM,
+    NO_TABLE,
     NO_TARGET,
     READ,
     READS,
     SPARK,
     STREAM,
+    TABLE,
     TARGET,
     EventChoice,
     Include,
+    LossChoice,
     ReadChoice,
     SparkChoice,
     StreamChoice,
+    TableChoice,
     TargetChoice,
+    TaskEngineChoice,
     Topics,
     file_format,
 )
@@ -44,24 +58,36 @@ from pylogctl.pipeline.options import (
 app = new_app("Load, query, compare and verify topics on Spark.")
 
 To = Annotated[
-    Path,
+    Path | None,
     typer.Option(
         "--to",
         metavar="DIR",
-        help="Directory of the loads, on a file system that all of Spark sees.",
+        help="Directory of the loads, on a file system that all machines see.",
         rich_help_panel="Output",
     ),
 ]
 LoadFormat = Annotated[
-    Literal["parquet", "json", "text"],
-    typer.Option("--format", help="Kind of files.", rich_help_panel="Output"),
+    Literal["parquet", "json", "text"] | None,
+    typer.Option(
+        "--format", help="Format of the files. Default: parquet.", rich_help_panel="Output"
+    ),
 ]
 LoadGroup = Annotated[
     str,
     typer.Option(
         "--group",
         metavar="NAME",
-        help="Whose loads these are; a directory is one group's.",
+        help="Name of the consumer of these loads; a directory or table belongs to one group.",
+        rich_help_panel="Output",
+    ),
+]
+FileSize = Annotated[
+    str | None,
+    typer.Option(
+        "--file-size",
+        metavar="SIZE",
+        help="Target size of files: those under half of it are joined by topic and day. 0: keep "
+        "the files of each partition and day. Default: 16MiB.",
         rich_help_panel="Output",
     ),
 ]
@@ -70,8 +96,8 @@ AvroSchemas = Annotated[
     typer.Option(
         "--avro-schemas",
         metavar="DIR",
-        help="Payloads are a zero byte, a schema's id in four bytes and an Avro record: write that "
-        "as JSON. DIR has the schemas, as ID.avsc.",
+        help="Payloads are a zero byte, a schema id in four bytes and an Avro record: write the "
+        "records as JSON. DIR has the schemas, as ID.avsc.",
         rich_help_panel="Input",
     ),
 ]
@@ -81,8 +107,8 @@ AvroReader = Annotated[
         "--avro-reader",
         metavar="ID",
         min=0,
-        help="Have Avro values as columns of the schema ID instead, resolved from the schemas they "
-        "were written with. Needs --avro-schemas and --format parquet.",
+        help="Instead of JSON, write columns of the schema ID, to which all records are resolved. "
+        "Needs --avro-schemas and --format parquet.",
         rich_help_panel="Input",
     ),
 ]
@@ -91,8 +117,8 @@ DateField = Annotated[
     typer.Option(
         "--date-field",
         metavar="PATH",
-        help="Date from this field of JSON or Avro payloads, such as .meta.ts. Default: the day of "
-        "the load.",
+        help="Date of messages: this field of JSON or Avro payloads, such as .meta.ts. Default: "
+        "the day of the load.",
         rich_help_panel="Input",
     ),
 ]
@@ -101,7 +127,7 @@ DateRegex = Annotated[
     typer.Option(
         "--date-regex",
         metavar="RE",
-        help="Date from the first group of RE, searched for in payloads.",
+        help="Date of messages: the first group of RE, searched for in payloads.",
         rich_help_panel="Input",
     ),
 ]
@@ -110,8 +136,20 @@ DateFormat = Annotated[
     typer.Option(
         "--date-format",
         metavar="STR",
-        help="How that is written, such as '%d/%b/%Y:%H:%M:%S %z'; without a year it is that of "
-        "the load. Default: ISO 8601, or a number since 1970.",
+        help="Format of these dates, such as '%d/%b/%Y:%H:%M:%S %z'. Default: ISO 8601, or a "
+        "number since 1970.",
+        rich_help_panel="Input",
+    ),
+]
+Year = Annotated[
+    int | None,
+    typer.Option(
+        "--year",
+        metavar="YEAR",
+        min=1,
+        max=9999,
+        help="Year of dates whose --date-format has none. Default: the newest that is not in the "
+        "future.",
         rich_help_panel="Input",
     ),
 ]
@@ -138,14 +176,18 @@ DateFormat = Annotated[
         "pylogctl pipeline load web orders --to /data/lake --date-field .ts",
         "pylogctl pipeline load web --to /data/web --from @-2d",
         "pylogctl pipeline load --path data --to /data/old --format json",
+        "pylogctl pipeline load web --into-table /data/web --table-format delta --spark-conf "
+        "spark.jars.packages=io.delta:delta-spark_4.2_2.13:4.4.0",
     ),
 )
 def load(
     env: Environment,
     *,
     topics: Topics = None,
-    to: To,
-    file_format: LoadFormat = "parquet",
+    to: To = None,
+    file_format: LoadFormat = None,
+    file_size: FileSize = None,
+    table: Annotated[TableChoice, TABLE] = NO_TABLE,
     group: LoadGroup = "load",
     include: Include = None,
     read: Annotated[ReadChoice, LOAD] = NO_READ,
@@ -154,40 +196,138 @@ def load(
     date_field: DateField = None,
     date_regex: DateRegex = None,
     date_format: DateFormat = None,
+    year: Year = None,
+    loss: Annotated[LossChoice, LOSS] = NO_LOSS,
+    engine: TaskEngineChoice = None,
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
 ) -> None:
-    """Load topics into files: what was not loaded yet, each message once.
+    """Load the messages since the last load into files or a table, each once.
 
-    Data and offsets become visible together: a load that is killed leaves nothing behind, and the
-    next one starts where the last complete one ended.
+    Data and offsets become visible together. After a load that was killed, the next one starts at
+    the end of the last complete load.
     """
-    from pylogctl.pipeline.spark import check_spark
+    from pylogctl.pipeline.engine import checked_engine
 
+    into_table = table.target()
+    if (to is None) == (into_table is None):
+        raise UsageError("give either --to DIR, or --into-table NAME")
+    if into_table is not None and (file_format is not None or file_size is not None):
+        raise UsageError("--format and --file-size are of files; a table has its own")
+    if into_table is not None and engine == "local":
+        raise UsageError("--engine local writes files only; Spark writes tables")
+    file_format = file_format or "parquet"
     if avro_reader is not None and (avro_schemas is None or file_format != "parquet"):
         raise UsageError("--avro-reader needs --avro-schemas and --format parquet")
     _check_cluster(env, read)
-    check_spark(env)
+    chosen = checked_engine(env, engine if to is not None else "spark", spark)
     from broker.spark.load import LoadRequest  # late: it takes PyArrow
     from broker.spark.load_task import DateRule
-    from pylogctl.pipeline.jobs import run_load, show_plan
+    from pylogctl.pipeline.load import run_load, show_plan
     from pylogctl.pipeline.reading import read_options
 
     today = datetime.fromtimestamp(env.clock.time_ms() / 1000, UTC).date().isoformat()
+    options = read_options(env, topics or [], include or [], read, loss)
+    dates = DateRule(today, date_field, date_regex, date_format, year)
+    if into_table is not None:
+        from broker.spark.load_table import TableLoadRequest  # late: it takes PySpark
+        from pylogctl.pipeline.table_load import load_table
+
+        table_request = TableLoadRequest(
+            into_table,
+            options,
+            dates,
+            group=group,
+            schemas=avro_schemas,
+            avro_reader=avro_reader,
+            skips_corrupt=loss.corrupt == "skip",
+            has_start=read.start is not None,
+        )
+        load_table(env, table_request, spark)
+        return
+    assert to is not None
     request = LoadRequest(
         output=to,
-        options=read_options(env, topics or [], include or [], read),
+        options=options,
         group=group,
         file_format=file_format,
-        dates=DateRule(today, date_field, date_regex, date_format),
+        dates=dates,
         schemas=avro_schemas,
         avro_reader=avro_reader,
-        skips_corrupt=read.corrupt == "skip",
+        skips_corrupt=loss.corrupt == "skip",
+        file_bytes=parse_size(file_size or "16MiB"),
         rewinds=read.start is not None,
     )
     if env.settings.dry_run:
         show_plan(env, request)
     else:
-        run_load(env, request, spark)
+        run_load(env, request, chosen)
+
+
+Loads = Annotated[
+    Path, typer.Argument(metavar="DIR", help="Directory of loads, as given to load --to.")
+]
+CompactedSize = Annotated[
+    str,
+    typer.Option(
+        "--file-size",
+        metavar="SIZE",
+        help="Target size of files: those under half of it are joined by topic and day.",
+        rich_help_panel="Output",
+    ),
+]
+Keep = Annotated[
+    int,
+    typer.Option(
+        "--keep",
+        metavar="N",
+        min=0,
+        help="Leave the newest N loads alone; joined loads can only be loaded again together.",
+        rich_help_panel="Selection",
+    ),
+]
+
+
+@app.command("compact", cls=Command)
+@accepts(
+    *OUTPUT,
+    *PROGRESS,
+    *DRY_RUN,
+    exits=(
+        ExitStatus.FAILED,
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.CORRUPT,
+        ExitStatus.CONFIG,
+    ),
+    examples=(
+        "pylogctl pipeline compact /data/lake --dry-run",
+        "pylogctl pipeline compact /data/lake --keep 24 --file-size 256MiB",
+    ),
+)
+def compact(
+    env: Environment,
+    *,
+    directory: Loads,
+    file_size: CompactedSize = "128MiB",
+    keep: Keep = 0,
+    engine: TaskEngineChoice = None,
+    spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
+) -> None:
+    """Join the small files of loads into one load with fewer, larger files.
+
+    The new load takes the place of the others in one step: if the command is killed, all loads are
+    as before, or joined. A query that is reading the old files fails.
+    """
+    from pylogctl.pipeline.engine import checked_engine
+
+    chosen = checked_engine(env, engine, spark)
+    from pylogctl.pipeline.compaction import run_compaction, show_compaction
+
+    file_bytes = parse_size(file_size)
+    if env.settings.dry_run:
+        show_compaction(env, directory, file_bytes, keep)
+    else:
+        run_compaction(env, directory, file_bytes, keep, chosen)
 
 
 Query = Annotated[str, typer.Argument(metavar="QUERY", help="A statement of Spark's SQL.")]
@@ -197,7 +337,8 @@ Topic = Annotated[
         "-t",
         "--topic",
         metavar="TOPIC",
-        help="Topic to have as a view of its name (repeatable). Default with --path: all there.",
+        help="Topic to query, a view of its name (repeatable). Default with "
+        "--path: all its topics.",
         rich_help_panel="Selection",
     ),
 ]
@@ -205,8 +346,7 @@ Json = Annotated[
     bool,
     typer.Option(
         "--json",
-        help="Payloads are JSON objects: have their fields as columns, as they are in the first "
-        "10000 messages.",
+        help="Payloads are JSON objects: make columns of their fields. Reads the messages twice.",
         rich_help_panel="Input",
     ),
 ]
@@ -225,6 +365,7 @@ Schema = Annotated[
 @accepts(
     *OUTPUT,
     *CONNECTION,
+    *PROGRESS,
     exits=READS,
     examples=(
         "pylogctl pipeline sql \"SELECT count(*) FROM web WHERE text LIKE '%error%'\" -t web",
@@ -241,6 +382,7 @@ def sql(
     read: Annotated[ReadChoice, READ] = NO_READ,
     json: Json = False,
     schema: Schema = None,
+    loss: Annotated[LossChoice, LOSS] = NO_LOSS,
     target: Annotated[TargetChoice, TARGET] = NO_TARGET,
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
 ) -> None:
@@ -248,20 +390,20 @@ def sql(
 
     Each topic is a view of its name, in backquotes if the name has a dot or a hyphen, with the
     columns topic, partition, offset, next_offset, inner_index, value, crc, and text: the payload as
-    UTF-8. With --json or --schema fields of JSON are columns, too; one whose name is taken gets
-    `json_` before it. Times are in UTC, and binary values in base64.
+    UTF-8. With --json or --schema fields of JSON are columns, too; a field with the name
+    of another column is prefixed with `json_`. Times are in UTC, and binary values in base64.
     """
     from pylogctl.pipeline.spark import check_spark
 
     if json and schema is not None:
-        raise UsageError("--json finds the schema itself; give it or --schema, not both")
+        raise UsageError("--json and --schema cannot be used together")
     target.check()
     target.check_new()
     _check_cluster(env, read, target)
     check_spark(env)
     from pylogctl.pipeline.jobs import Job, run_sql
 
-    run_sql(Job(env, topic or [], read, target, spark), query, json=json, schema=schema)
+    run_sql(Job(env, topic or [], read, loss, target, spark), query, json=json, schema=schema)
 
 
 Size = Annotated[
@@ -273,7 +415,7 @@ Slide = Annotated[
     typer.Option(
         "--slide",
         metavar="DUR",
-        help="Sliding windows: how far each starts behind the one before. Default: --size.",
+        help="Distance between the starts of sliding windows. Default: --size.",
         rich_help_panel="Windows",
     ),
 ]
@@ -282,8 +424,35 @@ Session = Annotated[
     typer.Option(
         "--session",
         metavar="DUR",
-        help="Instead of --size: sessions, which end when a key is quiet for so long.",
+        help="Instead of --size: sessions, which end when their key has no message for this time.",
         rich_help_panel="Windows",
+    ),
+]
+
+ValueField = Annotated[
+    str | None,
+    typer.Option(
+        "--value-field",
+        metavar="PATH",
+        help="Field of JSON messages with a number, such as .price: its sum, average, minimum and "
+        "maximum per key. With --pattern: a group named value.",
+        rich_help_panel="Events",
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        "--top",
+        metavar="N",
+        min=1,
+        help="Of each window only the N keys with the most messages.",
+        rich_help_panel="Windows",
+    ),
+]
+TopBy = Annotated[
+    Literal["messages", "sum", "average", "maximum"],
+    typer.Option(
+        "--top-by", help="Column that --top is by; sums need a value.", rich_help_panel="Windows"
     ),
 ]
 
@@ -292,11 +461,14 @@ Session = Annotated[
 @accepts(
     *OUTPUT,
     *CONNECTION,
+    *PROGRESS,
     exits=READS,
     examples=(
         "pylogctl pipeline window web --size 1m --key-field .status --time-field .time",
         "pylogctl pipeline window sshd --size 1d --sort -messages --time-format '%b %d %T' "
         "--pattern '^(?P<time>\\w+ +\\d+ [\\d:]+) .*Failed password .* from (?P<key>\\S+)'",
+        "pylogctl pipeline window orders --size 1h --top 10 --top-by sum --key-field .user "
+        "--time-field .ts --value-field .price",
         "pylogctl pipeline window web --session 30m --key-field .user --time-field .time --stream "
         "--watermark 10m --checkpoint /var/lib/sessions --to-topic sessions",
     ),
@@ -308,17 +480,22 @@ def window(
     size: Size = None,
     slide: Slide = None,
     session: Session = None,
+    top: Top = None,
+    top_by: TopBy = "messages",
+    value_field: ValueField = None,
     events: Annotated[EventChoice, EVENTS] = NO_EVENTS,
     read: Annotated[ReadChoice, READ] = NO_READ,
+    loss: Annotated[LossChoice, LOSS] = NO_LOSS,
     stream: Annotated[StreamChoice, STREAM] = NO_STREAM,
     target: Annotated[TargetChoice, TARGET] = NO_TARGET,
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
 ) -> None:
-    """Count messages per key in windows of their own time.
+    """Count messages per key in windows of the messages' own time, and sum a number of them.
 
-    Messages without a time are left out. A stream gives a window once, when the watermark has
-    passed its end; messages that come later do not count. Stopped and started again, it continues
-    from its checkpoint: files have each window once, a topic or standard output at least once.
+    Messages without a time are not counted. A stream emits each window once, when the watermark has
+    passed its end; later messages of that window are not counted. A restarted stream continues from
+    its checkpoint: files have each window once, a topic or standard output at least once. A
+    checkpoint can only be used with the options it was made with, except --watermark.
     """
     from pylogctl.pipeline.spark import check_spark
 
@@ -326,20 +503,30 @@ def window(
         raise UsageError("give either --size or --session")
     if slide is not None and size is None:
         raise UsageError("--slide needs --size")
+    if top is not None and size is None:
+        raise UsageError("--top needs --size: sessions of different keys differ in time")
+    if top is not None and stream.stream and target.into_table is not None:
+        raise UsageError(
+            "--top cannot be used with --stream and --into-table: rank what the table has"
+        )
+    if top is None and top_by != "messages":
+        raise UsageError("--top-by needs --top")
     size_ms, slide_ms, gap_ms = _optional_ms(size), _optional_ms(slide), _optional_ms(session)
     events.check_time()
     _check_run(env, read, stream, target)
     check_spark(env)
     from pylogctl.pipeline.jobs import Job, run_window
 
-    job = Job(env, topics or [], read, target, spark, stream)
+    job = Job(env, topics or [], read, loss, target, spark, stream)
     run_window(
         job,
-        events.fields(),
+        replace(events.fields(), value_field=value_field),
         size_ms=size_ms,
         slide_ms=slide_ms,
         gap_ms=gap_ms,
         watermark_ms=_optional_ms(stream.watermark),
+        top=top,
+        top_by=top_by,
     )
 
 
@@ -353,7 +540,7 @@ Table = Annotated[
     typer.Option(
         "--table",
         metavar="FILE",
-        help="Instead of another topic: a table to join with, .parquet, .json or .csv.",
+        help="Table to join with instead of a topic, .parquet, .json or .csv.",
         rich_help_panel="Join",
     ),
 ]
@@ -362,7 +549,7 @@ TableColumn = Annotated[
     typer.Option(
         "--table-column",
         metavar="COLUMN",
-        help="Column of the table that has the key.",
+        help="Column of the table with the key.",
         rich_help_panel="Join",
     ),
 ]
@@ -398,7 +585,7 @@ Within = Annotated[
     typer.Option(
         "--within",
         metavar="DUR",
-        help="How far apart in time two events may be that belong together.",
+        help="Maximum difference in time of two events to be joined.",
         rich_help_panel="Join",
     ),
 ]
@@ -406,7 +593,7 @@ How = Annotated[
     Literal["inner", "left"],
     typer.Option(
         "--how",
-        help="Leave out messages that nothing belongs to (inner), or keep them (left).",
+        help="Drop messages of TOPIC without a match (inner), or keep them (left).",
         rich_help_panel="Join",
     ),
 ]
@@ -416,6 +603,7 @@ How = Annotated[
 @accepts(
     *OUTPUT,
     *CONNECTION,
+    *PROGRESS,
     exits=READS,
     examples=(
         "pylogctl pipeline join orders payments --key-field .order --time-field .ts --within 1h",
@@ -439,14 +627,15 @@ def join(
     within: Within = None,
     how: How = "inner",
     read: Annotated[ReadChoice, READ] = NO_READ,
+    loss: Annotated[LossChoice, LOSS] = NO_LOSS,
     stream: Annotated[StreamChoice, STREAM] = NO_STREAM,
     target: Annotated[TargetChoice, TARGET] = NO_TARGET,
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
 ) -> None:
-    """Join messages of a topic with those of another one, or with a table.
+    """Join the messages of a topic with those of another topic, or with a table.
 
-    Keys come out of payloads and are compared as text. Two topics that are joined as streams need
-    --watermark and --within, as a stream would have to keep all messages for ever without.
+    Keys are extracted from payloads and compared as text. A join of two streams needs --watermark
+    and --within; without them Spark would keep all messages for ever.
     """
     from pylogctl.pipeline.spark import check_spark
 
@@ -473,7 +662,7 @@ def join(
         raise UsageError("--within is for two topics; a table has no time")
     if other is not None and within is None and stream.stream:
         raise UsageError(
-            "--stream with two topics needs --within DUR, how far apart events may be",
+            "--stream with two topics needs --within DUR, the maximum difference in time",
             hints=["without it Spark would keep every message for ever"],
         )
     if within is not None:
@@ -489,7 +678,7 @@ def join(
     )
     topics = [topic] if other is None else [topic, other]
     run_join(
-        Job(env, topics, read, target, spark, stream),
+        Job(env, topics, read, loss, target, spark, stream),
         [left, right],
         table,
         table_column or "",
@@ -499,15 +688,12 @@ def join(
     )
 
 
-AuditTopic = Annotated[
-    str, typer.Argument(metavar="AUDIT-TOPIC", help="Topic that counts are published to.")
-]
 LoadDirectory = Annotated[
     Path | None,
     typer.Option(
         "--load",
         metavar="DIR",
-        help="Directory of pipeline load to compare, too.",
+        help="Directory of loads to compare, too.",
         rich_help_panel="Input",
     ),
 ]
@@ -516,42 +702,10 @@ TimeField = Annotated[
     typer.Option(
         "--time-field",
         metavar="PATH",
-        help="Field of JSON messages that has their time, as given to produce --time-field. "
-        "Without it each topic is compared as a whole.",
+        help="Field of JSON messages with their time, as given to produce --time-field. "
+        "Default: compare each topic as a whole.",
         rich_help_panel="Selection",
     ),
-]
-Reference = Annotated[
-    str,
-    typer.Option(
-        "--reference",
-        metavar="TIER",
-        help="Tier whose counts are expected.",
-        rich_help_panel="Selection",
-    ),
-]
-Grace = Annotated[
-    str,
-    typer.Option(
-        "--grace",
-        metavar="DUR",
-        help="How long after its end a window may still be reported.",
-        rich_help_panel="Limits",
-    ),
-]
-FailAbove = Annotated[
-    int | None,
-    typer.Option(
-        "--fail-above",
-        metavar="N",
-        min=0,
-        help="Status 12 if more messages than this are lost, late or duplicated.",
-        rich_help_panel="Limits",
-    ),
-]
-Everything = Annotated[
-    bool,
-    typer.Option("--all", help="Show windows that agree, too.", rich_help_panel="Output"),
 ]
 
 
@@ -568,20 +722,20 @@ Everything = Annotated[
 def audit(
     env: Environment,
     *,
-    audit_topic: AuditTopic,
+    audit_topic: AuditTopicArgument,
     load: LoadDirectory = None,
     include: Include = None,
     time_field: TimeField = None,
-    reference: Reference = "producer",
-    grace: Grace = "5m",
-    fail_above: FailAbove = None,
-    everything: Everything = False,
+    reference: ReferenceOption = "producer",
+    grace: GraceOption = "5m",
+    fail_above: FailAboveOption = None,
+    everything: EqualToo = False,
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
 ) -> None:
-    """Compare what is in topics, and in a load of them, with what producers have counted.
+    """Compare the messages in topics, and in loads of them, with the counts of the producers.
 
-    A window is judged when it is over and a grace time has passed. Messages that a load lacks are
-    late as long as it has not come to the end of the topic; then they are lost.
+    A window is compared when the grace time after its end has passed. Messages missing from the
+    loads are late until the loads have reached the end of the topic, and then lost.
     """
     from pylogctl.pipeline.spark import check_spark
 
@@ -608,7 +762,7 @@ PieceSize = Annotated[
     typer.Option(
         "--piece-size",
         metavar="SIZE",
-        help="Large files are cut into such parts.",
+        help="Size of the parts that large files are cut into.",
         rich_help_panel="Limits",
     ),
 ]
@@ -639,10 +793,10 @@ def verify(
     piece_size: PieceSize = "64MiB",
     spark: Annotated[SparkChoice, SPARK] = DEFAULT_SPARK,
 ) -> None:
-    """Check every byte of segment files, on many machines at once.
+    """Validate every byte of segment files, on many machines in parallel.
 
-    The rows and exit statuses are those of `log verify`. All machines must see the files under the
-    same names.
+    The output and exit statuses are those of `log verify`. All machines must have access to the
+    files under the same paths.
     """
     from pylogctl.pipeline.spark import check_spark
 
@@ -671,9 +825,9 @@ def _check_run(
         target.check_new()
         return
     if read.paths or read.until is not None:
-        raise UsageError("--stream reads topics as they grow; it cannot have --path or --until")
-    if env.output == "json" and target.into is None and target.to_topic is None:
-        raise UsageError("a stream is no single document; use --output jsonl")
+        raise UsageError("--stream cannot be used with --path or --until")
+    if env.output == "json" and target.is_stdout:
+        raise UsageError("a stream cannot be one JSON document; use --output jsonl")
     _optional_ms(stream.watermark)
 
 

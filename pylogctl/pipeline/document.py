@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pylogctl.cli.render import Column, Document, Kind
+from pylogctl.cli.render import Column, ColumnKind, Document
 from pylogctl.cli.units import format_size
 
 if TYPE_CHECKING:
     from broker.spark.load_output import Manifest, PartitionLoad
     from broker.spark.load_plan import LoadPlan
-    from broker.tools.audit import Verdict
+    from broker.tools.audit import AuditVerdict
 
 PLAN = Document(
     "pipeline.load.plan/1",
     (
         Column("topic", "the topic"),
         Column("partition", "home broker and index"),
-        Column("start", "where loading starts", Kind.INTEGER),
-        Column("end", "where it ends", Kind.INTEGER),
-        Column("bytes", "of the log, to be loaded", Kind.BYTES),
-        Column("tasks", "pieces it is cut into", Kind.INTEGER),
-        Column("lost_bytes", "that are to be loaded and are gone", Kind.BYTES),
-        Column("load", "number of the load", Kind.INTEGER, shown=False),
+        Column("start", "start offset of the load", ColumnKind.INTEGER),
+        Column("end", "its end offset", ColumnKind.INTEGER),
+        Column("bytes", "bytes of the log to load", ColumnKind.BYTES),
+        Column("tasks", "number of tasks", ColumnKind.INTEGER),
+        Column("lost_bytes", "bytes to load that are gone", ColumnKind.BYTES),
+        Column("load", "number of the load", ColumnKind.INTEGER, shown=False),
     ),
     empty="nothing to load",
 )
 LOAD = Document(
     "pipeline.load/1",
     (
-        Column("load", "number of the load", Kind.INTEGER),
+        Column("load", "number of the load", ColumnKind.INTEGER),
         Column("topic", "the topic"),
         Column("partition", "home broker and index"),
-        Column("start", "where the load starts", Kind.INTEGER),
-        Column("end", "where it ends, and the next one starts", Kind.INTEGER),
-        Column("messages", "rows", Kind.INTEGER),
-        Column("payload_bytes", "of the messages, as the log has them", Kind.BYTES),
-        Column("left_out_bytes", "lost, corrupt or undecodable", Kind.BYTES),
-        Column("crc_sum", "sum of the CRC-32 of the payloads", Kind.INTEGER, shown=False),
+        Column("start", "start offset of the load", ColumnKind.INTEGER),
+        Column("end", "its end offset, the start of the next load", ColumnKind.INTEGER),
+        Column("messages", "rows", ColumnKind.INTEGER),
+        Column("payload_bytes", "size of the payloads in the log", ColumnKind.BYTES),
+        Column("left_out_bytes", "lost, corrupt or undecodable bytes", ColumnKind.BYTES),
+        Column("crc_sum", "sum of the CRC-32 of the payloads", ColumnKind.INTEGER, shown=False),
     ),
     empty="nothing to load",
 )
@@ -46,15 +46,17 @@ LOAD = Document(
 AUDIT = Document(
     "pipeline.audit/1",
     (
-        Column("topic", "topic that was counted"),
-        Column("start", "start of the time window", Kind.TIME),
-        Column("end", "its end, exclusive", Kind.TIME),
+        Column("topic", "the topic"),
+        Column("start", "start of the time window", ColumnKind.TIME),
+        Column("end", "its end, exclusive", ColumnKind.TIME),
         Column("tier", "log: in the topic; load: in the directory of the loads"),
-        Column("expected", "messages that producers have counted", Kind.INTEGER),
-        Column("found", "messages that are there, each once", Kind.INTEGER),
-        Column("lost", "that are not there, and will not be", Kind.INTEGER),
-        Column("late", "that are not there yet", Kind.INTEGER),
-        Column("duplicated", "that are there, and were not counted or came twice", Kind.INTEGER),
+        Column("expected", "messages that producers have counted", ColumnKind.INTEGER),
+        Column("found", "messages found, each once", ColumnKind.INTEGER),
+        Column("lost", "messages missing for good", ColumnKind.INTEGER),
+        Column("late", "messages missing so far that may still arrive", ColumnKind.INTEGER),
+        Column(
+            "duplicated", "messages found twice or not counted by producers", ColumnKind.INTEGER
+        ),
         Column("status", "ok, lost, late, duplicated or open"),
     ),
     empty="",
@@ -105,15 +107,20 @@ def load_line(manifest: Manifest, elapsed_s: float) -> str:
     """Summarize a load in one line."""
     size = sum(one.payload_bytes for one in manifest.partitions)
     count = manifest.message_count
-    return (
+    line = (
         f"load {manifest.number}: {count:,} messages of {len(manifest.partitions)} "
-        f"partition{'' if len(manifest.partitions) == 1 else 's'}, {format_size(size)} in "
-        f"{len(manifest.files)} file{'' if len(manifest.files) == 1 else 's'}, "
+        f"partition{'' if len(manifest.partitions) == 1 else 's'}, {format_size(size)} of payload, "
         f"{format_size(size / max(elapsed_s, 1e-9))}/s"
+    )
+    if not manifest.files:  # a table has its own
+        return line
+    return (
+        f"{line}; {len(manifest.files)} file{'' if len(manifest.files) == 1 else 's'}, "
+        f"{format_size(manifest.size_bytes)}"
     )
 
 
-def audit_record(verdict: Verdict, repeated: int) -> dict[str, Any]:
+def audit_record(verdict: AuditVerdict, repeated: int) -> dict[str, Any]:
     """Return the record of a window in one tier; `repeated` messages were found twice."""
     from broker.tools.audit import Judgement
 

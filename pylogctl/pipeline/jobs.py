@@ -1,55 +1,61 @@
-"""The work of `pipeline load`, `sql`, `window`, `join` and `verify`."""
+"""The work of `pipeline sql`, `window`, `join` and `verify`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pyspark.sql import Observation
 from pyspark.sql import functions as fn
 
-from broker.errors import InvalidMessageError, QueryError
+from broker.errors import QueryError
 from broker.log.segment import expand_paths
-from broker.spark.events import count_sessions, count_windows, join_table, join_topics
+from broker.spark.events import count_sessions, count_windows, join_table, join_topics, largest
 from broker.spark.extraction import EventFields, events
-from broker.spark.load import LoadRequest, PreparedLoad, look_at_load, prepare_load
-from broker.spark.load_output import Manifest
-from broker.spark.load_plan import LoadPlan
 from broker.spark.queries import (
+    InferredSchema,
+    count_misfits,
     infer_schema,
     make_view,
     parse_schema,
     query,
     quoted,
+    used_columns,
     with_json,
     with_text,
 )
+from broker.spark.schema import COLUMNS
 from broker.spark.source import read_messages, stream_messages
 from broker.spark.verify import verify_on_spark
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.progress import progress
-from pylogctl.cli.render import render
 from pylogctl.log.document import report_verification
-from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_records, load_records
 from pylogctl.pipeline.options import (
     NO_STREAM,
+    LossChoice,
     ReadChoice,
     SparkChoice,
     StreamChoice,
     TargetChoice,
-    file_format,
 )
-from pylogctl.pipeline.reading import Reading, corrupt_error, plan_reading, reporting
-from pylogctl.pipeline.results import run_stream, write_result
-from pylogctl.pipeline.spark import in_parts, open_spark
+from pylogctl.pipeline.reading import (
+    Reading,
+    plan_reading,
+    reporting,
+)
+from pylogctl.pipeline.results import read_file, write_result
+from pylogctl.pipeline.spark import in_parts, open_spark, open_spark_for
+from pylogctl.pipeline.stream import Identity, check_checkpoint, run_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
     from broker.log.verify import Engine
 
+_EMPTY_RELATIONS = "org.apache.spark.sql.execution.adaptive.AQEPropagateEmptyRelation"
 _SQL_CONF = {"spark.sql.session.timeZone": "UTC"}
 
 
@@ -59,61 +65,10 @@ class Job(NamedTuple):
     env: Environment
     topics: Sequence[str]
     read: ReadChoice
+    loss: LossChoice
     target: TargetChoice
     spark: SparkChoice
     stream: StreamChoice = NO_STREAM
-
-
-def show_plan(env: Environment, request: LoadRequest) -> None:
-    """Render the plan of a load.
-
-    Raises:
-        BrokerError: as for `broker.spark.load.run_load`.
-    """
-    plan = look_at_load(request)
-    render(env, PLAN, load_plan_records(plan))
-    _report_plan(env, plan)
-
-
-def run_load(env: Environment, request: LoadRequest, spark: SparkChoice) -> None:
-    """Run a load, and render its manifest.
-
-    Raises:
-        CliError: a message is damaged, and `--corrupt` is `fail`.
-        BrokerError: as for `broker.spark.load.run_load`.
-    """
-    with prepare_load(request, clock=env.clock) as prepared:
-        plan = prepared.plan
-        _report_plan(env, plan)
-        if plan.is_empty:
-            render(env, LOAD, [])
-            return
-        started_s = env.clock.monotonic_s()
-        manifest = _run(env, prepared, spark)
-        elapsed_s = env.clock.monotonic_s() - started_s
-    render(env, LOAD, load_records(manifest))
-    env.flush()
-    for partition, gap in manifest.left_out:
-        env.warn(f"{partition}: {gap.text} ({gap.cause}, {gap.size_bytes} bytes from {gap.start})")
-    env.note(load_line(manifest, elapsed_s))
-
-
-def _run(env: Environment, prepared: PreparedLoad, spark: SparkChoice) -> Manifest:
-    total = prepared.plan.size_bytes
-    try:
-        with open_spark(env, spark) as session, progress(env, "load", total) as meter:
-            return prepared.run(session, in_parts(meter, total))
-    except InvalidMessageError as error:
-        raise corrupt_error(error) from error
-
-
-def _report_plan(env: Environment, plan: LoadPlan) -> None:
-    if plan.retiring:
-        first, last = plan.retiring[0], plan.retiring[-1]
-        which = f"load {first}" if first == last else f"loads {first} to {last}"
-        env.note(f"{which}: taken back, and loaded again")
-    for partition in plan.absent:
-        env.warn(f"{partition} was loaded before, and is not there now: left as it is")
 
 
 def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
@@ -130,22 +85,74 @@ def run_sql(job: Job, text: str, *, json: bool, schema: str | None) -> None:
         BrokerError: a topic cannot be read, or the result cannot be sent.
     """
     env = job.env
-    planned = plan_reading(env, job.topics, job.read)
+    planned = plan_reading(env, job.topics, job.read, job.loss)
     with (
         reporting(env, [planned], job.spark) as (reading,),
-        open_spark(env, job.spark, _SQL_CONF) as session,
+        open_spark_for(env, job.spark, job.target.target(), _SQL_CONF) as session,
     ):
         fixed = None if schema is None else parse_schema(schema)
+        misfits: list[tuple[str, StructType]] = []
+        schemas: dict[str, StructType | None] = dict.fromkeys(reading.topics, fixed)
         for topic in reading.topics:
-            messages = read_messages(session, reading.of_batch(topic))
-            try:
-                found = infer_schema(messages) if json else fixed
-            except QueryError as error:
-                raise QueryError(f"topic '{topic}': {error}") from error
-            table = with_text(messages) if found is None else with_json(messages, found)
-            make_view(table, topic)
-            env.trace(1, f"view {quoted(topic)}: {', '.join(table.columns)}")
-        write_result(env, query(session, text), job.target, "pipeline.sql/1")
+            if json:
+                values = read_messages(session, reading.of_batch(topic), columns=["value"])
+                schemas[topic], fits_all = inferred = _inferred(values, topic)
+                if not fits_all:
+                    misfits.append((topic, inferred.schema))
+            elif fixed is not None:
+                misfits.append((topic, fixed))
+
+        def make_views(columns: Sequence[str]) -> None:
+            for topic, fields in schemas.items():
+                table = read_messages(session, reading.of_batch(topic), columns=columns)
+                if "value" in columns:
+                    table = with_text(table) if fields is None else with_json(table, fields)
+                make_view(table, topic)
+                env.trace(1, f"view {quoted(topic)}: {', '.join(table.columns)}")
+
+        make_views(COLUMNS)
+        result = _narrowed(session, text, query(session, text), make_views)
+        write_result(env, result, job.target, "pipeline.sql/1")
+        env.flush()
+        for topic, fields in misfits:
+            values = read_messages(session, reading.of_batch(topic), columns=["value"])
+            if count := count_misfits(values, fields):
+                env.warn(
+                    f"topic '{topic}': {count} messages do not fit the schema: they are not JSON "
+                    "objects, or have values of other types, which are null in the result"
+                )
+
+
+def _narrowed(
+    session: SparkSession,
+    text: str,
+    whole: DataFrame,
+    make_views: Callable[[Sequence[str]], None],
+) -> DataFrame:
+    """Return the result of a query on views that have only the columns it needs.
+
+    Args:
+        session: has the views.
+        text: the query.
+        whole: its result on views with all columns.
+        make_views: replaces the views by others with some columns.
+    """
+    used = used_columns(whole)
+    if used is None or used == set(COLUMNS):
+        return whole
+    make_views([name for name in COLUMNS if name in used] or ["offset"])
+    try:
+        narrow = query(session, text)
+    except QueryError:
+        return whole  # it names a column that it does not need
+    return narrow if narrow.schema == whole.schema else whole
+
+
+def _inferred(messages: DataFrame, topic: str) -> InferredSchema:
+    try:
+        return infer_schema(messages)
+    except QueryError as error:
+        raise QueryError(f"topic '{topic}': {error}") from error
 
 
 def run_window(
@@ -156,8 +163,20 @@ def run_window(
     slide_ms: int | None,
     gap_ms: int | None,
     watermark_ms: int | None,
+    top: int | None,
+    top_by: str,
 ) -> None:
     """Count events per key, in windows of `size_ms` or in sessions that end after `gap_ms`.
+
+    Args:
+        job: the input and the target.
+        fields: where key, time and value of events are.
+        size_ms: length of a window.
+        slide_ms: distance between the starts of sliding windows.
+        gap_ms: instead of a length: how long a session lasts without an event.
+        watermark_ms: how late an event of a stream may be.
+        top: number of keys of each window to return; None for all.
+        top_by: column that these are the largest by.
 
     Raises:
         BrokerError: a topic cannot be read, a length is invalid, or the result cannot be sent.
@@ -169,19 +188,43 @@ def run_window(
         assert size_ms is not None
         return count_windows(found, size_ms, slide_ms=slide_ms, watermark_ms=watermark_ms)
 
+    def ranked(counts: DataFrame) -> DataFrame:
+        return counts if top is None else largest(counts, top, top_by)
+
     env, name = job.env, "pipeline.window/1"
-    planned = plan_reading(env, job.topics, job.read)
-    with reporting(env, [planned], job.spark) as (reading,), open_spark(env, job.spark) as session:
+    facts = {
+        "--size": size_ms,
+        "--slide": slide_ms,
+        "--session": gap_ms,
+        "--top": top,
+        "--top-by": None if top is None else top_by,
+    }
+    identity = _identity("window", job, [fields], facts)
+    if job.stream.stream:
+        check_checkpoint(job.target, job.stream, identity)
+    planned = plan_reading(env, job.topics, job.read, job.loss, may_lack_brokers=job.stream.stream)
+    with (
+        reporting(env, [planned], job.spark) as (reading,),
+        open_spark_for(env, job.spark, job.target.target()) as session,
+    ):
         found = _events(session, job, reading, fields)
         if job.stream.stream:
-            run_stream(env, counts_of(found), job.target, job.stream, name)
+            # all keys of a window are in one batch: that in which the watermark passes its end
+            each = None if top is None else ranked
+            run_stream(env, counts_of(found), job.target, job.stream, name, identity, each)
             return
+        # Spark drops the observation from the plan of a result that turns out to be empty
+        session.conf.set("spark.sql.adaptive.optimizer.excludedRules", _EMPTY_RELATIONS)
         observation = Observation()
         timeless = fn.count_if(fn.col("time").isNull()).alias("timeless")
-        counts = counts_of(found.observe(observation, timeless))
+        value = fn.col("value") if "value" in found.columns else fn.lit(0)
+        valueless = fn.count_if(fn.col("time").isNotNull() & value.isNull()).alias("valueless")
+        counts = ranked(counts_of(found.observe(observation, timeless, valueless)))
         write_result(env, counts, job.target, name, at_once=True)
         if count := observation.get["timeless"]:
             env.warn(f"{count} messages have no time: not counted")
+        if count := observation.get["valueless"]:
+            env.warn(f"{count} messages have no number: counted, but not in sums and averages")
 
 
 def run_join(
@@ -209,8 +252,23 @@ def run_join(
         BrokerError: a topic cannot be read, the join is invalid, or the result cannot be sent.
     """
     env, name = job.env, "pipeline.join/1"
-    readings = [plan_reading(env, [topic], job.read) for topic in job.topics]
-    with reporting(env, readings, job.spark) as reported, open_spark(env, job.spark) as session:
+    facts = {
+        "--table": None if table is None else table.absolute(),
+        "--table-column": table_column,
+        "--within": within_ms,
+        "--how": how,
+    }
+    identity = _identity("join", job, fields, facts)
+    if job.stream.stream:
+        check_checkpoint(job.target, job.stream, identity)
+    readings = [
+        plan_reading(env, [topic], job.read, job.loss, may_lack_brokers=job.stream.stream)
+        for topic in job.topics
+    ]
+    with (
+        reporting(env, readings, job.spark) as reported,
+        open_spark_for(env, job.spark, job.target.target()) as session,
+    ):
         left = _events(session, job, reported[0], fields[0])
         if table is None:
             right = _events(session, job, reported[1], fields[1])
@@ -218,14 +276,35 @@ def run_join(
                 left, right, within_ms=within_ms, watermark_ms=watermark_ms, how=how
             )
         else:
-            form = file_format(table)
-            options = {"header": "true"} if form == "csv" else {}
-            rows = session.read.format(form).options(**options).load(str(table))
-            joined = join_table(left, rows, table_column, how=how)
+            joined = join_table(left, read_file(session, table), table_column, how=how)
         if job.stream.stream:
-            run_stream(env, joined, job.target, job.stream, name)
+            run_stream(env, joined, job.target, job.stream, name, identity)
         else:
             write_result(env, joined, job.target, name)
+
+
+def _identity(
+    command: str, job: Job, fields: Sequence[EventFields], facts: Mapping[str, object]
+) -> Identity:
+    """Return the options that the results of a stream depend on, as texts; lengths are in ms."""
+    values: dict[str, object] = {"command": command, "TOPIC": " ".join(job.topics), **facts}
+    for prefix, one in zip(("--", "--other-"), fields, strict=False):
+        values |= {
+            f"{prefix}key-field": one.key_field,
+            f"{prefix}time-field": one.time_field,
+            f"{prefix}pattern": one.pattern,
+            f"{prefix}value-field": one.value_field,
+        }
+    times, table = fields[0].time_format, job.target.target()
+    values |= {
+        "--time-format": times.pattern,
+        "--time-zone": times.zone,
+        "--year": fields[0].year,
+        "--into": None if job.target.into is None else job.target.into.absolute(),
+        "--into-table": table and table.identifier,
+        "--to-topic": job.target.to_topic,
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 def _events(session: SparkSession, job: Job, reading: Reading, fields: EventFields) -> DataFrame:
@@ -246,7 +325,7 @@ def verify_files(
     piece_bytes: int,
 ) -> ExitStatus:
     """Validate every byte of segment files, and render the report of `log verify`."""
-    paths = expand_paths(files)
+    paths = expand_paths(files, archives=True)
     total = sum(path.stat().st_size for path in paths if path.is_file())
     with open_spark(env, spark) as session, progress(env, "verify", total) as meter:
         started_s = env.clock.monotonic_s()

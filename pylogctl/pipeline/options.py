@@ -13,6 +13,7 @@ from pylogctl.cli.options import OptionGroup, shared_option
 
 if TYPE_CHECKING:
     from broker.spark.extraction import EventFields
+    from broker.spark.tables import TableTarget
 
 READS = (
     ExitStatus.FAILED,
@@ -35,7 +36,7 @@ Include = Annotated[
     typer.Option(
         "--include",
         metavar="RE",
-        help="Instead: topics whose whole name matches (repeatable).",
+        help="Instead of TOPIC: topics whose whole name matches (repeatable).",
         rich_help_panel="Selection",
     ),
 ]
@@ -43,13 +44,11 @@ Include = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class ReadChoice:
-    """Where and how far to read, and how to treat messages that are gone or damaged."""
+    """What to read: segment files instead of brokers, and the first and last offsets."""
 
     paths: list[Path] | None = None
     start: str | None = None
     until: str | None = None
-    allow_data_loss: bool = False
-    corrupt: Literal["fail", "skip"] = "fail"
 
 
 NO_READ = ReadChoice()
@@ -83,39 +82,55 @@ def _read_group(start_help: str) -> OptionGroup:
                 "--until",
                 metavar="SPEC",
                 panel="Selection",
-                help="Where to end. Default: where topics end now.",
-            ),
-            shared_option(
-                "allow_data_loss",
-                bool,
-                False,
-                "--allow-data-loss",
-                panel="Safety",
-                help="Continue if messages to be read are gone, and report what is missing.",
-            ),
-            shared_option(
-                "corrupt",
-                Literal["fail", "skip"],
-                "fail",
-                "--corrupt",
-                panel="Safety",
-                help="How to treat messages that are damaged or cannot be decoded.",
+                help="Offset to end at. Default: the present end.",
             ),
         ),
         ReadChoice,
     )
 
 
-READ = _read_group("Where to start; see pylogctl help offsets. Default: start.")
+READ = _read_group("Offset to start at; see pylogctl help offsets. Default: start.")
 LOAD = _read_group(
-    "Where to start. Loads that have anything behind it are taken back, and loaded again. "
-    "Default: where the last load ended, or the start."
+    "Offset to start at; earlier loads with later messages are retired, and their messages loaded "
+    "again. Default: the end of the last load, or the start."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LossChoice:
+    """How to treat messages that are gone or damaged."""
+
+    allow_data_loss: bool = False
+    corrupt: Literal["fail", "skip"] = "fail"
+
+
+NO_LOSS = LossChoice()
+LOSS = OptionGroup(
+    (
+        shared_option(
+            "allow_data_loss",
+            bool,
+            False,
+            "--allow-data-loss",
+            panel="Safety",
+            help="Continue if messages to be read are gone, and report the missing offsets.",
+        ),
+        shared_option(
+            "corrupt",
+            Literal["fail", "skip"],
+            "fail",
+            "--corrupt",
+            panel="Safety",
+            help="How to treat messages that are damaged or cannot be decoded.",
+        ),
+    ),
+    LossChoice,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class EventChoice:
-    """Where key and time of an event are in a payload."""
+    """Where the key and the time of an event are in a payload."""
 
     key_field: str | None = None
     time_field: str | None = None
@@ -125,7 +140,7 @@ class EventChoice:
     year: int | None = None
 
     def check_time(self) -> None:
-        """Raise a `UsageError` unless the options say where the time is."""
+        """Raise a `UsageError` unless the options name the time of events."""
         if self.time_field is None and self.pattern is None:
             raise UsageError("give --time-field, or --pattern with a group named time")
 
@@ -151,7 +166,7 @@ EVENTS = OptionGroup(
             "--key-field",
             metavar="PATH",
             panel="Events",
-            help="Field of JSON messages that has the key, such as .user.id.",
+            help="Field of JSON messages with their key, such as .user.id.",
         ),
         shared_option(
             "time_field",
@@ -160,7 +175,7 @@ EVENTS = OptionGroup(
             "--time-field",
             metavar="PATH",
             panel="Events",
-            help="Field of JSON messages that has their time, such as .meta.ts.",
+            help="Field of JSON messages with their time, such as .meta.ts.",
         ),
         shared_option(
             "pattern",
@@ -178,7 +193,7 @@ EVENTS = OptionGroup(
             "--time-format",
             metavar="FORMAT",
             panel="Events",
-            help="How times are written, such as '%d/%b/%Y:%H:%M:%S %z'. Auto: "
+            help="Format of times, such as '%d/%b/%Y:%H:%M:%S %z'. Auto: "
             "ISO 8601, or seconds or milliseconds since 1970.",
         ),
         shared_option(
@@ -188,7 +203,7 @@ EVENTS = OptionGroup(
             "--time-zone",
             metavar="ZONE",
             panel="Events",
-            help="Zone of times that name none, such as Europe/Paris.",
+            help="Zone of times without one, such as Europe/Paris.",
         ),
         shared_option(
             "year",
@@ -197,7 +212,7 @@ EVENTS = OptionGroup(
             "--year",
             metavar="YEAR",
             panel="Events",
-            help="Year of times that name none. Default: the present one.",
+            help="Year of times without one. Default: the newest that is not in the future.",
         ),
     ),
     EventChoice,
@@ -205,8 +220,58 @@ EVENTS = OptionGroup(
 
 
 @dataclass(frozen=True, slots=True)
-class TargetChoice:
-    """Where results go: standard output if nothing is given."""
+class TableChoice:
+    """A table of Iceberg or Delta to write."""
+
+    into_table: str | None = None
+    table_format: Literal["iceberg", "delta"] | None = None
+
+    def target(self) -> TableTarget | None:
+        """Return the table; None if there is none.
+
+        Raises:
+            UsageError: one option lacks the other, or the name cannot be of the format.
+        """
+        if (self.into_table is None) != (self.table_format is None):
+            raise UsageError("--into-table NAME and --table-format go together")
+        if self.into_table is None or self.table_format is None:
+            return None
+        from broker.errors import ConfigError
+        from broker.spark.tables import TableTarget
+
+        try:
+            return TableTarget(self.into_table, self.table_format)
+        except ConfigError as error:
+            raise UsageError(str(error)) from error
+
+
+NO_TABLE = TableChoice()
+_TABLE_OPTIONS = (
+    shared_option(
+        "into_table",
+        str | None,
+        None,
+        "--into-table",
+        metavar="NAME",
+        panel="Output",
+        help="Append to a table of a catalog that --spark-conf names, such as lake.logs.web, or "
+        "to the table of Delta at a path; made if it is missing.",
+    ),
+    shared_option(
+        "table_format",
+        Literal["iceberg", "delta"] | None,
+        None,
+        "--table-format",
+        panel="Output",
+        help="Format of the table. --spark-conf spark.jars.packages=... brings its package.",
+    ),
+)
+TABLE = OptionGroup(_TABLE_OPTIONS, TableChoice)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetChoice(TableChoice):
+    """Target of the result: a file, a table, a topic, or by default standard output."""
 
     into: Path | None = None
     to_topic: str | None = None
@@ -215,11 +280,19 @@ class TargetChoice:
         """Validate the options before anything is started.
 
         Raises:
-            UsageError: the two contradict, or a file's suffix names no format.
+            UsageError: two of them contradict, a file's suffix names no format, or a table's name
+                cannot be of its format.
             InvalidTopicError: no topic can have that name.
         """
-        if self.into is not None and self.to_topic is not None:
-            raise UsageError("--into and --to-topic cannot be used together")
+        targets = {
+            "--into": self.into,
+            "--into-table": self.into_table,
+            "--to-topic": self.to_topic,
+        }
+        given = [name for name, value in targets.items() if value is not None]
+        if len(given) > 1:
+            raise UsageError(f"{given[0]} and {given[1]} cannot be used together")
+        self.target()
         if self.into is not None:
             file_format(self.into)
         if self.to_topic is not None:
@@ -231,6 +304,11 @@ class TargetChoice:
         """Raise a `CliError` if a file would be replaced."""
         if self.into is not None and self.into.exists():
             raise CliError(ExitStatus.CONFLICT, f"'{self.into}' exists; remove it first")
+
+    @property
+    def is_stdout(self) -> bool:
+        """Return whether results go to standard output."""
+        return self.into is None and self.into_table is None and self.to_topic is None
 
 
 def file_format(path: Path) -> str:
@@ -268,6 +346,7 @@ TARGET = OptionGroup(
             panel="Output",
             help="Write the result to a topic: its column `value`, or each row as JSON.",
         ),
+        *_TABLE_OPTIONS,
     ),
     TargetChoice,
 )
@@ -275,7 +354,7 @@ TARGET = OptionGroup(
 
 @dataclass(frozen=True, slots=True)
 class StreamChoice:
-    """Whether and how a job runs as a stream."""
+    """Options of a job that runs as a stream."""
 
     stream: bool = False
     checkpoint: Path | None = None
@@ -292,13 +371,13 @@ class StreamChoice:
             UsageError: they do not fit.
         """
         if self.watermark is not None and not is_bounded:
-            raise UsageError("--watermark has no meaning here: nothing waits for later messages")
+            raise UsageError("--watermark cannot be used here: the query keeps no events")
         if self.stream and self.checkpoint is None:
-            raise UsageError("--stream needs --checkpoint DIR, which keeps what is done")
+            raise UsageError("--stream needs --checkpoint DIR, which stores its offsets and state")
         if self.stream and is_bounded and self.watermark is None:
             raise UsageError(
-                "--stream needs --watermark DUR, how late events may come",
-                hints=["without it Spark would keep everything for ever"],
+                "--stream needs --watermark DUR, how late events may be",
+                hints=["without it Spark would keep all events for ever"],
             )
         if not self.stream and (self.checkpoint or self.exit_at_end or self.watermark):
             raise UsageError("--checkpoint, --exit-at-end and --watermark need --stream")
@@ -313,7 +392,7 @@ STREAM = OptionGroup(
             False,
             "--stream",
             panel="Stream",
-            help="Run on as messages come, until stopped. --into is a directory of files then.",
+            help="Process new messages continuously, until stopped; --into is then a directory.",
         ),
         shared_option(
             "checkpoint",
@@ -322,7 +401,7 @@ STREAM = OptionGroup(
             "--checkpoint",
             metavar="DIR",
             panel="Stream",
-            help="Where a stream keeps its offsets and state; started again it continues there.",
+            help="Directory of the offsets and the state of a stream, for a restart.",
         ),
         shared_option(
             "exit_at_end",
@@ -331,7 +410,7 @@ STREAM = OptionGroup(
             "-e",
             "--exit-at-end",
             panel="Stream",
-            help="Stop when everything that is there at the start is done.",
+            help="Stop at the end offsets of the start.",
         ),
         shared_option(
             "watermark",
@@ -340,7 +419,7 @@ STREAM = OptionGroup(
             "--watermark",
             metavar="DUR",
             panel="Stream",
-            help="How far behind the newest time an event may come and still count.",
+            help="How far behind the newest event an event may be to be counted.",
         ),
     ),
     StreamChoice,
@@ -349,20 +428,32 @@ STREAM = OptionGroup(
 
 @dataclass(frozen=True, slots=True)
 class SparkChoice:
-    """Where Spark runs, and with which settings."""
+    """Where Spark runs, and its settings."""
 
     master: str | None = None
     driver_memory: str | None = None
     spark_conf: list[str] | None = None
     log_file: Path | None = None
+    ui: bool = False
 
     @property
     def is_local(self) -> bool:
-        """Return whether all runs on this machine."""
+        """Return whether everything runs on this machine."""
         return self.master is None or self.master.startswith("local")
 
 
 DEFAULT_SPARK = SparkChoice()
+MASTER_VARIABLE = "PYLOGCTL_MASTER"
+TaskEngineChoice = Annotated[
+    Literal["local", "spark"] | None,
+    typer.Option(
+        "--engine",
+        help="Run on processes of this machine (local), without Java and Spark, or on Spark; the "
+        "files are the same. Default: local, unless an option of Spark such as --master is given.",
+        rich_help_panel="Connection",
+        show_default=False,
+    ),
+]
 SPARK = OptionGroup(
     (
         shared_option(
@@ -372,7 +463,7 @@ SPARK = OptionGroup(
             "--master",
             metavar="URL",
             panel="Connection",
-            envvar="PYLOGCTL_MASTER",
+            envvar=MASTER_VARIABLE,
             help="Where Spark runs: local[CORES,ATTEMPTS], or a cluster's address. Default: all "
             "cores of this machine.",
         ),
@@ -383,8 +474,7 @@ SPARK = OptionGroup(
             "--driver-memory",
             metavar="SIZE",
             panel="Limits",
-            help="Heap of Spark's driver, such as 2g; on one machine that is all there is. "
-            "Default: 1g.",
+            help="Heap of Spark's driver, such as 2g; a local Spark has no other. Default: 1g.",
         ),
         shared_option(
             "spark_conf",
@@ -393,7 +483,7 @@ SPARK = OptionGroup(
             "--spark-conf",
             metavar="KEY=VALUE",
             panel="Connection",
-            help="Any setting of Spark (repeatable).",
+            help="A setting of Spark (repeatable).",
         ),
         shared_option(
             "log_file",
@@ -402,7 +492,15 @@ SPARK = OptionGroup(
             "--log-file",
             metavar="FILE",
             panel="Output",
-            help="Where Spark's own log goes. Default: a temporary file, kept if Spark fails.",
+            help="File of Spark's log. Default: a temporary file, kept if Spark fails.",
+        ),
+        shared_option(
+            "ui",
+            bool,
+            False,
+            "--ui",
+            panel="Output",
+            help="Start Spark's web interface, and say its address.",
         ),
     ),
     SparkChoice,

@@ -6,14 +6,12 @@ resolved then.
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.errors import InvalidMessageError
+from broker.errors import BrokerError
 from broker.spark.options import (
     ALL_TOPICS,
     FROM_START,
@@ -29,16 +27,23 @@ from broker.spark.options import (
     parse_topics,
 )
 from broker.spark.planner import ReadPlan, plan_read
-from broker.spark.report import read_omissions
+from broker.spark.report import Omission, bounded, read_omissions
+from broker.spark.temporary import temporary_directory
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.errors import CliError, UsageError
 from pylogctl.cli.offset_resolution import resolve
 from pylogctl.cli.offsets import ByTime, Mark, OffsetRange, parse_offset_spec
-from pylogctl.pipeline.options import NO_READ, ReadChoice, SparkChoice
+from pylogctl.cli.report import failure_of
+from pylogctl.pipeline.options import NO_LOSS, NO_READ, LossChoice, ReadChoice, SparkChoice
 
 if TYPE_CHECKING:
     from broker.consumer.boundaries import BoundaryFinder
     from broker.topic import TopicPartition
+
+
+_MAX_WARNINGS = 20
+_FLAGS = {"; crc=skip ": "--corrupt skip", "; failOnDataLoss=false ": "--allow-data-loss"}
+"""Recommendations in errors of the data source, and the options of commands for them."""
 
 
 class Reading(NamedTuple):
@@ -80,7 +85,11 @@ def cluster_of(env: Environment) -> Where:
 
 
 def read_options(
-    env: Environment, topics: Sequence[str], include: Sequence[str], choice: ReadChoice
+    env: Environment,
+    topics: Sequence[str],
+    include: Sequence[str],
+    choice: ReadChoice,
+    loss: LossChoice,
 ) -> ReadOptions:
     """Return the options of a read.
 
@@ -88,7 +97,8 @@ def read_options(
         env: has the addresses of brokers or ZooKeeper, and the time.
         topics: names of existing topics.
         include: alternative: regular expressions for names.
-        choice: further options; all topics of its segment files are read if none is named.
+        choice: what to read; all topics of its segment files are read if none is named.
+        loss: how to treat messages that are gone or damaged.
 
     Raises:
         UsageError: topics are named in no way or in two, or a bound is malformed or unsupported.
@@ -110,8 +120,8 @@ def read_options(
         selection=selection,
         starting=_bound(env, choice.start, FROM_START, has_paths=bool(paths)),
         ending=_bound(env, choice.until, UP_TO_END, has_paths=bool(paths)),
-        fail_on_data_loss=not choice.allow_data_loss,
-        crc=Crc.SKIP if choice.corrupt == "skip" else Crc.FAIL,
+        fail_on_data_loss=not loss.allow_data_loss,
+        crc=Crc.SKIP if loss.corrupt == "skip" else Crc.FAIL,
         connection=ConnectionOptions(timeout_s=env.timeout_s(ConnectionOptions().timeout_s)),
     )
 
@@ -143,17 +153,33 @@ def _bound(env: Environment, text: str | None, default: Bound, *, has_paths: boo
     return replace(default, offset_of=offset_of)
 
 
-def plan_reading(env: Environment, topics: Sequence[str], choice: ReadChoice = NO_READ) -> Reading:
+def plan_reading(
+    env: Environment,
+    topics: Sequence[str],
+    choice: ReadChoice = NO_READ,
+    loss: LossChoice = NO_LOSS,
+    *,
+    may_lack_brokers: bool = False,
+) -> Reading:
     """Plan a read, and warn of messages that are gone.
+
+    Args:
+        env: has the addresses of brokers or ZooKeeper.
+        topics: their names.
+        choice: what to read.
+        loss: how to treat messages that are gone or damaged.
+        may_lack_brokers: plan the read even if a broker with one of the topics is down.
 
     Raises:
         UsageError: an option is malformed or unsupported.
-        BrokerError: a topic does not exist, messages are gone, or a broker does not respond.
+        CliError: messages are gone, or a broker is down.
+        BrokerError: a topic does not exist, or a broker does not respond.
     """
-    options = read_options(env, topics, (), choice)
-    plan = plan_read(options)
-    for omission in plan.omissions:
-        env.warn(omission.message)
+    options = read_options(env, topics, (), choice, loss)
+    with naming_options():
+        plan = plan_read(options, may_lack_brokers=may_lack_brokers)
+    warn_of_absent(env, plan)
+    warn_of_omissions(env, plan.omissions)
     return Reading(options, plan)
 
 
@@ -168,8 +194,7 @@ def reporting(
     Raises:
         CliError: a message is damaged, and `--corrupt` is `fail`.
     """
-    with tempfile.TemporaryDirectory(prefix="pylogctl-omitted-") as directory:
-        path = Path(directory)
+    with temporary_directory("pylogctl-omitted-") as path:
         if not spark.is_local and any(one.leaves_out for one in readings):
             env.warn("what is left out is reported in the logs of Spark's executors only")
         elif spark.is_local:
@@ -177,21 +202,46 @@ def reporting(
                 one._replace(options=replace(one.options, report_path=path)) for one in readings
             ]
         try:
-            yield list(readings)
-        except InvalidMessageError as error:
-            raise corrupt_error(error) from error
+            with naming_options():
+                yield list(readings)
         finally:  # a stream ends by a signal
-            for omission in read_omissions(path):
-                size_bytes = omission.end - omission.start
-                what = f"{omission.cause.value}, {size_bytes} bytes from {omission.start}"
-                env.warn(f"{omission.message} ({what})")
+            warn_of_omissions(env, read_omissions(path))
 
 
-def corrupt_error(error: InvalidMessageError) -> CliError:
-    """Return the error of a damaged message for users of `--corrupt`."""
-    return CliError(
-        ExitStatus.CORRUPT,
-        str(error).partition("; crc=")[0],
-        hints=["--corrupt skip leaves it out"],
-        code="INVALID_MESSAGE",
-    )
+def warn_of_absent(env: Environment, plan: ReadPlan) -> None:
+    """Warn of brokers that are down, and name those that are read."""
+    for text in plan.absent:
+        homes = ", ".join(map(str, plan.homes))
+        env.warn(f"{text}; read: broker{'s' * (len(plan.homes) > 1)} {homes or '-'}")
+
+
+def warn_of_omissions(env: Environment, omissions: Iterable[Omission]) -> None:
+    """Warn of the first omissions one by one, and of the others in one line."""
+    found = bounded(omissions)
+    for one in found[:_MAX_WARNINGS]:
+        size = f"{one.size_bytes} bytes from {one.start}"
+        env.warn(f"{one.message} ({one.cause.value}, {size})")
+    if others := found[_MAX_WARNINGS:]:
+        count = sum(one.count for one in others)
+        size_bytes = sum(one.size_bytes for one in others)
+        env.warn(f"{count} more omissions, {size_bytes} bytes")
+
+
+@contextmanager
+def naming_options() -> Iterator[None]:
+    """Have errors of the block recommend the options of commands, not those of the data source."""
+    try:
+        yield
+    except BrokerError as error:
+        text = str(error)
+        failure = failure_of(error)
+        for option, flag in _FLAGS.items():
+            message, found, effect = text.partition(option)
+            if found and failure is not None:
+                raise CliError(
+                    failure.status,
+                    message,
+                    hints=[f"{flag} {effect.split(',')[0].strip()}"],
+                    code=failure.code,
+                ) from error
+        raise

@@ -1,7 +1,7 @@
-"""Output of pipeline jobs to standard output, a file or a topic, for batches and streams.
+"""Output of pipeline jobs to standard output, a file, a table or a topic.
 
 Tasks write the parts of a file in parallel; the parts are joined and renamed into place. Rows on
- standard output are rendered as records in any output format.
+standard output are rendered as records in any output format.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import csv
 import io
 import json
 import math
+import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -35,27 +34,35 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from broker.spark.jobs import cause_of
+from broker.files import sync_directory
 from broker.spark.options import WriteOptions
 from broker.spark.source import FORMAT
+from broker.spark.tables import append_rows
+from broker.spark.temporary import temporary_directory
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.process import graceful_stop
-from pylogctl.cli.render import Column, Document, Kind, Record, render
-from pylogctl.pipeline.options import StreamChoice, TargetChoice, file_format
+from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
+from pylogctl.pipeline.options import TargetChoice, file_format
 from pylogctl.pipeline.reading import cluster_of
+from pylogctl.pipeline.spark import query_progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row
-    from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.streaming.readwriter import DataStreamWriter
-_POLL_S = 0.2
+    from pyspark.sql import DataFrame, Row, SparkSession
+
 _NESTED = (ArrayType, MapType, StructType)
 _SENT = ("value", "key")
+# as RFC 4180 has it, and unchanged by other readers; Spark would trim, and escape by backslashes
+_CSV = {"escape": '"', "ignoreLeadingWhiteSpace": "false", "ignoreTrailingWhiteSpace": "false"}
+_FILE_OPTIONS: dict[str, dict[str, str]] = {"csv": _CSV, "json": {}, "parquet": {}}
+_READ_OPTIONS = {"csv": {**_CSV, "header": "true", "multiLine": "true"}, "json": {}, "parquet": {}}
 
 
-def _document_of(table: DataFrame, name: str, empty: str) -> Document:
-    """Return the columns of a table as a document; `empty` is printed if there are no rows."""
+def document_of(table: DataFrame, name: str, empty: str) -> Document:
+    """Return the columns of a table as a document; `empty` is printed if there are no rows.
+
+    Raises:
+        UsageError: two columns have the same name.
+    """
     names = [field.name for field in table.schema]
     twice = sorted({one for one in names if names.count(one) > 1})
     if twice:
@@ -81,12 +88,12 @@ def records_of(schema: StructType, rows: Iterable[Row], *, is_json: bool) -> Ite
         }
 
 
-def _kind(kind: DataType) -> Kind:
+def _kind(kind: DataType) -> ColumnKind:
     if isinstance(kind, IntegralType):
-        return Kind.INTEGER
+        return ColumnKind.INTEGER
     if isinstance(kind, FractionalType):
-        return Kind.NUMBER
-    return Kind.BOOLEAN if isinstance(kind, BooleanType) else Kind.TEXT
+        return ColumnKind.NUMBER
+    return ColumnKind.BOOLEAN if isinstance(kind, BooleanType) else ColumnKind.TEXT
 
 
 def _for_output(kind: DataType, is_json: bool) -> Callable[[Any], Any]:
@@ -156,19 +163,40 @@ def write_result(
         BrokerError: rows cannot be sent.
         OSError: the file cannot be written.
     """
-    document = _document_of(table, name, "no rows")
+    document = document_of(table, name, "no rows")
     if target.into is not None:
-        _write_file(table, target.into)
+        with query_progress(env, table.sparkSession):
+            write_file(table, target.into)
+    elif (wanted := target.target()) is not None:
+        with query_progress(env, table.sparkSession):
+            append_rows(table, wanted)
     elif target.to_topic is not None:
-        options = WriteOptions(cluster_of(env), target.to_topic).to_options()
-        _to_send(table).write.format(FORMAT).options(**options).mode("append").save()
+        with query_progress(env, table.sparkSession):
+            send_rows(env, table, target.to_topic)
     else:
-        rows = table.collect() if at_once else table.toLocalIterator(prefetchPartitions=True)
+        with query_progress(env, table.sparkSession):  # until the first row is printed
+            rows = table.collect() if at_once else _started(table)
         is_json = env.output in ("json", "jsonl")
         render(env, document, records_of(table.schema, rows, is_json=is_json))
 
 
-def _to_send(table: DataFrame) -> DataFrame:
+def _started(table: DataFrame) -> Iterator[Row]:
+    """Return the rows of a table, of which the first has been computed."""
+    rows = table.toLocalIterator(prefetchPartitions=True)
+    return chain(list(islice(rows, 1)), rows)
+
+
+def send_rows(env: Environment, table: DataFrame, topic: str) -> None:
+    """Send the rows of a batch to a topic of the cluster that the options name.
+
+    Raises:
+        BrokerError: rows cannot be sent.
+    """
+    options = WriteOptions(cluster_of(env), topic).to_options()
+    to_send(table).write.format(FORMAT).options(**options).mode("append").save()
+
+
+def to_send(table: DataFrame) -> DataFrame:
     """Return messages to send: the columns `value` and `key` if present, else each row as JSON."""
     from pyspark.sql import functions as fn
 
@@ -186,27 +214,62 @@ def _for_files(table: DataFrame, form: str) -> DataFrame:
     kinds = dict(table.dtypes)
     return table.select(
         *(
-            fn.base64(table[name]).alias(name) if kinds[name] == "binary" else table[name]
+            fn.translate(fn.base64(table[name]), "\r\n", "").alias(name)
+            if kinds[name] == "binary"
+            else table[name]
             for name in table.columns
         )
     )
 
 
-def _write_file(table: DataFrame, path: Path) -> None:
+def write_file(table: DataFrame, path: Path, *, keeps_empty: bool = True) -> None:
+    """Write the rows of a table to a file, which is visible once it is whole and on disk.
+
+    Args:
+        table: the rows of a batch.
+        path: the file, in the format of its suffix; replaced if it exists.
+        keeps_empty: write a file even if there are no rows.
+
+    Raises:
+        UsageError: the suffix stands for no format.
+        OSError: the file cannot be written.
+    """
     form = file_format(path)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    try:
-        _for_files(table, form).write.format(form).mode("append").save(str(folder / "parts"))
+    with temporary_directory(f".{path.name}.", path.parent) as folder:
+        _for_files(table, form).write.format(form).options(**_FILE_OPTIONS[form]).mode(
+            "append"
+        ).save(str(folder / "parts"))
         parts = sorted((folder / "parts").glob("part-*"))
+        if not keeps_empty and _are_empty(parts, form):
+            return
         whole = folder / "whole"
         if form == "parquet":
             _join_parquet(parts, whole)
         else:
             header = _csv_line(table.columns) if form == "csv" else b""
             _join_bytes(parts, whole, header)
+        with whole.open("rb") as file:
+            os.fsync(file.fileno())
         whole.replace(path)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    sync_directory(path.parent)
+
+
+def _are_empty(parts: list[Path], form: str) -> bool:
+    if form != "parquet":
+        return not any(part.stat().st_size for part in parts)
+    from pyarrow import parquet
+
+    return not any(parquet.read_metadata(part).num_rows for part in parts)
+
+
+def read_file(session: SparkSession, path: Path) -> DataFrame:
+    """Return the table in a file, in the format of its suffix.
+
+    Raises:
+        UsageError: the suffix stands for no format.
+    """
+    form = file_format(path)
+    return session.read.format(form).options(**_READ_OPTIONS[form]).load(str(path))
 
 
 def _csv_line(names: list[str]) -> bytes:
@@ -230,81 +293,3 @@ def _join_parquet(parts: list[Path], whole: Path) -> None:
         for part in parts:
             for batch in parquet.ParquetFile(part).iter_batches():
                 writer.write_batch(batch)
-
-
-class _Printer:
-    """Writes micro-batches to standard output, the header once."""
-
-    def __init__(self, env: Environment, table: DataFrame, name: str) -> None:
-        self._env = replace(env, settings=replace(env.settings, output=env.output))
-        self._document = _document_of(table, name, "")
-        self.failure: Exception | None = None
-
-    def __call__(self, batch: DataFrame, _: int) -> None:
-        rows = batch.collect()
-        if not rows:
-            return
-        is_json = self._env.output == "jsonl"
-        try:
-            records = records_of(batch.schema, rows, is_json=is_json)
-            render(self._env, self._document, records)
-            self._env.flush()
-        except Exception as error:
-            self.failure = error  # Spark's exception has only the text of it
-            raise
-        settings = replace(self._env.settings, header=False)
-        self._env = replace(self._env, settings=settings)
-
-
-def run_stream(
-    env: Environment, table: DataFrame, target: TargetChoice, choice: StreamChoice, name: str
-) -> None:
-    """Run a streaming query until it ends or the process is asked to stop by a signal.
-
-    An interrupted micro-batch is run again when the query is restarted: its rows can be duplicated
-    on standard output and in topics, but not in files.
-
-    Raises:
-        BrokerError: the query failed.
-    """
-    printer = _Printer(env, table, name)
-    writer = _writer(env, table, target, printer).option(
-        "checkpointLocation", str(choice.checkpoint)
-    )
-    if choice.exit_at_end:
-        writer = writer.trigger(availableNow=True)
-    with graceful_stop() as stop:
-        query = writer.start()
-        try:
-            try:
-                while query.isActive and not stop.is_set:
-                    stop.wait(_POLL_S)
-                if not stop.is_set:
-                    _raise_failure(query, printer)
-            finally:
-                query.stop()
-        except (Py4JError, ConnectionError):
-            if not stop.is_set:  # else the signal may have ended the JVM, too
-                raise
-
-
-def _writer(
-    env: Environment, table: DataFrame, target: TargetChoice, printer: _Printer
-) -> DataStreamWriter:
-    if target.into is not None:
-        form = file_format(target.into)
-        options = {"path": str(target.into)} | ({"header": "true"} if form == "csv" else {})
-        return _for_files(table, form).writeStream.format(form).options(**options)
-    if target.to_topic is not None:
-        options = WriteOptions(cluster_of(env), target.to_topic).to_options()
-        return _to_send(table).writeStream.format(FORMAT).options(**options)
-    function: Any = printer
-    return table.writeStream.foreachBatch(function)
-
-
-def _raise_failure(query: StreamingQuery, printer: _Printer) -> None:
-    if printer.failure is not None:
-        raise printer.failure
-    failure = query.exception()
-    if failure is not None:
-        raise cause_of(failure) from failure

@@ -5,8 +5,6 @@ PySpark is imported when a session is opened.
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.progress import Progress, announced_wait
+from pylogctl.cli.progress import Progress, announced_wait, progress
 from pylogctl.pipeline.options import SparkChoice
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from broker.spark.tables import TableTarget
 
 
 def check_spark(env: Environment) -> None:
@@ -50,13 +50,22 @@ def open_spark(
         BrokerError: the block failed (see `jobs.cause_of`).
     """
     from broker.errors import ConfigError, SparkFailedError
-    from broker.spark.session import DEFAULT_MASTER, SessionSettings, open_session
+    from broker.spark.session import (
+        DEFAULT_MASTER,
+        SessionSettings,
+        default_log_path,
+        open_session,
+    )
 
-    log_path = choice.log_file or Path(tempfile.gettempdir(), f"pylogctl-spark-{os.getpid()}.log")
+    log_path = choice.log_file or default_log_path()
     settings = SessionSettings(
         master=choice.master or DEFAULT_MASTER,
         driver_memory=choice.driver_memory or "1g",
-        conf={**(conf or {}), **parse_conf(choice.spark_conf or ())},
+        conf={
+            **(conf or {}),
+            **({"spark.ui.enabled": "true"} if choice.ui else {}),
+            **parse_conf(choice.spark_conf or ()),
+        },
         log_path=log_path,
     )
     with ExitStack() as stack:
@@ -71,10 +80,42 @@ def open_spark(
             raise
         try:
             with _in_one_line(log_path):
+                if choice.ui and spark.sparkContext.uiWebUrl:
+                    env.note(f"Spark's UI until the end: {spark.sparkContext.uiWebUrl}")
                 yield spark
         except SparkFailedError:
             removal.pop_all()
             raise
+
+
+@contextmanager
+def open_spark_for(
+    env: Environment,
+    choice: SparkChoice,
+    target: TableTarget | None,
+    conf: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """Open a Spark session that can write a table, if there is one; see `open_spark`.
+
+    Raises:
+        UsageError: a setting is malformed, the package of the table's format is missing, or its
+            name is of no catalog that is kept.
+        ConfigError, BrokerError: as for `open_spark`.
+    """
+    if target is None:
+        with open_spark(env, choice, conf) as spark:
+            yield spark
+        return
+    from broker.errors import ConfigError
+    from broker.spark.tables import check_table, session_conf
+
+    conf = {**(conf or {}), **session_conf(target.table_format)}
+    with open_spark(env, choice, conf) as spark:
+        try:
+            check_table(spark, target)
+        except ConfigError as error:
+            raise UsageError(str(error)) from error
+        yield spark
 
 
 @contextmanager
@@ -92,6 +133,26 @@ def _in_one_line(log_path: Path) -> Iterator[None]:
         if isinstance(cause, SparkFailedError):
             cause = SparkFailedError(f"{cause}; Spark's log is {log_path}")
         raise cause from error
+
+
+@contextmanager
+def query_progress(env: Environment, spark: SparkSession) -> Iterator[None]:
+    """Display how many tasks of the block's jobs are done."""
+    from broker.spark.jobs import TaskCounts, watched_query
+
+    with progress(env, "query", None, unit="tasks") as meter:
+        shown = 0
+
+        def show(counts: TaskCounts) -> None:
+            nonlocal shown
+            if not counts.known:  # the query is being planned
+                return
+            meter.expect(counts.known)
+            meter.advance(counts.done - shown)
+            shown = counts.done
+
+        with watched_query(spark, show):
+            yield
 
 
 def in_parts(meter: Progress, total: int) -> Callable[[float], None]:

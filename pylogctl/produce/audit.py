@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from broker.clock import Clock
-from broker.errors import BrokerError
+from broker.errors import BrokerError, BrokerUnreachableError
 from broker.producer.producer import Delivery, Producer
 from broker.protocol.codec import decode, encode
 from broker.protocol.primitives import Buffer
@@ -20,7 +20,7 @@ from broker.topic import TopicPartition, validate_topic_name
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import parse_duration_ms
-from pylogctl.produce.audit_options import NO_AUDIT, AuditChoice
+from pylogctl.produce.options import NO_AUDIT, AuditOptions
 from pylogctl.produce.sender import Confirmed
 
 TIER = "producer"
@@ -35,7 +35,7 @@ class AuditPlan(NamedTuple):
     time_of: TimeOf | None
 
 
-def make_audit_plan(choice: AuditChoice, topic: str) -> AuditPlan | None:
+def make_audit_plan(choice: AuditOptions, topic: str) -> AuditPlan | None:
     """Return what the options ask for; None if nothing.
 
     Args:
@@ -65,7 +65,7 @@ def make_audit_plan(choice: AuditChoice, topic: str) -> AuditPlan | None:
 class AuditedSink:
     """Sends sets as a producer does, counts what is confirmed, and publishes the counts.
 
-    A barrier publishes all that was counted, and so does leaving it as a context.
+    `wait_until_readable` publishes all that was counted, and so does leaving it as a context.
 
     Args:
         producer: sends sets and counts.
@@ -110,7 +110,10 @@ class AuditedSink:
         if self._failure is not None:
             raise self._failure
         try:
-            self._auditor.publish(with_open=True)
+            try:
+                self._auditor.publish(with_open=True)
+            except BrokerUnreachableError:  # such as a connection that was idle for long
+                self._auditor.publish(with_open=True)
         except BrokerError as error:
             failure = failure_of(error)
             self._failure = CliError(
@@ -165,18 +168,22 @@ class AuditedSink:
         partition = self._producer.choose_partition(topic, key)
         return self._producer.send_set(partition, encode(messages))
 
+    def poll(self) -> None:
+        """Take the acknowledgements that have come."""
+        self._producer.poll()
+
     def flush(self) -> None:
         """Wait until every delivery is done."""
         self._producer.flush()
 
-    def barrier(self) -> None:
+    def wait_until_readable(self) -> None:
         """Wait until consumers can read all that was sent, and the counts of it.
 
         Raises:
             CliError: the counts could not be published.
-            BrokerError: see `Producer.barrier`.
+            BrokerError: see `Producer.wait_until_readable`.
         """
         try:
             self._publish_all()
         finally:  # the messages count for more
-            self._producer.barrier()
+            self._producer.wait_until_readable()

@@ -1,14 +1,10 @@
-"""The plan of `pylogctl produce`: its options validated, before any connection is made.
-
-Also the limits of a run and its batches, and the handling of messages that cannot be sent.
-"""
+"""The plan of `pylogctl produce`: its options as values, valid before any connection is made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from broker.config import ProducerConfig
 from broker.producer.producer import codec_of, compressed_topics_of
@@ -16,153 +12,34 @@ from broker.protocol.compression import Codec
 from broker.protocol.extension_requests import Acks
 from broker.topic import validate_topic_name
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import CliError, UsageError
+from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import PRODUCE, client_settings
 from pylogctl.cli.selection import PartitionPattern, parse_partition
 from pylogctl.cli.units import Rate, parse_duration_s, parse_rate, parse_size
 from pylogctl.format.framing import (
-    NO_FRAMING,
     Framing,
-    FramingChoice,
     Shape,
     choose_framing,
     unescape,
 )
-from pylogctl.produce.audit_options import NO_AUDIT, AuditChoice
+from pylogctl.produce.batches import ANY_COUNT
+from pylogctl.produce.broker_loss import DEFAULT_WAIT_S, LossRule, parse_loss_rule
 from pylogctl.produce.input_reader import STDIN
+from pylogctl.produce.options import (
+    NO_AUDIT,
+    AuditOptions,
+    InputOptions,
+    Options,
+    RecordOptions,
+    TargetOptions,
+)
 
 if TYPE_CHECKING:
     from pylogctl.produce.audit import AuditPlan
 
 
-ANY_COUNT = (1 << 31) - 1
-"""As a number of messages: no limit."""
-
-
-class Limits(NamedTuple):
-    """Sizes of messages and batches, and how long a batch may wait to become full."""
-
-    message_bytes: int
-    batch_messages: int
-    batch_bytes: int
-    linger_s: float
-
-
-class Quota:
-    """How many messages may still be sent.
-
-    Args:
-        max_messages: at the start; None for any number.
-    """
-
-    def __init__(self, max_messages: int | None) -> None:
-        self._left = max_messages
-
-    def is_used_up(self) -> bool:
-        """Say whether no more may be sent."""
-        return self._left == 0
-
-    def of(self, count: int) -> int:
-        """Return how many of `count` messages may be sent."""
-        return count if self._left is None else min(count, self._left)
-
-    def use(self, count: int) -> None:
-        """Note that messages are being sent."""
-        if self._left is not None:
-            self._left -= count
-
-
-class RefusedError(CliError):
-    """A message that cannot be sent ends the run; the text names its input."""
-
-
-class Refusals:
-    """Messages that cannot be sent: the first one ends the run, or each is reported and counted.
-
-    Args:
-        skips: report them and continue.
-        tell: reports an error.
-    """
-
-    def __init__(self, *, skips: bool, tell: Callable[[str], None]) -> None:
-        self._skips = skips
-        self._tell = tell
-        self.count = 0
-        """Messages left out."""
-
-    def refuse(self, error: CliError, source: str = "", count: int = 1) -> None:
-        """Leave messages out.
-
-        Args:
-            error: why they cannot be sent.
-            source: which input they are from, to put before the text.
-            count: how many they are.
-
-        Raises:
-            RefusedError: they end the run.
-        """
-        message = f"{source}{error.message}"
-        if not self._skips:
-            raise RefusedError(error.status, message, hints=error.hints, code=error.code)
-        self._tell(message)
-        self.count += count
-
-
 DEFAULT_BATCH_BYTES = 512 << 10
 DEFAULT_LINGER_S = 0.005
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    """Options of the input and its framing, as given; at most one framing."""
-
-    files: Sequence[str] = ()
-    framing: FramingChoice = NO_FRAMING
-    jsonl: bool = False
-    whole: bool = False
-    each_file: bool = False
-    csv_column: str | None = None
-    strict: bool = False
-    skip_empty: bool = False
-    template: bool = False
-    max_messages: int | None = None
-    skips_errors: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Which partition messages go to, as given."""
-
-    partition: str | None = None
-    partitioner: str | None = None
-    key: str | None = None
-    key_delimiter: str | None = None
-    keep_partition: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Sending:
-    """How messages are sent, as given."""
-
-    codec: str | None = None
-    batch_messages: int | None = None
-    batch_bytes: str | None = None
-    linger: str | None = None
-    sync: bool = False
-    rate: str | None = None
-    max_size: str | None = None
-    barrier: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """What is kept of a run, as given."""
-
-    verify: bool = False
-    tee: bool = False
-    receipt: Path | None = None
-    resume: Path | None = None
-    audit: AuditChoice = NO_AUDIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +53,8 @@ class Plan:
     topic: str
     files: tuple[str, ...]
     framing: Framing
-    input: Input
-    records: Records
+    input: InputOptions
+    records: RecordOptions
     config: ProducerConfig
     codec: Codec
     acks: Acks
@@ -193,7 +70,8 @@ class Plan:
     sync: bool
     rate: Rate | None
     max_message_bytes: int
-    barrier: bool
+    waits_until_readable: bool
+    loss_rule: LossRule
     audit: AuditPlan | None
 
     @property
@@ -220,10 +98,8 @@ class Plan:
 def make_plan(
     env: Environment,
     topic: str,
-    given: Input,
-    target: Target,
-    sending: Sending,
-    records: Records,
+    files: Sequence[str],
+    options: Options,
 ) -> Plan:
     """Return what a run does.
 
@@ -232,11 +108,13 @@ def make_plan(
         InvalidTopicError: there can be no such topic.
         typer.Exit: `-X dump` asked for the settings alone.
     """
-    config = _config(env, sending, records)
+    given, target = options.input, options.target
+    sending, records = options.sending, options.records
+    config = _config(env, options)
     validate_topic_name(topic)
-    _check_target(target, given)
-    _check_records(env, given, sending, records)
-    framing = _framing(given)
+    choice_of_partition = _check_target(target, given)
+    _check_records(env, options)
+    framing = _framing(given, files)
     batch_messages = sending.batch_messages or ANY_COUNT
     batch_bytes = DEFAULT_BATCH_BYTES
     if sending.batch_bytes is not None:
@@ -244,7 +122,7 @@ def make_plan(
     has_key = target.key is not None or target.key_delimiter is not None
     return Plan(
         topic=topic,
-        files=tuple(given.files) or (STDIN,),
+        files=tuple(files) or (STDIN,),
         framing=framing,
         input=given,
         records=records,
@@ -263,12 +141,17 @@ def make_plan(
         sync=sending.sync,
         rate=None if sending.rate is None else parse_rate(sending.rate),
         max_message_bytes=config.max_message_bytes,
-        barrier=sending.barrier,
+        waits_until_readable=not sending.no_barrier,
+        loss_rule=parse_loss_rule(
+            sending.on_broker_loss,
+            choice_of_partition=choice_of_partition,
+            wait_s=env.timeout_s(DEFAULT_WAIT_S),
+        ),
         audit=_audit(records.audit, topic),
     )
 
 
-def _audit(choice: AuditChoice, topic: str) -> AuditPlan | None:
+def _audit(choice: AuditOptions, topic: str) -> AuditPlan | None:
     if choice == NO_AUDIT:
         return None
     from pylogctl.produce.audit import make_audit_plan  # late: few runs are audited
@@ -281,7 +164,8 @@ def _codec(config: ProducerConfig, topic: str) -> Codec:
     return codec_of(config) if not topics or topic in topics else Codec.NONE
 
 
-def _check_target(target: Target, given: Input) -> None:
+def _check_target(target: TargetOptions, given: InputOptions) -> str:
+    """Return the option that chooses the partition; empty if none is given."""
     chosen = {
         "--partition": target.partition is not None,
         "--key": target.key is not None,
@@ -306,20 +190,22 @@ def _check_target(target: Target, given: Input) -> None:
     ):
         if is_given and not given.jsonl:
             raise UsageError(f"{option} needs --jsonl")
+    return names[0] if names else ""
 
 
-def _check_records(env: Environment, given: Input, sending: Sending, records: Records) -> None:
+def _check_records(env: Environment, options: Options) -> None:
+    records = options.records
     if records.tee and env.settings.output is not None:
         raise UsageError("--tee cannot be used with --output (both write to stdout)")
-    if records.resume is not None and given.template:
+    if records.resume is not None and options.input.template:
         raise UsageError("--template cannot be used with --resume (its messages never repeat)")
-    if records.verify and not sending.barrier:
+    if records.verify and options.sending.no_barrier:
         raise UsageError(
             "--verify cannot be used with --no-barrier (only what is flushed can be read back)"
         )
 
 
-def _framing(given: Input) -> Framing:
+def _framing(given: InputOptions, files: Sequence[str]) -> Framing:
     others = {"--each-file": given.each_file, "--csv-column": given.csv_column is not None}
     named = [option for option, is_given in others.items() if is_given]
     framing = choose_framing(given.framing, jsonl=given.jsonl, whole=given.whole)
@@ -328,10 +214,10 @@ def _framing(given: Input) -> Framing:
     if len(named) > 1:
         raise UsageError(f"only one framing is possible: {' and '.join(named)}")
     if given.each_file:
-        if not given.files:
+        if not files:
             raise UsageError("--each-file needs FILE...")
         return Framing(Shape.WHOLE)
-    if framing.shape is Shape.WHOLE and len(given.files) > 1:
+    if framing.shape is Shape.WHOLE and len(files) > 1:
         raise UsageError(
             "--whole makes one message of one input",
             hints=["for a message of each file: --each-file"],
@@ -339,17 +225,18 @@ def _framing(given: Input) -> Framing:
     return framing
 
 
-def _key_delimiter(target: Target) -> bytes | None:
+def _key_delimiter(target: TargetOptions) -> bytes | None:
     return None if target.key_delimiter is None else unescape(target.key_delimiter)
 
 
-def _config(env: Environment, sending: Sending, records: Records) -> ProducerConfig:
+def _config(env: Environment, options: Options) -> ProducerConfig:
     """Return the producer's settings: `-X` properties, and the options on top.
 
-    Brokers acknowledge written messages, as the barrier at the end waits until they are flushed;
+    Brokers acknowledge written messages, as the run waits at its end until they are flushed;
     a line of a receipt is final, so with --receipt brokers acknowledge flushed messages.
     """
-    options = {
+    sending, records = options.sending, options.records
+    given = {
         "compression.codec": sending.codec,
         "max.message.size": None if sending.max_size is None else str(parse_size(sending.max_size)),
         "max.in.flight.requests": "1" if sending.sync else None,
@@ -358,7 +245,7 @@ def _config(env: Environment, sending: Sending, records: Records) -> ProducerCon
     if records.receipt is not None:
         committed = {"request.required.acks": str(Acks.COMMITTED.value)}
         use = use._replace(defaults=dict(use.defaults) | committed)
-    config = client_settings(env, use, ProducerConfig, options)
+    config = client_settings(env, use, ProducerConfig, given)
     needs_offsets = "--receipt" if records.receipt is not None else ""
     needs_offsets = needs_offsets or ("--verify" if records.verify else "")
     if Acks(int(config.acks)) is Acks.NONE and needs_offsets:

@@ -1,7 +1,4 @@
-"""A run of `pylogctl produce`: connect, read, send, wait until all is readable, verify, report.
-
-`text_batches` or `message_batches` make batches of the input.
-"""
+"""A run of `pylogctl produce`: connect, read, send, wait until all is readable, verify, report."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from broker.client.cluster import Cluster, Connect
+from broker.client.cluster import Cluster, Connect, StaticCluster
 from broker.clock import Clock
 from broker.config import ProducerConfig
 from broker.errors import BrokerError
@@ -23,10 +20,12 @@ from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.cli.process import StopRequest, graceful_stop
 from pylogctl.cli.progress import Progress, announced_wait, progress
-from pylogctl.cli.render import Column, Document, Kind
+from pylogctl.cli.render import Column, ColumnKind, Document
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import Pacer, format_count, format_duration, format_size
 from pylogctl.format.framing import Framing, Shape
+from pylogctl.produce.batches import Limits, MessageBatches, Quota, Refusals, TextBatches
+from pylogctl.produce.broker_loss import FAIL, LostBrokers
 from pylogctl.produce.input_reader import (
     STDIN,
     InputError,
@@ -35,21 +34,20 @@ from pylogctl.produce.input_reader import (
     check_files,
     signal_wakeup,
 )
-from pylogctl.produce.message_batches import (
-    MessageBatches,
-    interpreter,
-    partition_chooser,
-    partition_for,
-    read_records,
-)
-from pylogctl.produce.plan import DEFAULT_LINGER_S, Limits, Plan, Quota, Refusals
+from pylogctl.produce.messages import interpreter, partition_chooser, partition_for, read_records
+from pylogctl.produce.plan import DEFAULT_LINGER_S, Plan
 from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender, count_text, numbers_text
-from pylogctl.produce.text_batches import TextBatches
 
 if TYPE_CHECKING:
     from pylogctl.produce.audit import AuditedSink
     from pylogctl.produce.readback import SentSets
     from pylogctl.produce.receipts import Receipt
+
+
+_CONNECT_S = 1.0
+"""For a broker to accept a connection during the run: then `--on-broker-loss` applies."""
+_POLL_INTERVAL_S = 0.02
+"""Between two looks for acknowledgements while the rate makes a run wait."""
 
 
 class Outcome(NamedTuple):
@@ -91,6 +89,8 @@ def run(env: Environment, plan: Plan) -> Outcome:
     with ExitStack() as stack:
         peers = stack.enter_context(_connected(with_addresses(env, plan.config), plan))
         peers.producer.partitions(plan.topic)
+        if isinstance(peers.cluster, StaticCluster):
+            peers.cluster.follow_closely(_CONNECT_S)  # they have had their time to start
         receipts = stack.enter_context(_receipt_file(env, plan, receipt))
         stop = stack.enter_context(graceful_stop())
         sources = Sources(
@@ -124,7 +124,7 @@ class _Run:
         self._sent_sets = _sent_sets(env, plan)
         self._audit = _audited_sink(env, plan, peers.producer)
         self._refusals = Refusals(skips=plan.input.skips_errors, tell=env.error)
-        pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, stop.wait)
+        pacer = None if plan.rate is None else Pacer(plan.rate, env.clock, self._wait)
         self._sender = self._make_sender(pacer, receipts)
         self._receipt = receipt
         fixed = _fixed_partition(plan, peers.producer)
@@ -160,7 +160,23 @@ class _Run:
             pacer=pacer,
             observers=observers,
             refused=self._refused,
+            lost_brokers=self._lost_brokers(),
         )
+
+    def _lost_brokers(self) -> LostBrokers:
+        rule, topic = self._plan.loss_rule, self._plan.topic
+        producer = self._peers.producer
+        return LostBrokers(
+            rule, lambda: producer.live_partitions(topic), self._stop, self._env.warn
+        )
+
+    def _wait(self, seconds: float) -> None:
+        """Wait for a message's turn; acknowledgements are taken as they come meanwhile."""
+        end_s = time.monotonic() + seconds
+        while (left_s := end_s - time.monotonic()) > 0:
+            if self._stop.wait(min(left_s, _POLL_INTERVAL_S)):
+                return
+            self._sender.poll()
 
     def _limits(self, pacer: Pacer | None) -> Limits:
         plan = self._plan
@@ -219,8 +235,8 @@ class _Run:
         """Wait for batches sent before an error, which is reported instead of later ones."""
         with suppress(CliError, BrokerError):
             self._sender.flush()
-            if self._plan.barrier:
-                self._sender.barrier()
+            if self._plan.waits_until_readable:
+                self._sender.wait_until_readable()
 
     def _read_inputs(self, meter: Progress) -> None:
         read_bytes = 0
@@ -257,10 +273,10 @@ class _Run:
 
     def _finish(self) -> bool:
         """Wait until all can be read, and verify it; return whether it is verified."""
-        if self._env.settings.dry_run or not self._plan.barrier:
+        if self._env.settings.dry_run or not self._plan.waits_until_readable:
             return False
         with announced_wait(self._env, "the brokers to make all of it readable"):
-            self._sender.barrier()
+            self._sender.wait_until_readable()
         if self._sent_sets is None or self._stop.is_set:
             return False
         peers = self._peers
@@ -368,16 +384,20 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
     """Open a cluster and a producer, closed at the end of the block."""
     config = plan.config
     limit_s = _limit_s(env, config)
-    connect = connector(
-        env,
-        timeout_s=limit_s,
-        connect_timeout_s=config.connect_timeout_ms / 1000,
-        send_bytes=config.socket_send_bytes,
+    connect_s = config.connect_timeout_ms / 1000
+    connect, connect_soon = (
+        connector(
+            env,
+            timeout_s=limit_s,
+            connect_timeout_s=one,
+            send_bytes=config.socket_send_bytes,
+        )
+        for one in (connect_s, min(_CONNECT_S, connect_s))
     )
     with open_cluster(env, connect, absence=Absence.WARN, config=config) as cluster:
         producer = Producer(
             cluster,
-            connect,
+            connect_soon,
             partitioner=PARTITIONERS[plan.partitioner](),
             acks=plan.acks,
             codec=plan.codec,
@@ -388,6 +408,8 @@ def _connected(env: Environment, plan: Plan) -> Iterator[Peers]:
             backoff_s=config.retry_backoff_ms / 1000,
             reconnect=reconnect_rule_of(config),
             timeout_s=limit_s,
+            connect_timeout_s=0.0 if plan.loss_rule == FAIL else connect_s,
+            returns_lost=True,  # `LostBrokers` decides when they are sent again, and where
         )
         try:
             yield Peers(cluster, connect, producer)
@@ -431,20 +453,31 @@ DOCUMENT = Document(
     (
         Column("topic", "topic that was written to"),
         Column("partitions", "partitions that were written to"),
-        Column("messages", "messages confirmed", Kind.INTEGER),
-        Column("bytes", "their payloads", Kind.BYTES),
-        Column("seconds", "time until all could be read", Kind.SECONDS),
-        Column("messages_per_second", "messages by time", Kind.NUMBER),
-        Column("refused", "messages left out as they could not be sent", Kind.INTEGER),
-        Column("resumed", "messages an earlier run had sent", Kind.INTEGER),
-        Column("verified", "all was read back and compared", Kind.BOOLEAN),
-        Column("dry_run", "nothing was sent", Kind.BOOLEAN),
+        Column("messages", "messages confirmed", ColumnKind.INTEGER),
+        Column("bytes", "their payloads", ColumnKind.BYTES),
+        Column("seconds", "time until all could be read", ColumnKind.SECONDS),
+        Column("messages_per_second", "messages by time", ColumnKind.NUMBER),
+        Column("refused", "messages left out as they could not be sent", ColumnKind.INTEGER),
+        Column("resumed", "messages an earlier run had sent", ColumnKind.INTEGER),
+        Column("verified", "all was read back and compared", ColumnKind.BOOLEAN),
+        Column("dry_run", "nothing was sent", ColumnKind.BOOLEAN),
     ),
     empty="nothing",
 )
 
 
-def summary_record(topic: str, outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
+def report(env: Environment, topic: str, outcome: Outcome) -> None:
+    """Write the summary: as a document to stdout if one was asked for, else as a note."""
+    dry_run = env.settings.dry_run
+    if env.settings.output is None:
+        env.note(_summary_text(topic, outcome, dry_run=dry_run))
+        return
+    from pylogctl.cli.render import render  # late: few runs write a document
+
+    render(env, DOCUMENT, [_summary_record(topic, outcome, dry_run=dry_run)])
+
+
+def _summary_record(topic: str, outcome: Outcome, *, dry_run: bool) -> dict[str, Any]:
     """Return the record of a run."""
     return {
         "topic": topic,
@@ -463,7 +496,7 @@ def summary_record(topic: str, outcome: Outcome, *, dry_run: bool) -> dict[str, 
 _NAMED_PARTITIONS = 3
 
 
-def summary_text(topic: str, outcome: Outcome, *, dry_run: bool) -> str:
+def _summary_text(topic: str, outcome: Outcome, *, dry_run: bool) -> str:
     """Return the summary of a run for standard error."""
     count = outcome.message_count
     rate = format_count(count / max(outcome.seconds, 1e-9))

@@ -1,7 +1,8 @@
 """Batches on their way to brokers: counted when they are acknowledged.
 
 The window of unacknowledged sets is the producer's. Here stands which messages a set holds, so
-that a failure can say what is confirmed and what is not.
+that a failure can say what is confirmed and what is not, and what a lost broker has not confirmed
+can be sent again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from contextlib import suppress
 from functools import partial
 from typing import NamedTuple, Protocol
 
-from broker.errors import BrokerError, InvalidMessageError, MessageSizeTooLargeError
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    InvalidMessageError,
+    MessageSizeTooLargeError,
+    RequestTimeoutError,
+)
 from broker.producer.producer import Delivery
 from broker.protocol.codec import ENTRY_OVERHEAD_BYTES
 from broker.protocol.primitives import Buffer
@@ -19,6 +26,7 @@ from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError
 from pylogctl.cli.report import failure_of
 from pylogctl.cli.units import Pacer
+from pylogctl.produce.broker_loss import LostBrokers
 
 
 class Batch(NamedTuple):
@@ -67,10 +75,13 @@ class SetSink(Protocol):
     ) -> Delivery:
         """Send a set, waiting for room in the window only."""
 
+    def poll(self) -> None:
+        """Take the acknowledgements that have come."""
+
     def flush(self) -> None:
         """Wait until every delivery is done."""
 
-    def barrier(self) -> None:
+    def wait_until_readable(self) -> None:
         """Wait until consumers can read all that was sent."""
 
 
@@ -88,10 +99,13 @@ class Nowhere:
         delivery.complete(-1, None)
         return delivery
 
+    def poll(self) -> None:
+        """Return at once."""
+
     def flush(self) -> None:
         """Return at once."""
 
-    def barrier(self) -> None:
+    def wait_until_readable(self) -> None:
         """Return at once."""
 
 
@@ -105,6 +119,7 @@ class Sender:
         observers: called with each acknowledged batch.
         refused: called with batches that the broker refuses for their content; raises to end the
             run.
+        lost_brokers: says where batches go whose broker is lost; None to end the run.
     """
 
     def __init__(
@@ -115,13 +130,16 @@ class Sender:
         pacer: Pacer | None = None,
         observers: Sequence[Callable[[Confirmed], None]] = (),
         refused: Callable[[Batch, BrokerError], None],
+        lost_brokers: LostBrokers | None = None,
     ) -> None:
         self._sink = sink
         self._sync = sync
         self._pacer = pacer
         self._observers = observers
         self._refused = refused
+        self._lost_brokers = lost_brokers
         self._unconfirmed: dict[int, Batch] = {}  # by first message number
+        self._lost: dict[int, BrokerError] = {}  # of these, whose broker was lost, and how
         self._refused_batches: list[tuple[Batch, BrokerError]] = []
         self._error: BrokerError | None = None
         self.partitions: dict[TopicPartition, int] = {}
@@ -144,14 +162,18 @@ class Sender:
         """
         if self._pacer is not None:
             self._pacer.wait_for(len(batch.numbers), batch.payload_bytes)
-        self._unconfirmed[batch.numbers[0]] = batch
-        try:
-            self._sink.send_set(batch.partition, batch.message_set, partial(self._complete, batch))
-            if self._sync:
-                self._sink.flush()
-        except BrokerError as error:
-            raise self._failure(error) from error
-        self._raise_failures()
+        self._take_step(partial(self._hand_over, batch))
+        if self._sync:
+            self.flush()
+
+    def poll(self) -> None:
+        """Take the acknowledgements that have come, without waiting.
+
+        Raises:
+            CliError: a broker is gone, or refuses; the text says what was confirmed.
+        """
+        if self._unconfirmed:
+            self._take_step(self._sink.poll)
 
     def flush(self) -> None:
         """Wait until all is acknowledged.
@@ -159,15 +181,10 @@ class Sender:
         Raises:
             CliError: a broker is gone, or refuses; the text says what was confirmed.
         """
-        if not self._unconfirmed:
-            return
-        try:
-            self._sink.flush()
-        except BrokerError as error:
-            raise self._failure(error) from error
-        self._raise_failures()
+        while self._unconfirmed:
+            self._take_step(self._sink.flush)
 
-    def barrier(self) -> None:
+    def wait_until_readable(self) -> None:
         """Wait until consumers can read all that was sent.
 
         Raises:
@@ -175,7 +192,7 @@ class Sender:
                 was confirmed all the same.
         """
         try:
-            self._sink.barrier()
+            self._sink.wait_until_readable()
         except BrokerError as error:
             failure = failure_of(error)
             assert failure is not None
@@ -188,6 +205,41 @@ class Sender:
                 details={"confirmed": self.message_count},
             ) from error
 
+    def _hand_over(self, batch: Batch) -> None:
+        """Give a batch to the sink, for another partition if its broker is lost."""
+        if self._lost_brokers is not None:
+            batch = batch._replace(partition=self._lost_brokers.target(batch.partition))
+        self._unconfirmed[batch.numbers[0]] = batch
+        self._sink.send_set(batch.partition, batch.message_set, partial(self._complete, batch))
+
+    def _take_step(self, step: Callable[[], None]) -> None:
+        """Take a step; then send again what a broker that was lost meanwhile has not taken."""
+        self._attempt(step)
+        while self._lost:
+            assert self._lost_brokers is not None
+            lost, self._lost = self._lost, {}
+            batches = [self._unconfirmed[number] for number in sorted(lost)]
+            partitions = {batch.partition for batch in batches}
+            count = sum(len(batch.numbers) for batch in batches)
+            try:
+                self._lost_brokers.await_target(partitions, next(iter(lost.values())), count)
+            except BrokerError as error:
+                raise self._failure(error) from error
+            for batch in batches:
+                if self._lost:  # keep the order: it follows those before it once more
+                    self._lost[batch.numbers[0]] = next(iter(self._lost.values()))
+                else:
+                    self._attempt(partial(self._hand_over, batch))
+
+    def _attempt(self, step: Callable[[], None]) -> None:
+        """Take a step; raise its failure unless that is the loss of a broker, noted in `_lost`."""
+        try:
+            step()
+        except BrokerError as error:
+            if not self._lost:
+                raise self._failure(error) from error
+        self._raise_failures()
+
     def _complete(self, batch: Batch, delivery: Delivery) -> None:
         """Take note of the end of a batch; the producer calls this, and must not be interrupted."""
         error = delivery.error
@@ -196,10 +248,16 @@ class Sender:
             self._confirm(batch, delivery)
         elif isinstance(error, InvalidMessageError | MessageSizeTooLargeError):
             self._refused_batches.append((batch, error))
+        elif self._lost_brokers is not None and isinstance(
+            error, BrokerUnreachableError | RequestTimeoutError
+        ):
+            self._lost[batch.numbers[0]] = error
         else:
             self._error = self._error or error
 
     def _confirm(self, batch: Batch, delivery: Delivery) -> None:
+        if self._lost_brokers is not None:
+            self._lost_brokers.note_acknowledgement()
         count = len(batch.numbers)
         self.partitions[batch.partition] = self.partitions.get(batch.partition, 0) + count
         self.payload_bytes += batch.payload_bytes
@@ -222,6 +280,7 @@ class Sender:
         with suppress(BrokerError):  # other brokers may well have acknowledged their sets
             self._sink.flush()
         lost, self._unconfirmed = list(self._unconfirmed.values()), {}
+        self._lost.clear()
         failure = failure_of(error)
         if failure is None or not lost:
             return error

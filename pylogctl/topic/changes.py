@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 _POLL_S = 0.05
 
 
-class Creation(NamedTuple):
+class TopicCreation(NamedTuple):
     """A topic to create on one broker; `before` is the number of partitions it has there now."""
 
     broker: BrokerAddress
@@ -50,11 +51,12 @@ class Creation(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """A step of a deletion: the logs on `broker`, or the node in ZooKeeper if `broker` is None."""
+    """A step of a deletion: the logs on `broker`, the offsets of `group`, or the topic's node."""
 
     topic: str
     broker: BrokerAddress | None
     partition_count: int
+    group: str | None = None
 
 
 def create_topic(
@@ -88,7 +90,7 @@ def create_topic(
         env.note("nothing changed; this was a dry run")
         return
 
-    def create_one(one: Creation) -> Record:
+    def create_one(one: TopicCreation) -> Record:
         is_new = one.is_needed and _create_on(connect, topic, one)
         return _create_record(topic, one, "created" if is_new else "exists")
 
@@ -99,7 +101,7 @@ def create_topic(
     raise_failures(env, done)
 
 
-def _create_record(topic: str, creation: Creation, action: str) -> Record:
+def _create_record(topic: str, creation: TopicCreation, action: str) -> Record:
     """Return a row of `CREATE`."""
     return {
         "topic": topic,
@@ -117,7 +119,7 @@ def plan_creation(
     *,
     partition_count: int,
     broker_ids: Sequence[int] = (),
-) -> list[Creation]:
+) -> list[TopicCreation]:
     """Return a step for each broker of `broker_ids`, or for each live one if empty.
 
     Raises:
@@ -155,10 +157,10 @@ def plan_creation(
         finally:
             connection.close()
     homes = [partition.home for partition in cluster.partitions(topic)]
-    return [Creation(broker, homes.count(broker.id), partition_count) for broker in brokers]
+    return [TopicCreation(broker, homes.count(broker.id), partition_count) for broker in brokers]
 
 
-def _describe_existing(topic: str, creation: Creation) -> str:
+def _describe_existing(topic: str, creation: TopicCreation) -> str:
     plural = "" if creation.before == 1 else "s"
     return (
         f"topic '{topic}' exists on broker {creation.broker.id} "
@@ -166,7 +168,7 @@ def _describe_existing(topic: str, creation: Creation) -> str:
     )
 
 
-def check_absent(topic: str, plan: Sequence[Creation]) -> None:
+def check_absent(topic: str, plan: Sequence[TopicCreation]) -> None:
     """Raise CliError if the topic exists on a broker of the plan."""
     for one in plan:
         if not one.is_needed:
@@ -178,7 +180,7 @@ def check_absent(topic: str, plan: Sequence[Creation]) -> None:
             )
 
 
-def _create_on(connect: Connect, topic: str, creation: Creation) -> bool:
+def _create_on(connect: Connect, topic: str, creation: TopicCreation) -> bool:
     """Create a topic on one broker; return False if it was created concurrently."""
     connection = connect(creation.broker)
     try:
@@ -215,10 +217,13 @@ def delete_topics(
     topics: Iterable[str],
     *,
     with_data: bool,
+    with_offsets: bool,
     if_exists: bool,
     confirmed: Sequence[str],
 ) -> None:
     """Delete topics after each name is confirmed; with `--dry-run`, only render the plan.
+
+    Says which groups have offsets of them, unless `with_offsets` deletes those too.
 
     Args:
         session: ZooKeeper session; None if brokers are given by address.
@@ -232,11 +237,19 @@ def delete_topics(
 
     def plan_one(topic: str) -> list[Deletion]:
         try:
-            return _plan_deletion(cluster, connect, session, topic, with_data=with_data)
+            plan = _plan_deletion(cluster, connect, session, topic, with_data=with_data)
         except CliError as error:
             if if_exists and error.status is ExitStatus.NOT_FOUND:
                 return []
             raise
+        groups = {} if session is None else _groups_with_offsets(session, topic)
+        if groups and not with_offsets:
+            env.note(
+                f"topic '{topic}': its offsets stay stored for group {', '.join(groups)}; "
+                "--group-offsets deletes them too"
+            )
+            return plan
+        return plan + [Deletion(topic, None, count, group) for group, count in groups.items()]
 
     def delete_one(plan: Sequence[Deletion]) -> Sequence[Deletion]:
         for step in plan:
@@ -264,7 +277,8 @@ def _delete_record(deletion: Deletion, action: str) -> Record:
     return {
         "topic": deletion.topic,
         "broker": None if broker is None else broker.id,
-        "partitions": None if broker is None else deletion.partition_count,
+        "partitions": deletion.partition_count or None,
+        "group": deletion.group,
         "action": action,
     }
 
@@ -315,12 +329,41 @@ def _delete(connect: Connect, session: Session | None, step: Deletion, timeout_s
             return
         finally:
             connection.close()
+    elif session is not None and step.group is not None:
+        _delete_offsets(session, step.group, step.topic)
     elif session is not None:
         _delete_node(session, step.topic, timeout_s)
 
 
+def _groups_with_offsets(session: Session, topic: str) -> dict[str, int]:
+    """Return the groups that have stored offsets of a topic, with the number of partitions."""
+    try:
+        groups = session.children(paths.CONSUMERS)
+    except RegistryNodeNotFoundError:
+        return {}
+    nodes = {paths.offsets(group, topic): group for group in groups}
+    return {nodes[path]: len(names) for path, names in session.children_many(nodes).items()}
+
+
+def _delete_offsets(session: Session, group: str, topic: str) -> None:
+    """Delete the offsets of a topic that a group has stored.
+
+    Raises:
+        CoordinationError: ZooKeeper does not respond, or a member has stored another one meanwhile.
+    """
+    root = paths.offsets(group, topic)
+    with suppress(RegistryNodeNotFoundError):
+        session.delete_many(f"{root}/{name}" for name in session.children(root))
+        session.delete(root)
+
+
 def _delete_node(session: Session, topic: str, timeout_s: float) -> None:
-    """Delete a topic's ZooKeeper node once all brokers have removed their nodes below it."""
+    """Delete a topic's ZooKeeper node once all brokers have removed their nodes below it.
+
+    Its settings go with it: they are not meant for a later topic of the name.
+    """
+    from broker.zk.settings import SettingsRegistry, node_of_topic  # late: kazoo
+
     path = paths.topic(topic)
     give_up_s = time.monotonic() + timeout_s
     while True:
@@ -328,6 +371,7 @@ def _delete_node(session: Session, topic: str, timeout_s: float) -> None:
             holders = session.children(path)
             if not holders:
                 session.delete(path)
+                SettingsRegistry(session).delete(node_of_topic(topic))
                 return
         except RegistryNodeNotFoundError:
             return

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -118,6 +120,8 @@ def describe(env: Environment, topics: _Topics) -> None:
     examples=(
         "pylogctl topic create orders --partitions 4",
         "pylogctl topic create orders --partitions 4 --broker 0 --broker 2 --if-not-exists",
+        "pylogctl topic create orders --partitions 6 --replication-factor 3 "
+        "--set min.insync.replicas=2",
     ),
 )
 def create(
@@ -129,7 +133,7 @@ def create(
             "--partitions",
             metavar="N",
             min=1,
-            help="Partitions on each broker.",
+            help="Partitions on each broker; with --replication-factor, of all together.",
             show_default=False,
         ),
     ],
@@ -148,16 +152,55 @@ def create(
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Leave a topic that exists as it is: exit 0.")
     ] = False,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option(
+            "--replication-factor",
+            metavar="N",
+            min=1,
+            rich_help_panel="Replication",
+            help="Copies of each partition, spread over the brokers by the controller.",
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            rich_help_panel="Replication",
+            help="With --replication-factor: a setting of the topic (repeatable).",
+        ),
+    ] = None,
 ) -> None:
     """Create a topic with a number of partitions on each of some brokers.
 
     All brokers are checked before anything is changed. Without this command a topic is created
-    by its first message, with the broker's default number of partitions.
+    by its first message, with the broker's default number of partitions. With
+    --replication-factor each partition gets as many copies, and another of them leads it when its
+    leader goes.
     """
     from pylogctl.cli.connections import Absence, open_cluster
     from pylogctl.topic.changes import create_topic
 
     env, broker_ids = _split_brokers(env, targets or [])
+    if replication_factor is not None:
+        from pylogctl.topic.replication import create_replicated_topic, parse_settings
+
+        if broker_ids:
+            raise UsageError("--replication-factor places replicas itself: leave out --broker ID")
+        with open_cluster(env, absence=Absence.FAIL) as cluster:
+            create_replicated_topic(
+                env,
+                cluster,
+                topic,
+                partition_count=partitions,
+                replication_factor=replication_factor,
+                settings=parse_settings(settings or []),
+                if_not_exists=if_not_exists,
+            )
+        return
+    if settings:
+        raise UsageError("--set needs --replication-factor; else: pylogctl config set --topic")
     with open_cluster(env, absence=Absence.FAIL) as cluster:
         create_topic(
             env,
@@ -179,6 +222,186 @@ def _split_brokers(env: Environment, given: Sequence[str]) -> tuple[Environment,
         from_environment = env.environ.get("PYLOGCTL_BROKER", "").split(",")
         addresses = tuple(item for item in from_environment if item and not item.isdecimal())
     return replace(env, settings=replace(env.settings, brokers=addresses)), ids
+
+
+@app.command("alter", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    *DRY_RUN,
+    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
+    examples=(
+        "pylogctl topic alter orders --partitions 12",
+        "pylogctl topic alter orders --replication-factor 3",
+    ),
+)
+def alter(
+    env: Environment,
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic with replicas.")],
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", metavar="N", min=1, help="Add partitions until it has N."),
+    ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option(
+            "--replication-factor", metavar="N", min=1, help="Copies of each partition to have."
+        ),
+    ] = None,
+) -> None:
+    """Change how many partitions, or replicas, a topic with replicas has.
+
+    Partitions cannot become fewer. A change of replicas goes on after the command, as `topic
+    reassign status` shows. Settings of topics: pylogctl config set --topic.
+    """
+    from pylogctl.cli.connections import Absence, open_cluster
+    from pylogctl.topic import reassign
+    from pylogctl.topic.replication import add_partitions
+
+    if (partitions is None) == (replication_factor is None):
+        raise UsageError("either --partitions or --replication-factor is needed")
+    with open_cluster(env, absence=Absence.WARN) as cluster:
+        if partitions is not None:
+            add_partitions(env, cluster, topic, partitions)
+        else:
+            plan = reassign.make_plan(env, cluster, [topic], replication_factor=replication_factor)
+            reassign.execute(env, cluster, plan)
+
+
+@app.command("elect", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(
+        *_READS,
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.DECLINED,
+        ExitStatus.UNSUPPORTED,
+    ),
+    examples=(
+        "pylogctl topic elect",
+        "pylogctl topic elect orders --unclean --yes --confirm orders",
+    ),
+)
+def elect(
+    env: Environment,
+    topics: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TOPIC...]", help="Topics. Default: all.", show_default=False),
+    ] = None,
+    unclean: Annotated[
+        bool,
+        typer.Option(
+            "--unclean",
+            help="Let a replica lead that is not in sync, where there is no leader: acknowledged "
+            "messages may be lost.",
+        ),
+    ] = False,
+    confirm: Annotated[
+        str | None, confirm_option("With --yes and --unclean: the topic's name.")
+    ] = None,
+) -> None:
+    """Give leaderships back to the preferred replicas, the first of each partition.
+
+    With --unclean, one topic's partitions without a leader get one that lacks messages; the topic
+    must allow it (unclean.leader.election.enable).
+    """
+    from broker.protocol.cluster_requests import ElectionKind
+    from pylogctl.cli.connections import Absence, open_cluster
+    from pylogctl.topic.replication import elect_leaders
+
+    if unclean and len(topics or ()) != 1:
+        raise UsageError("--unclean needs one topic")
+    kind = ElectionKind.UNCLEAN if unclean else ElectionKind.PREFERRED
+    with open_cluster(env, absence=Absence.WARN) as cluster:
+        elect_leaders(env, cluster, topics or [], kind, confirmed=confirm)
+
+
+class ReassignAction(StrEnum):
+    """What `topic reassign` does."""
+
+    PLAN = "plan"
+    EXECUTE = "execute"
+    STATUS = "status"
+    CANCEL = "cancel"
+
+
+@app.command("reassign", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    *DRY_RUN,
+    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.CONFLICT, ExitStatus.UNSUPPORTED),
+    examples=(
+        "pylogctl topic reassign plan orders --to 1,2,3 --output json > plan.json",
+        "pylogctl topic reassign execute --plan plan.json",
+        "pylogctl topic reassign status",
+    ),
+)
+def reassign_replicas(
+    env: Environment,
+    action: Annotated[
+        ReassignAction, typer.Argument(metavar="ACTION", help="plan, execute, status or cancel.")
+    ],
+    topics: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TOPIC...]", help="Topics. Default: all.", show_default=False),
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option("--to", metavar="ID,...", help="Brokers to use. Default: all live ones."),
+    ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option("--replication-factor", metavar="N", min=1, help="Copies to have."),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option("--plan", metavar="FILE", help="With execute: the plan; - for stdin."),
+    ] = None,
+) -> None:
+    """Move partitions to other brokers, with their messages, while they are used.
+
+    plan shows what would move, in JSON with --output json; execute begins it, with a --plan or
+    what plan would show; status shows what is under way; cancel gives partitions their former
+    replicas back.
+    """
+    from pylogctl.cli.connections import Absence, open_cluster
+    from pylogctl.topic import reassign
+    from pylogctl.topic.replication import replicas_of
+
+    if plan is not None and action is not ReassignAction.EXECUTE:
+        raise UsageError("--plan is for `topic reassign execute`")
+    with open_cluster(env, absence=Absence.WARN) as cluster:
+        match action:
+            case ReassignAction.STATUS:
+                reassign.show_status(env, cluster)
+            case ReassignAction.CANCEL:
+                reassign.cancel(env, cluster, topics or [])
+            case ReassignAction.EXECUTE if plan is not None:
+                reassign.execute(env, cluster, reassign.read_plan(env, plan))
+            case _:
+                made = reassign.make_plan(
+                    env,
+                    cluster,
+                    topics or [],
+                    broker_ids=_broker_ids(to),
+                    replication_factor=replication_factor,
+                )
+                if action is ReassignAction.EXECUTE:
+                    reassign.execute(env, cluster, made)
+                else:
+                    reassign.show_plan(env, made, replicas_of(env, cluster, topics or []))
+
+
+def _broker_ids(text: str | None) -> list[int]:
+    ids = [one for one in (text or "").split(",") if one]
+    if not all(one.isdecimal() for one in ids):
+        raise UsageError(f"--to '{text}' is not ID,ID,...")
+    return [int(one) for one in ids]
 
 
 @app.command("delete", cls=Command)
@@ -206,6 +429,10 @@ def delete(
     data: Annotated[
         bool, typer.Option("--data", help="Delete the logs on brokers too, with all messages.")
     ] = False,
+    group_offsets: Annotated[
+        bool,
+        typer.Option("--group-offsets", help="Delete the offsets that groups have stored, too."),
+    ] = False,
     if_exists: Annotated[
         bool, typer.Option("--if-exists", help="A topic that does not exist is no error: exit 0.")
     ] = False,
@@ -217,7 +444,8 @@ def delete(
     """Delete topics from ZooKeeper and, with --data, from the brokers.
 
     The name of each topic must be typed to confirm it. Without --data only a topic is deleted that
-    no live broker has any more. Deleted messages cannot be restored.
+    no live broker has any more. Deleted messages cannot be restored. Offsets of groups that stay
+    stored are void once the topic is created again.
     """
     from pylogctl.cli.connections import Absence, open_cluster, zookeeper_session
     from pylogctl.topic.changes import delete_topics
@@ -232,6 +460,7 @@ def delete(
             None if env.settings.brokers else closing.enter_context(zookeeper_session(env)),
             topics,
             with_data=data,
+            with_offsets=group_offsets,
             if_exists=if_exists,
             confirmed=confirm or [],
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from broker.client.list_offsets import Watermarks
 from broker.topic import ReadRange, TopicPartition
-from pylogctl.cli.render import Column, Document, Kind, Record
+from pylogctl.cli.render import Column, ColumnKind, Document, Record
 from pylogctl.format.envelope import MessageFacts
 from pylogctl.topic.facts import PartitionFacts, TopicSummary
 
@@ -19,11 +19,11 @@ LIST = Document(
     (
         Column("name", "name of the topic"),
         Column("brokers", "ids of the brokers that have partitions of it"),
-        Column("partitions", "number of partitions", Kind.INTEGER),
-        Column("bytes", "readable bytes", Kind.BYTES),
-        Column("messages", "number of messages, with --count", Kind.INTEGER, shown=False),
-        Column("first", "smallest first offset of its partitions", Kind.INTEGER),
-        Column("last", "largest end offset of its partitions", Kind.INTEGER),
+        Column("partitions", "number of partitions", ColumnKind.INTEGER),
+        Column("bytes", "readable bytes", ColumnKind.BYTES),
+        Column("messages", "number of messages, with --count", ColumnKind.INTEGER, shown=False),
+        Column("first", "smallest first offset of its partitions", ColumnKind.INTEGER),
+        Column("last", "largest end offset of its partitions", ColumnKind.INTEGER),
     ),
     empty="no topics",
 )
@@ -32,13 +32,13 @@ DESCRIBE = Document(
     (
         _TOPIC,
         _PARTITION,
-        Column("broker", "id of the broker that serves it", Kind.INTEGER),
+        Column("broker", "id of the broker that serves it", ColumnKind.INTEGER),
         Column("address", "address of that broker", shown=False),
-        Column("start", "first offset", Kind.INTEGER),
-        Column("end", "offset after the last readable message", Kind.INTEGER),
-        Column("segments", "number of segment files", Kind.INTEGER),
-        Column("bytes", "readable bytes", Kind.BYTES),
-        Column("last_append", "time of the last write", Kind.TIME),
+        Column("start", "first offset", ColumnKind.INTEGER),
+        Column("end", "offset after the last readable message", ColumnKind.INTEGER),
+        Column("segments", "number of segment files", ColumnKind.INTEGER),
+        Column("bytes", "readable bytes", ColumnKind.BYTES),
+        Column("last_append", "time of the last write", ColumnKind.TIME),
     ),
     empty="no partitions",
 )
@@ -46,19 +46,63 @@ CREATE = Document(
     "topic.create/1",
     (
         _TOPIC,
-        Column("broker", "id of the broker", Kind.INTEGER),
-        Column("before", "partitions it had there before", Kind.INTEGER),
-        Column("partitions", "partitions it has there now", Kind.INTEGER),
+        Column("broker", "id of the broker", ColumnKind.INTEGER),
+        Column("before", "partitions it had there before", ColumnKind.INTEGER),
+        Column("partitions", "partitions it has there now", ColumnKind.INTEGER),
         Column("action", "create, created or exists"),
     ),
     empty="nothing to create",
+)
+CREATE_REPLICATED = Document(
+    "topic.create-replicated/1",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("leader", "id of the broker that leads it", ColumnKind.INTEGER),
+        Column("replicas", "ids of its brokers, the preferred leader first"),
+        Column("isr", "ids of the in-sync replicas"),
+        Column("min_isr", "fewest in-sync replicas to commit a message", ColumnKind.INTEGER),
+    ),
+    empty="nothing to create",
+)
+ELECT = Document(
+    "topic.elect/1",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("result", "elect, elected, begun or refused"),
+        Column("reason", "why it was refused"),
+    ),
+    empty="nothing to do",
+)
+REASSIGN_PLAN = Document(
+    "topic.reassign-plan/1",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("replicas", "ids of its brokers, the preferred leader first"),
+        Column("target", "ids of the brokers it would get"),
+    ),
+    empty="nothing would move",
+)
+REASSIGN_STATUS = Document(
+    "topic.reassign-status/1",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("original", "ids of the brokers it had"),
+        Column("target", "ids of the brokers it gets"),
+        Column("copying", "those that are not in sync yet"),
+    ),
+    empty="no change of replicas is under way",
 )
 DELETE = Document(
     "topic.delete/1",
     (
         _TOPIC,
-        Column("broker", "id of the broker; none for ZooKeeper", Kind.INTEGER),
-        Column("partitions", "partitions it has there", Kind.INTEGER),
+        Column("broker", "id of the broker; none for ZooKeeper", ColumnKind.INTEGER),
+        Column("partitions", "partitions it has there", ColumnKind.INTEGER),
+        Column("group", "group whose offsets of it are deleted; else none"),
         Column("action", "delete or deleted"),
     ),
     empty="nothing to delete",
@@ -68,11 +112,13 @@ OFFSETS = Document(
     (
         _TOPIC,
         _PARTITION,
-        Column("start", "offset that START means", Kind.INTEGER),
-        Column("end", "offset that END means", Kind.INTEGER),
-        Column("bytes", "bytes from start to end", Kind.BYTES),
-        Column("inner", "messages to skip in the compressed set at start", Kind.INTEGER, False),
-        Column("end_inner", "messages to take of the set at end", Kind.INTEGER, False),
+        Column("start", "offset that START means", ColumnKind.INTEGER),
+        Column("end", "offset that END means", ColumnKind.INTEGER),
+        Column("bytes", "bytes from start to end", ColumnKind.BYTES),
+        Column(
+            "inner", "messages to skip in the compressed set at start", ColumnKind.INTEGER, False
+        ),
+        Column("end_inner", "messages to take of the set at end", ColumnKind.INTEGER, False),
     ),
     empty="no partitions",
 )
@@ -81,10 +127,10 @@ WATERMARKS = Document(
     (
         _TOPIC,
         _PARTITION,
-        Column("log_start", "offset of the first message", Kind.INTEGER),
-        Column("high_watermark", "offset after the last readable message", Kind.INTEGER),
-        Column("log_end", "offset after the last message written", Kind.INTEGER),
-        Column("pending_bytes", "bytes written that are not readable yet", Kind.BYTES),
+        Column("log_start", "offset of the first message", ColumnKind.INTEGER),
+        Column("high_watermark", "offset after the last readable message", ColumnKind.INTEGER),
+        Column("log_end", "offset after the last message written", ColumnKind.INTEGER),
+        Column("pending_bytes", "bytes written that are not readable yet", ColumnKind.BYTES),
     ),
     empty="no partitions",
 )
@@ -93,12 +139,16 @@ COUNT = Document(
     (
         _TOPIC,
         _PARTITION,
-        Column("start", "offset counted from", Kind.INTEGER),
-        Column("end", "offset counted up to", Kind.INTEGER),
-        Column("bytes", "bytes from start to end", Kind.BYTES),
-        Column("messages", "messages there, those of compressed sets one by one", Kind.INTEGER),
-        Column("inner", "messages left out of the compressed set at start", Kind.INTEGER, False),
-        Column("end_inner", "messages counted of the set at end", Kind.INTEGER, False),
+        Column("start", "offset counted from", ColumnKind.INTEGER),
+        Column("end", "offset counted up to", ColumnKind.INTEGER),
+        Column("bytes", "bytes from start to end", ColumnKind.BYTES),
+        Column(
+            "messages", "messages there, those of compressed sets one by one", ColumnKind.INTEGER
+        ),
+        Column(
+            "inner", "messages left out of the compressed set at start", ColumnKind.INTEGER, False
+        ),
+        Column("end_inner", "messages counted of the set at end", ColumnKind.INTEGER, False),
     ),
     empty="no partitions",
 )
@@ -107,10 +157,10 @@ SAMPLE = Document(
     (
         _TOPIC,
         _PARTITION,
-        Column("offset", "offset of the message, or of its compressed set", Kind.INTEGER),
-        Column("next_offset", "offset of the next message or set", Kind.INTEGER, False),
-        Column("inner", "index inside a compressed set", Kind.INTEGER),
-        Column("size", "bytes of payload", Kind.INTEGER),
+        Column("offset", "offset of the message, or of its compressed set", ColumnKind.INTEGER),
+        Column("next_offset", "offset of the next message or set", ColumnKind.INTEGER, False),
+        Column("inner", "index inside a compressed set", ColumnKind.INTEGER),
+        Column("size", "bytes of payload", ColumnKind.INTEGER),
         Column("codec", "compression of its entry", shown=False),
         Column("crc", "CRC-32 of the payload", shown=False),
         Column("payload", "the payload as text"),

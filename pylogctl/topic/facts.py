@@ -17,7 +17,12 @@ from broker.client.list_offsets import Watermarks
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
-from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError
+from broker.errors import (
+    BrokerError,
+    BrokerUnreachableError,
+    RequestTimeoutError,
+    StorageError,
+)
 from broker.protocol.codec import scan
 from broker.protocol.extension_requests import StatusRequest
 from broker.protocol.message_set import slice_messages
@@ -25,6 +30,7 @@ from broker.protocol.responses import BrokerAddress, decode_document
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _T = TypeVar("_T")
+_NO_FACTS = (BrokerUnreachableError, RequestTimeoutError, StorageError)
 
 
 class Ends(NamedTuple):
@@ -69,6 +75,7 @@ class TopicFacts:
         self._closing = ExitStack()
         self.positions = self._closing.enter_context(BoundaryFinder(cluster, connect))
         self._failures: dict[int, BrokerError] = {}
+        self._unreadable: dict[TopicPartition, StorageError] = {}
         self._segment_counts: dict[int, dict[TopicPartition, int] | None] = {}
 
     def __enter__(self) -> TopicFacts:
@@ -82,6 +89,11 @@ class TopicFacts:
         """Return an error for each broker that did not respond."""
         return list(self._failures.values())
 
+    @property
+    def unreadable(self) -> list[StorageError]:
+        """Return an error for each partition whose log its broker cannot read."""
+        return list(self._unreadable.values())
+
     def check_any_response(self, partitions: Iterable[TopicPartition]) -> None:
         """Raise BrokerError if none of the partitions' brokers has responded."""
         homes = {partition.home for partition in partitions}
@@ -92,20 +104,21 @@ class TopicFacts:
         """Return the first offset and the end of a partition.
 
         Raises:
-            BrokerError: its broker does not respond, or did not respond earlier.
+            BrokerError: its broker does not respond, or did not respond earlier, or cannot read
+                its log.
         """
 
         def ask() -> Ends:
             return Ends(self.positions.earliest(partition), self.positions.latest(partition))
 
-        return self._ask(partition.home, ask)
+        return self._ask(partition, ask)
 
     def summary(self, topic: str) -> TopicSummary:
         """Return the partitions of a topic and their ends."""
         partitions = self._cluster.partitions(topic)
         try:
             ends = {partition: self.ends(partition) for partition in partitions}
-        except (BrokerUnreachableError, RequestTimeoutError):
+        except _NO_FACTS:
             return TopicSummary(topic, partitions, None)
         return TopicSummary(topic, partitions, ends)
 
@@ -131,15 +144,15 @@ class TopicFacts:
             )
 
         try:
-            return self._ask(partition.home, ask)
-        except (BrokerUnreachableError, RequestTimeoutError):
+            return self._ask(partition, ask)
+        except _NO_FACTS:
             return PartitionFacts(partition, leader)
 
     def watermarks(self, partition: TopicPartition) -> Watermarks | None:
         """Return log start, high watermark and log end; None if the broker does not respond."""
         try:
-            return self._ask(partition.home, lambda: self.positions.watermarks(partition))
-        except (BrokerUnreachableError, RequestTimeoutError):
+            return self._ask(partition, lambda: self.positions.watermarks(partition))
+        except _NO_FACTS:
             return None
 
     def count_messages(
@@ -161,14 +174,18 @@ class TopicFacts:
         }
         return sum(count_messages(self._cluster, self._connect, ranges, advance).values())
 
-    def _ask(self, home: int, request: Callable[[], _T]) -> _T:
-        """Ask a broker, unless it failed to respond earlier."""
+    def _ask(self, partition: TopicPartition, request: Callable[[], _T]) -> _T:
+        """Ask the broker of a partition, unless it failed to respond earlier."""
+        home = partition.home
         if home in self._failures:
             raise self._failures[home]
         try:
             return request()
         except (BrokerUnreachableError, RequestTimeoutError) as error:
             self._failures[home] = error
+            raise
+        except StorageError as error:
+            self._unreadable[partition] = error
             raise
 
     def _segment_count(self, partition: TopicPartition, starts: Sequence[int]) -> int:
@@ -265,9 +282,9 @@ def count_messages(
                 found = scan(data)
                 with naming_partition(reader.partition):
                     wanted = slice_messages(
-                        data, found, reader.offset, skip=reader.skip, end=reader.end
+                        data, found, reader.offset, skip=reader.inner, end=reader.end
                     )
                 counts[reader.partition] += wanted.message_count
-                reader.take_good(found.valid_bytes, found.fault)
+                reader.take_valid(found.valid_bytes, found.fault)
                 advance(found.valid_bytes)
     return counts

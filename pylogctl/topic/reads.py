@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
 from typing import Any
@@ -32,9 +32,13 @@ def _open_facts(env: Environment) -> Iterator[tuple[Cluster, TopicFacts]]:
         yield cluster, facts
 
 
-def _broker_failures(facts: TopicFacts, partitions: Iterable[TopicPartition]) -> Done:
-    """Return which of the partitions' brokers failed to respond."""
-    return Done(facts.failures, len({partition.home for partition in partitions}), "brokers")
+def _failures(facts: TopicFacts, partitions: Sequence[TopicPartition]) -> tuple[Done, Done]:
+    """Return which brokers failed to respond, and which partitions they cannot read."""
+    brokers = {partition.home for partition in partitions}
+    return (
+        Done(facts.failures, len(brokers), "brokers"),
+        Done(facts.unreadable, len(partitions), "partitions"),
+    )
 
 
 def _partitions(
@@ -65,7 +69,7 @@ def list_topics(env: Environment, selects: Callable[[str], bool], *, with_count:
         facts.check_any_response(partitions)
         records = [document.list_record(one, counts.get(one.topic)) for one in summaries]
         render(env, columns, records)
-        raise_failures(env, _broker_failures(facts, partitions))
+        raise_failures(env, *_failures(facts, partitions))
 
 
 def _shows_names_only(env: Environment, columns: Document) -> bool:
@@ -102,7 +106,7 @@ def describe(env: Environment, topics: Iterable[str]) -> None:
         asked = [one.partition for one in found]
         facts.check_any_response(asked)
         render(env, document.DESCRIBE, [document.describe_record(one) for one in found])
-        raise_failures(env, done, _broker_failures(facts, asked))
+        raise_failures(env, done, *_failures(facts, asked))
 
 
 def list_offsets(
@@ -144,7 +148,7 @@ def show_watermarks(env: Environment, topics: Iterable[str], wanted: PartitionLi
         records = [document.watermarks_record(one, facts.watermarks(one)) for one in asked]
         facts.check_any_response(asked)
         render(env, document.WATERMARKS, records)
-        raise_failures(env, done, _broker_failures(facts, asked))
+        raise_failures(env, done, *_failures(facts, asked))
 
 
 def sample(

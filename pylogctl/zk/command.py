@@ -14,6 +14,7 @@ from broker.errors import CoordinationError
 from pylogctl.cli.connections import zookeeper_session
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.escapes import printable_bytes
 from pylogctl.cli.options import OUTPUT, REGISTRY, SUMMARY, TIMEOUT, accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
@@ -104,7 +105,7 @@ def tree(
     ] = None,
     data: Annotated[bool, typer.Option("--data", help="Show values too.")] = False,
     raw: Annotated[
-        bool, typer.Option("--raw", help="Show values as they are; do not decode known nodes.")
+        bool, typer.Option("--raw", help="Do not decode the values of known nodes.")
     ] = False,
 ) -> None:
     """Draw a node and everything below it."""
@@ -164,7 +165,10 @@ def get(
         bool, typer.Option("-s", "--stat", help="Show version, size, times and owner too.")
     ] = False,
 ) -> None:
-    """Write the value of a node, byte for byte."""
+    """Write the value of a node, byte for byte.
+
+    On a terminal control characters are shown as escapes, unless --raw is given.
+    """
     if as_hex + as_json + raw > 1:
         raise UsageError("only one of --raw, --json and --hex is possible")
     with zookeeper_session(env) as session:
@@ -178,7 +182,10 @@ def get(
     if env.settings.output or env.settings.columns:
         render(env, GET, [record])
         return
-    env.write(_written(value, path, as_hex=as_hex, as_json=as_json))
+    written = _written(value, path, as_hex=as_hex, as_json=as_json)
+    if env.streams.stdout_is_tty and not raw:
+        written = printable_bytes(written, keep="\t\n")
+    env.write(written)
     if show_stat:
         env.write(b"\n")
         render(env, STAT, [full_record(path, stat)])

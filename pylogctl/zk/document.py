@@ -15,18 +15,18 @@ from broker.zk.values import (
     decode_owner,
     decode_subscription,
 )
-from pylogctl.cli.render import Column, Document, Kind
+from pylogctl.cli.render import Column, ColumnKind, Document
 from pylogctl.format.framing import escape
 
 if TYPE_CHECKING:
     from broker.zk.session import NodeStat
 
 STAT_COLUMNS = (
-    Column("version", "changes of the value", Kind.INTEGER),
-    Column("bytes", "size of the value", Kind.BYTES),
-    Column("children", "number of children", Kind.INTEGER),
-    Column("ephemeral", "goes with its session", Kind.BOOLEAN),
-    Column("modified", "last change of the value", Kind.TIME),
+    Column("version", "changes of the value", ColumnKind.INTEGER),
+    Column("bytes", "size of the value", ColumnKind.BYTES),
+    Column("children", "number of children", ColumnKind.INTEGER),
+    Column("ephemeral", "goes with its session", ColumnKind.BOOLEAN),
+    Column("modified", "last change of the value", ColumnKind.TIME),
 )
 LS = Document(
     "zk.ls/1",
@@ -41,7 +41,7 @@ TREE = Document(
     "zk.tree/1",
     (
         Column("path", "path of the node"),
-        Column("depth", "levels below the start", Kind.INTEGER),
+        Column("depth", "levels below the start", ColumnKind.INTEGER),
         Column("value", "decoded where the node is known, else with escapes"),
         *STAT_COLUMNS,
     ),
@@ -63,11 +63,11 @@ STAT = Document(
         Column("path", "path of the node"),
         *STAT_COLUMNS,
         Column("owner", "session that owns an ephemeral node"),
-        Column("created", "when the node was made", Kind.TIME),
+        Column("created", "when the node was made", ColumnKind.TIME),
         Column("czxid", "transaction that made it"),
         Column("mzxid", "transaction that last changed it"),
-        Column("cversion", "changes of its children", Kind.INTEGER),
-        Column("aversion", "changes of its access list", Kind.INTEGER),
+        Column("cversion", "changes of its children", ColumnKind.INTEGER),
+        Column("aversion", "changes of its access list", ColumnKind.INTEGER),
     ),
     empty="no node",
 )
@@ -75,7 +75,7 @@ READY = Document(
     "zk.start/1",
     (
         Column("zookeeper", "where it listens"),
-        Column("pid", "process id of this command", Kind.INTEGER),
+        Column("pid", "process id of this command", ColumnKind.INTEGER),
         Column("data", "data directory"),
         Column("log_file", "the server's log"),
     ),

@@ -22,8 +22,8 @@ def start_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
     """Start brokers in this process, without a registry, on free ports; stopped at the end."""
     brokers: list[Broker] = []
 
-    def start(**settings: object) -> Broker:
-        defaults: dict[str, object] = {"port": 0, "data_dir": tmp_path / "data", "num_threads": 1}
+    def start(*, data_dir: Path = tmp_path / "data", **settings: object) -> Broker:
+        defaults: dict[str, object] = {"port": 0, "data_dirs": (data_dir,), "num_threads": 1}
         broker = Broker(BrokerConfig(**(defaults | settings)))  # type: ignore[arg-type]  # test settings by name
         broker.start()
         brokers.append(broker)

@@ -83,7 +83,6 @@ def test_closed_stream_never_shows_a_traceback(tmp_path: Path, stream: str) -> N
         {"TERM": "dumb"},
         {"NO_COLOR": "1"},
         {"NO_COLOR": ""},
-        {"FORCE_COLOR": "1"},
         {"LC_ALL": "C"},
         {"PYTHONIOENCODING": "ascii"},
         {"COLUMNS": "20"},

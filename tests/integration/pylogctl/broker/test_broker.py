@@ -10,17 +10,25 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from broker import Broker
+from broker.client.connection import Connection
+from broker.log.segment import segment_name
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
+from broker.zk.session import Session
 from pylogctl.broker.control import is_running
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.broker.server.peer import Peer
 from tests.support.command_line import Invoke, Spawn
+from tests.support.waiting import wait_until
 
 _NOTES_OF_A_SLOW_START = re.compile(
     r"^waiting for (the embedded ZooKeeper to start|the broker to open .* and register)\n", re.M
@@ -221,6 +229,23 @@ def test_settings_go_from_option_over_property_over_file(invoke: Invoke, tmp_pat
     assert rows["num.threads"][-1] == "default"
 
 
+def test_status_names_what_is_wrong_with_a_partition(
+    invoke: Invoke, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    directory = tmp_path / "data" / "events_0"
+    directory.mkdir(parents=True)
+    for base in (0, 5):
+        (directory / segment_name(base)).touch()
+    broker = serve("--no-zookeeper", "--data", str(tmp_path / "data"))
+    result = invoke("broker", "status", "-b", broker.address, "--output", "json")
+    (record,) = json.loads(result.text)["data"]
+    assert (result.status, record["failing"]) == (0, 1)
+    (failure,) = record["failures"]
+    assert (failure["topic"], failure["partition"]) == ("events", "0-0")
+    assert "events[0-0] is offline: a gap" in failure["error"]
+    assert failure["error"] in result.stderr
+
+
 STEPS = [
     "deregister",
     "wait for clients",
@@ -271,6 +296,54 @@ def test_stop_of_the_broker_with_the_registry_ends_both_and_leaves_nothing_behin
     again = serve(*options)  # at once: nothing of the first one is in the way
     assert invoke("broker", "list", "-Z", again.fields["zookeeper"]).status == 0
     assert again.end()[0] == 0
+
+
+@pytest.fixture
+def two_brokers(serve: Callable[..., Served], tmp_path: Path) -> tuple[Served, Served]:
+    """A broker with an embedded ZooKeeper, and one that uses that."""
+    pid_file = str(tmp_path / "pid")
+    first = serve(
+        "--zookeeper-port", "0", "--data", str(tmp_path / "d0"), "--pid-file", pid_file
+    )  # fmt: skip
+    zookeeper = first.fields["zookeeper"]
+    return first, serve("--id", "1", "-Z", zookeeper, "--data", str(tmp_path / "d1"))
+
+
+@pytest.mark.zookeeper
+def test_stop_of_the_broker_with_the_registry_while_others_use_it_is_refused(
+    invoke: Invoke, two_brokers: tuple[Served, Served], tmp_path: Path
+) -> None:
+    zookeeper = two_brokers[0].fields["zookeeper"]
+    with Session(zookeeper) as session:
+        session.create("/consumers/g/ids/m", b"{}", ephemeral=True)
+        for place in (["0", "-Z", zookeeper], ["-b", two_brokers[0].address]):
+            result = invoke("broker", "stop", *place, "--yes")
+            assert result.status == ExitStatus.CONFLICT
+            users = "used by broker 1, 1 member of group 'g'"
+            assert f"runs the ZooKeeper of the cluster, {zookeeper}, {users}" in result.stderr
+        assert invoke("broker", "stop", *place, "--dry-run").status == ExitStatus.CONFLICT
+        by_process = invoke("broker", "stop", "--pid-file", str(tmp_path / "pid"), "--yes")
+        assert by_process.status == ExitStatus.CONFLICT
+        assert "used by brokers 0, 1, 1 member of group 'g'" in by_process.stderr
+    assert two_brokers[0].process.poll() is None
+
+
+@pytest.mark.zookeeper
+def test_stop_of_the_broker_with_the_registry_when_told_to_or_unused_says_that_it_ends(
+    invoke: Invoke, two_brokers: tuple[Served, Served]
+) -> None:
+    first, second = two_brokers
+    zookeeper = first.fields["zookeeper"]
+    arguments = ("broker", "stop", "0", "-Z", zookeeper)
+    assert invoke("broker", "stop", "1", "-Z", zookeeper, "--yes").status == 0
+    assert second.ended()[0] == 0
+    what = f"broker 0 at {first.address} and the ZooKeeper that it runs, {zookeeper}"
+    assert invoke(*arguments, "--dry-run").stderr == f"would stop {what}\n"
+    with Session(zookeeper) as session:
+        session.create("/consumers/g/ids/m", b"{}", ephemeral=True)
+        result = invoke(*arguments, "--yes", "--with-zookeeper")
+    assert (result.status, f"stopped {what} in " in result.stderr) == (0, True)
+    assert "warning: broker 0" in result.stderr
 
 
 def test_stop_when_a_step_fails_is_partial_and_says_which(
@@ -330,15 +403,22 @@ def test_stop_that_takes_too_long_kills_nothing(invoke: Invoke, running_broker: 
 
 @contextmanager
 def busy_client(port: int) -> Iterator[None]:
-    """A client that does not move on while a broker wants to stop."""
+    """A producer of 0.7 that does not move on while a broker wants to stop."""
     is_over = threading.Event()
+    peer = Peer(port)
 
-    def ask() -> None:
-        with suppress(OSError, EOFError), Peer(port) as peer:
+    def send() -> None:
+        peer.produce("events", encode([b"one message"]))
+
+    def send_on() -> None:
+        with suppress(OSError), peer:
             while not is_over.wait(0.02):
-                peer.status()
+                send()
 
-    thread = threading.Thread(target=ask)
+    send()
+    with Peer(port) as other:
+        wait_until(lambda: other.status()["bytes"], "the append")
+    thread = threading.Thread(target=send_on)
     thread.start()
     yield
     is_over.set()
@@ -493,3 +573,24 @@ def test_started_broker_shows_its_log_when_told_to(serve: Callable[..., Served])
     _, errors = broker.end()
     lines = [json.loads(line) for line in errors.splitlines()]
     assert any(line["message"] == "broker 0 is down" for line in lines)
+
+
+def test_status_when_a_disk_fails_then_warns_of_its_directory_once_and_lists_all(
+    start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
+) -> None:
+    dirs = (tmp_path / "a", tmp_path / "b")
+    broker = start_broker(data_dirs=dirs, num_partitions=4, checkpoint_interval_ms=20)
+    with closing(Connection(BrokerAddress(-1, "127.0.0.1", broker.port))) as connection:
+        for index in range(4):
+            sets = (PartitionSet(TopicPartition("t", 0, index), encode([b"x"])),)
+            connection.call(PublishRequest(Acks.COMMITTED, 10_000, sets))
+    dirs[1].rename(tmp_path / "gone")
+    wait_until(lambda: broker.metrics()["LogManager"]["OfflineLogDirectoryCount"], "the failure")
+
+    result = invoke("broker", "status", "-b", f"127.0.0.1:{broker.port}", "--output", "json")
+
+    (record,) = json.loads(result.stdout)["data"]
+    assert [one["partitions"] for one in record["directories"]] == [2, 2]
+    assert [bool(one["error"]) for one in record["directories"]] == [False, True]
+    assert (record["failing"], record["partitions"]) == (2, 2)
+    assert result.stderr.count(str(dirs[1])) == 1

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import io
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from broker import Broker
+from broker.client.connection import parse_broker_list
+from broker.errors import RegistryUnreachableError, RequestTimeoutError
+from broker.zk.session import Session
+from pylogctl.cli.connections import connector
+from pylogctl.cli.context import Environment, SharedOptions, Streams
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 
@@ -76,3 +85,92 @@ def test_command_when_it_would_change_some_brokers_only_then_refuses(
 
 def _partitions(command: tuple[str, ...]) -> tuple[str, ...]:
     return ("--partitions", "2") if command[1] == "create" else ()
+
+
+@contextmanager
+def server_that_sends(data: bytes | None) -> Iterator[str]:
+    """The address of a server that sends bytes to each client and closes; None keeps silent."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        clients = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                clients.append(client)
+                if data is not None:
+                    client.sendall(data)
+                    client.shutdown(socket.SHUT_WR)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join(10)
+        for client in clients:
+            client.close()
+
+
+@pytest.fixture
+def unused() -> str:
+    """An address at which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "command", [("topic", "list"), ("broker", "status"), ("consume", "t", "-e"), ("produce", "t")]
+)
+def test_command_when_every_broker_refuses_does_not_try_again(
+    invoke: Invoke, unused: str, command: tuple[str, ...]
+) -> None:
+    result = invoke(*command, "-b", unused, stdin=b"a\n")
+    assert result.status == ExitStatus.UNREACHABLE
+    assert f"cannot reach {unused}: connection refused (1 attempt in 0.0s)" in result.stderr
+
+
+@pytest.mark.parametrize("command", [("topic", "list"), ("zk", "ls"), ("consume", "t", "-e")])
+def test_command_when_zookeeper_refuses_does_not_wait_for_it(
+    invoke: Invoke, unused: str, command: tuple[str, ...]
+) -> None:
+    result = invoke(*command, "-Z", unused)
+    assert result.status == ExitStatus.UNREACHABLE
+    assert f"cannot reach ZooKeeper at {unused}: connection refused" in result.stderr
+
+
+def test_session_when_told_to_wait_tries_a_server_that_refuses_until_the_time_is_up(
+    unused: str,
+) -> None:
+    with pytest.raises(RegistryUnreachableError, match=r"within 0\.5s"):
+        Session(unused).start(0.5)
+
+
+def test_connection_for_requests_when_a_server_is_silent_says_so_and_waits_as_help_says() -> None:
+    stderr = io.StringIO()
+    with server_that_sends(None) as address:
+        env = Environment(Streams(None, None, stderr), {})
+        (broker,) = parse_broker_list(address)
+        assert connector(env)(broker).timeout_s == 10.0
+        limited = Environment(env.streams, {}, SharedOptions(timeout_s=2.5))
+        with pytest.raises(RequestTimeoutError):
+            connector(limited)(broker).hello()
+    assert stderr.getvalue() == f"waiting for {address}\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH-"),
+        (b"\x15\x03\x03\x00\x02\x02\x0a", r"\x15\x03\x03\x00"),
+    ],
+)
+def test_command_when_a_port_is_no_broker_shows_its_first_bytes(
+    invoke: Invoke, data: bytes, shown: str
+) -> None:
+    with server_that_sends(data) as address:
+        result = invoke("broker", "status", "-b", address)
+    assert result.status == ExitStatus.REMOTE
+    assert f"does not speak the log protocol (first bytes: '{shown}')" in result.stderr

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from broker import Broker, SimpleConsumer
-from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig, Settings
+from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
+from broker.properties import BaseConfig
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import iter_messages
 from pylogctl.cli.app import root
@@ -18,7 +19,7 @@ from pylogctl.cli.tree import CommandNode, describe
 from tests.support.command_line import Invoke
 
 ASYNC_ONLY = ["producer.type", "queue.size", "queue.time", "batch.size", "queue.enqueueTimeout.ms"]
-KINDS: dict[str, type[Settings]] = {
+KINDS: dict[str, type[BaseConfig]] = {
     "producer": ProducerConfig,
     "consumer": ConsumerConfig,
     "broker": BrokerConfig,
@@ -52,6 +53,21 @@ def test_property_when_only_queues_have_it_then_is_refused_before_anything_is_se
     assert result.status == ExitStatus.USAGE
     assert result.stderr.startswith(f"error: -X {name} has no effect here: ")
     assert invoke("topic", "list", "-b", broker, "--output", "name").text == ""
+
+
+def test_property_when_refused_then_its_name_of_08_is_refused_too(invoke: Invoke) -> None:
+    result = invoke("consume", "t", "-X", "group.id=g")
+
+    assert result.status == ExitStatus.USAGE
+    assert "-X group.id has no effect here: --group names the group" in result.stderr
+
+
+def test_properties_when_dumped_then_one_given_by_its_name_of_08_has_its_origin(
+    invoke: Invoke,
+) -> None:
+    found = dumped(invoke, "broker", "start", "-X", "log.segment.bytes=100")
+
+    assert found["log.file.size"] == ("100", "-X")
 
 
 @pytest.mark.parametrize(

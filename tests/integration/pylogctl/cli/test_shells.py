@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import pexpect
 import pytest
 
 from tests.support.command_line import REPOSITORY, Invoke
@@ -77,6 +78,35 @@ def test_bash_offers_files_where_files_are_meant() -> None:
 def test_bash_looks_up_values_with_the_registry_that_was_typed(echo: Path) -> None:
     (found,) = _complete("zk", "-Z", "h:1", "ls", "/b", program=echo)
     assert found.replace("\\", "") == "__complete zk-path /b -Z h:1"
+
+
+@needs_bash
+@pytest.mark.parametrize(
+    ("line", "inserted"),
+    [
+        ("consume -Z 127.0.0.1:2181 ", "topic -Z 127.0.0.1:2181"),
+        ("consume --zookeeper=a:1,b:2/log ", "topic --zookeeper a:1,b:2/log"),
+        ("zk ls -Z a:1,b:2 /br", "zk-path /br -Z a:1,b:2"),
+        ("group describe -b [::1]:9092 -Z a:1 ", "group -b [::1]:9092 -Z a:1"),
+    ],
+)
+def test_bash_when_an_address_stands_on_the_line_looks_up_names_there(
+    echo: Path, line: str, inserted: str
+) -> None:
+    shell = pexpect.spawn(
+        str(BASH), ["--norc", "-i"], cwd=str(REPOSITORY), encoding="utf-8", timeout=30,
+        env={"PS1": "$ ", "TERM": "dumb", "PATH": f"{echo.parent}:/usr/bin:/bin"},
+        dimensions=(24, 400),
+    )  # fmt: skip
+    shell.sendline("source completions/pylogctl.bash; echo rea''dy")
+    shell.expect("ready\r\n")
+    shell.send(f"pylogctl {line}\t")
+    shell.expect("__complete[^\r\n]* ")
+    shown = str(shell.after)
+    shell.sendcontrol("c")
+    shell.sendeof()
+    shell.close()
+    assert f"__complete {inserted}" in " ".join(shown.replace("\\", "").split())
 
 
 @needs_bash

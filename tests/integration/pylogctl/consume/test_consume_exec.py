@@ -160,7 +160,7 @@ def test_exec_when_a_parked_message_can_be_handled_later_does_it_while_idle(
         wait_until(lambda: log.exists() and log.read_text() == "two\n", "the later message")
         assert kept(tmp_path) == [b"bad"]
         marker.touch()
-        wait_until(lambda: log.read_text() == "two\nbad\n", "the parked message")
+        wait_until(lambda: log.read_text() == "two\nbad\n", "the stored message")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=20)
     assert process.returncode == 130
@@ -202,7 +202,7 @@ def test_exec_when_interrupted_waits_for_the_command_and_commits_its_message(
 def test_exec_when_killed_before_the_commit_loses_nothing(
     in_group: GroupArguments, run_process: Invoke, session: Session, tmp_path: Path, victim: str
 ) -> None:
-    """`bad` is the kill while handling, before parking; `two` that between parking and commit."""
+    """`bad` is the kill while handling, before the store; `two` that between store and commit."""
     marker = tmp_path / "killed"
     kill = f'if [ "$x" = {victim} ] && [ ! -e {marker} ]; then touch {marker}; kill -9 $PPID; fi'
     script = f'read -r x; {kill}; if [ "$x" = bad ]; then exit 1; fi; echo "$x"'
@@ -255,3 +255,32 @@ def test_exec_when_there_is_no_such_command_ends_before_anything_is_read(invoke:
     result = usage(invoke, "--exec", "no-such-command-here x")
     assert result.status == 3
     assert "no command 'no-such-command-here'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "sh -c 'echo {topic}'",
+        "sh -c 'echo \"{topic}\"'",
+        "env A=1 /bin/bash --norc -euc 'echo {topic}'",
+        "sh -c -e 'echo {topic}'",
+    ],
+)
+def test_exec_when_a_shell_would_run_the_name_of_a_topic_is_refused(
+    invoke: Invoke, template: str
+) -> None:
+    result = invoke("consume", "t", "-b", "127.0.0.1:1", "--exec", template)
+    assert result.status == 2
+    assert "a topic's name could be run as a command" in result.stderr
+
+
+def test_exec_when_a_shell_gets_the_topic_as_an_argument_runs_nothing_of_its_name(
+    running_broker: Broker, run_process: Invoke, tmp_path: Path
+) -> None:
+    topic = "t;touch pwned $(touch pwned)"
+    fill(running_broker, topic, [b"x"])
+    template = "sh -c 'echo \"$1 at {offset}\"' sh {topic}"
+    result = run_process(
+        "consume", topic, "-b", at(running_broker), "--from-beginning", "-e", "--exec", template,
+    )  # fmt: skip
+    assert (result.status, result.stdout) == (0, f"{topic} at 0\n".encode())

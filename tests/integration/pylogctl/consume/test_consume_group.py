@@ -278,6 +278,25 @@ def test_consume_when_two_members_share_a_topic_each_message_comes_once(
     assert sorted(lines + rest) == sorted(b"%d-%d" % (i, n) for i in range(2) for n in range(60))
 
 
+@pytest.mark.parametrize("options", [("--default-offset", "end"), ("-o", "end")])
+def test_consume_when_a_topic_is_created_under_a_group_then_reads_it_from_its_start(
+    publish: Callable[..., None],
+    zookeeper: str,
+    group: str,
+    spawn: Spawn,
+    session: Session,
+    options: tuple[str, ...],
+) -> None:
+    publish("old", [b"before"])
+    command = ("consume", "-Z", zookeeper, "-g", group, "-n", "3", "--commit-interval", "100ms")
+    with spawn(*command, *options) as member, ExitStack() as stack:
+        stack.callback(member.kill)
+        wait_until(lambda: owners(session, group, "old"), "an owner of the first topic")
+        publish("new", [b"1", b"2", b"3"])
+        output, _ = member.communicate(timeout=20)
+    assert output.split() == [b"1", b"2", b"3"]
+
+
 def owners(session: Session, group: str, topic: str) -> set[bytes]:
     """The consumer threads that own partitions of a topic."""
     root = f"{paths.group(group)}/owners/{topic}"

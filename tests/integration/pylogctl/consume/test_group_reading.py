@@ -37,7 +37,7 @@ def test_reading_when_a_stored_offset_is_out_of_range_then_ends_only_after_all_t
         registry.session.create(f"{paths.group('g')}/offsets/t/0-0", b"5000")
         cluster = RegistryCluster(registry)
         starts = StartElsewhere(
-            RegistryOffsets(registry.session, "g"), lambda _: None, is_kept=False
+            RegistryOffsets(registry.session, "g"), lambda _: None, is_kept=False, warn=pytest.fail
         )
         config = ConsumerConfig(group="g", zookeeper=zookeeper, consumer_timeout_ms=50)
         with (

@@ -32,8 +32,8 @@ def test_list_when_asked_shows_each_message(directory: Path, invoke: Invoke) -> 
     result = invoke("retry", "list", str(directory), "--output", "jsonl")
     records = [json.loads(line) for line in result.text.splitlines()]
     assert [(one["offset"], one["state"]) for one in records] == [
-        (0, "parked"),
-        (1, "parked"),
+        (0, "scheduled"),
+        (1, "scheduled"),
         (2, "dead"),
     ]
     assert records[0]["payload"] == "m0\\0"
@@ -52,8 +52,11 @@ def test_drain_when_nothing_else_is_said_writes_those_that_are_due(
     directory: Path, invoke: Invoke
 ) -> None:
     result = invoke("retry", "drain", str(directory))
-    assert (result.status, result.stdout) == (0, b"m0\0\n")
-    assert "1 message drained, 2 left in" in result.stderr
+    assert (result.status, result.stdout) == (6, b"m0\0\n")
+    assert f"1 message drained, 2 left in {directory}: 1 to be retried, the first at 21" in (
+        result.stderr
+    )
+    assert ", 1 dead\n" in result.stderr
     assert left(directory) == [b"m1\0", b"m2\0"]
 
 
@@ -62,6 +65,7 @@ def test_drain_when_all_are_wanted_writes_them_in_a_framing(
 ) -> None:
     result = invoke("retry", "drain", str(directory), "--all", "-L")
     assert result.stdout == b"".join(b"\0\0\0\3m%d\0" % number for number in range(3))
+    assert (result.status, result.stderr) == (0, "3 messages drained\n")
     assert left(directory) == []
 
 
@@ -107,7 +111,7 @@ def test_retry_when_a_directory_has_no_store_then_names_the_file_that_is_missing
     ("options", "text"),
     [
         (("--exec", "true", "-0"), "a framing cannot be used with --exec"),
-        (("--max-attempts", "3"), "say how --exec works"),
+        (("--max-attempts", "3"), "need --exec"),
     ],
 )
 def test_drain_when_options_do_not_go_together_is_a_usage_error(

@@ -285,7 +285,7 @@ def test_clone_leaves_out_offsets_that_are_no_numbers(session: Session, command:
     store(session, "g", {"0-0": 33, "0-1": "abc"})
     result = command("clone", "g", "h")
     assert result.status == ExitStatus.PARTIAL
-    assert "1 of 2 offsets are no numbers; not copied" in result.stderr
+    assert "1 of 2 offsets cannot be used; not copied" in result.stderr
     assert stored(session, "h") == {"0-0": "33"}
 
 

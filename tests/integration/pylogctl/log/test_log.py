@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import fcntl
 import json
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from broker import Broker
+from broker.client.connection import Connection
 from broker.log.data_directory import LOCK_NAME
+from broker.log.retention import archive_segment
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
+from broker.protocol.extension_requests import Acks, PartitionSet, PublishRequest
 from broker.protocol.message_set import build_set, wrap
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
 
@@ -291,3 +299,120 @@ def test_recover_of_a_directory_in_use_is_a_conflict(invoke: Invoke, torn: Path)
         result = invoke("log", "recover", str(torn), "--execute", "--yes", "--confirm", NAME)
     assert result.status == ExitStatus.CONFLICT
     assert torn.stat().st_size == 42
+
+
+def test_dump_with_a_format_on_a_terminal_escapes_control_characters(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    payload = b"a\x1b[2J\xff"
+    path = _segment(tmp_path, encode([payload]))
+    arguments = ("log", "dump", str(path), "-F", "%s\\n", "--no-pager")
+    assert invoke(*arguments, tty=True).stdout == b"a\\x1b[2J\\xff\n"
+    assert invoke(*arguments).stdout == payload + b"\n"
+
+
+PAYLOADS = [b"text", b"\xff\x00\n", "é\u202e".encode(), b""]
+
+
+@pytest.mark.parametrize("form", ["utf8", "hex", "base64"])
+def test_dump_as_json_when_produced_again_gives_the_same_bytes(
+    tmp_path: Path, invoke: Invoke, running_broker: Broker, form: str
+) -> None:
+    path = _segment(tmp_path, encode(PAYLOADS))
+    dumped = invoke("log", "dump", str(path), "--output", "jsonl", "--payload", form)
+    at = f"127.0.0.1:{running_broker.port}"
+    assert invoke("produce", "t", "-b", at, "--jsonl", stdin=dumped.stdout).status == 0
+    lines = invoke("consume", "t", "-b", at, "--from-beginning", "-e", "--hex").text.split("\n")
+    assert [bytes.fromhex(line) for line in lines[:-1]] == PAYLOADS
+
+
+@pytest.mark.parametrize("command", [["verify"], ["dump"], ["stat"], ["recover"]])
+def test_directory_without_segments_is_not_found(
+    tmp_path: Path, invoke: Invoke, good: Path, command: list[str]
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    result = invoke("log", *command, str(empty))
+    assert (result.status, result.stdout) == (ExitStatus.NOT_FOUND, b"")
+    assert f"no segment files in '{empty}'" in result.stderr
+    both = invoke("log", *command, str(empty), str(good))
+    assert both.status == ExitStatus.PARTIAL
+    assert f"no segment files in '{empty}'" in both.stderr
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """Two archived segments of a partition, as retention makes them."""
+    first = encode([b"one", b"two"])
+    for number, data in ((0, first), (len(first), encode([b"three"]))):
+        path = _segment(tmp_path / "log", data, f"{number:020d}.pylog")
+        archive_segment(tmp_path / "archive", TopicPartition("t_1", 2, 3), path)
+    return tmp_path / "archive"
+
+
+def test_archived_segments_are_verified_measured_and_dumped_as_others(
+    invoke: Invoke, archive: Path
+) -> None:
+    verified = invoke("log", "verify", str(archive))
+    assert (verified.status, verified.stdout) == (0, b"")
+    assert "2 files" in verified.stderr
+    assert "3 messages, 0 problems" in verified.stderr
+    stat = _jsonl(invoke("log", "stat", str(archive), "--output", "jsonl").text)
+    assert [(one["bytes"], one["messages"]) for one in stat] == [(26, 2), (15, 1)]
+    dumped = invoke("log", "dump", str(archive), "-F", "%t[%p] %o %s\\n")
+    assert dumped.stdout == b"t_1[2-3] 0 one\nt_1[2-3] 13 two\nt_1[2-3] 26 three\n"
+    last = invoke("log", "dump", str(archive), "-o", "-1", "-F", "%o ")
+    assert last.stdout == b"13 26 "
+
+
+def test_verify_when_archived_segments_leave_a_gap_reports_it(
+    invoke: Invoke, archive: Path, tmp_path: Path
+) -> None:
+    path = _segment(tmp_path / "log", encode([b"late"]), f"{1000:020d}.pylog")
+    archive_segment(archive, TopicPartition("t_1", 2, 3), path)
+    result = invoke("log", "verify", str(archive), "--output", "jsonl")
+    (problem,) = _jsonl(result.text)
+    assert result.status == ExitStatus.CORRUPT
+    assert (problem["kind"], problem["skipped_bytes"]) == ("gap", 1000 - 41)
+
+
+def test_verify_of_an_archive_that_is_cut_off_is_damage(invoke: Invoke, archive: Path) -> None:
+    first = min(archive.rglob("*.gz"))
+    first.write_bytes(first.read_bytes()[:-6])
+    result = invoke("log", "verify", str(first), "--output", "jsonl")
+    (problem,) = _jsonl(result.text)
+    assert (result.status, problem["kind"]) == (ExitStatus.CORRUPT, "archive")
+    assert invoke("log", "dump", str(first)).status == ExitStatus.CORRUPT
+
+
+def test_recover_of_an_archive_is_refused_and_leaves_it(invoke: Invoke, archive: Path) -> None:
+    first = min(archive.rglob("*.gz"))
+    before = first.read_bytes()
+    result = invoke("log", "recover", str(first), "--execute", "--yes", "--confirm", first.name)
+    assert result.status == ExitStatus.USAGE
+    assert first.read_bytes() == before
+
+
+def test_move_when_the_broker_has_two_directories_then_the_log_is_in_the_other(
+    start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
+) -> None:
+    dirs = (tmp_path / "a", tmp_path / "b")
+    broker = start_broker(data_dirs=dirs)
+    with closing(Connection(BrokerAddress(-1, "127.0.0.1", broker.port))) as connection:
+        sets = (PartitionSet(TopicPartition("t", 0, 0), encode([b"x"] * 9)),)
+        connection.call(PublishRequest(Acks.COMMITTED, 10_000, sets))
+    at = f"127.0.0.1:{broker.port}"
+    moved = invoke("log", "move", "t[0-0]", "--to", str(dirs[1]), "-b", at, "--output", "json")
+    assert moved.status == ExitStatus.OK
+    (record,) = json.loads(moved.stdout)["data"]
+    assert (record["directory"], record["bytes"]) == (str(dirs[1]), 9 * len(encode([b"x"])))
+    assert (dirs[1] / "t_0").exists()
+    assert not (dirs[0] / "t_0").exists()
+    again = invoke("log", "move", "t[0-0]", "--to", str(dirs[1]), "-b", at)
+    assert again.status == ExitStatus.CONFLICT
+    assert "is in" in again.stderr
+    for name in ("t", "t[0]", "t-0", "[0-0]"):
+        wrong = invoke("log", "move", name, "--to", str(dirs[1]), "-b", at)
+        assert wrong.status == ExitStatus.USAGE
+    missing = invoke("log", "move", "t[0-0]", "--to", "/x", "--on-broker", "5", "-b", at)
+    assert missing.status == ExitStatus.NOT_FOUND

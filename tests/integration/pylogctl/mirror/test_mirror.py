@@ -15,7 +15,7 @@ from broker.protocol.message_set import build_set
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.mirror.errors import RouteError
-from pylogctl.mirror.plan import Mirrored, Sample, make_selection, status_records
+from pylogctl.mirror.plan import Mirrored, MirrorSample, make_selection, status_records
 from tests.support.command_line import Invoke, Result
 
 FORMATS = ("table", "json", "jsonl", "csv", "tsv", "plain", "markdown", "name")
@@ -213,8 +213,8 @@ def test_selection_when_included_and_excluded_then_whole_names_match(
 
 def test_status_when_looked_at_twice_then_tells_lag_and_rate() -> None:
     one, two = TopicPartition("t", 0, 0), TopicPartition("t", 0, 1)
-    before = Sample(10.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 50, 90, None)])
-    after = Sample(12.0, [Mirrored(one, 0, 120, 100), Mirrored(two, 50, 90, None)])
+    before = MirrorSample(10.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 50, 90, None)])
+    after = MirrorSample(12.0, [Mirrored(one, 0, 120, 100), Mirrored(two, 50, 90, None)])
 
     (topic,) = status_records([before, after], 1, {}, by_partition=False)
     partitions = status_records([after], 1, {}, by_partition=True)
@@ -233,7 +233,7 @@ def test_status_when_looked_at_twice_then_tells_lag_and_rate() -> None:
 
 def test_status_when_something_went_wrong_then_tells_the_last_error_that_still_holds() -> None:
     one, two = TopicPartition("t", 0, 0), TopicPartition("t", 0, 1)
-    sample = Sample(0.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 0, 90, 90)])
+    sample = MirrorSample(0.0, [Mirrored(one, 0, 100, 40), Mirrored(two, 0, 90, 90)])
     errors = {one: RouteError("holds", 5, True), two: RouteError("is over", 9, False)}
 
     (topic,) = status_records([sample], 1, errors, by_partition=False)

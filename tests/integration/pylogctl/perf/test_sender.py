@@ -14,12 +14,12 @@ from broker.protocol.responses import BrokerAddress
 from pylogctl.cli.errors import CliError
 from pylogctl.perf.e2e import Sender
 from pylogctl.perf.measure import Halt
-from pylogctl.perf.open_loop import Leaders, LoopPlan
+from pylogctl.perf.open_loop import LoopPlan, TopicLeaders
 from pylogctl.perf.produce import SizeRange
 
 
 def make_order(port: int, *, count: int = 10) -> LoopPlan:
-    leaders = Leaders({TopicPartition("t", 0, 0): BrokerAddress(0, "127.0.0.1", port)})
+    leaders = TopicLeaders({TopicPartition("t", 0, 0): BrokerAddress(0, "127.0.0.1", port)})
     config = ProducerConfig(num_retries=0)
     return LoopPlan(leaders, 7, 1000.0, count, SizeRange(20, 20), config, 10.0, 1.0)
 

@@ -22,14 +22,15 @@ StartPipeline = Callable[..., "subprocess.Popen[bytes]"]
 def start_pipeline() -> Iterator[StartPipeline]:
     """Start pipeline commands, each in a session of processes of its own; killed at the end."""
     started: list[subprocess.Popen[bytes]] = []
+    spark_words = [
+        "--master", "local[2,4]", "--spark-conf",
+        "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+    ]  # fmt: skip
 
-    def start(*words: str, temporary: Path) -> subprocess.Popen[bytes]:
-        spark_words = [
-            "--master", "local[2,4]", "--quiet", "--spark-conf",
-            "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
-        ]  # fmt: skip
+    def start(*words: str, temporary: Path, on_spark: bool = True) -> subprocess.Popen[bytes]:
+        more = spark_words if on_spark else []
         job = subprocess.Popen(
-            [sys.executable, "-m", "pylogctl", "pipeline", *words, *spark_words],
+            [sys.executable, "-m", "pylogctl", "pipeline", *words, "--quiet", *more],
             cwd=REPOSITORY,
             env=os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(temporary)},
             stdout=subprocess.PIPE,

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from broker.server.broker import Broker
+from broker.spark.local import LocalProcesses
 from pylogctl.cli.errors import ExitStatus
+from pylogctl.pipeline.options import SparkChoice
 from tests.support.command_line import Invoke
-from tests.support.inline_spark import inline_spark
 from tests.support.spark_session import publish
 
 pytest.importorskip("pyspark")
@@ -67,10 +68,54 @@ def test_plan_when_bounds_are_given_then_they_are_those_of_consume(
 def test_load_when_there_is_nothing_then_spark_is_not_started(
     load: Load, running_broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark", None)
+    monkeypatch.setattr("pylogctl.pipeline.engine.open_spark", None)
     publish(running_broker, "events", [b"x"])
 
-    assert load("events", "--until", "start", dry=False)[:1] == (0,)
+    assert load("events", "--until", "start", "--engine", "spark", dry=False)[:1] == (0,)
+
+
+@pytest.mark.parametrize(
+    ("words", "master", "is_on_spark"),
+    [
+        ((), None, False),
+        (("--engine", "spark"), None, True),
+        (("--master", "local[2]"), None, True),
+        (("--driver-memory", "2g"), None, True),
+        ((), "local[2]", True),
+        (("--engine", "local"), "local[2]", False),
+    ],
+)
+def test_load_when_options_name_spark_then_it_is_used_else_this_machine(
+    load: Load,
+    running_broker: Broker,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    master: str | None,
+    is_on_spark: bool,
+) -> None:
+    opened = []
+
+    @contextmanager
+    def open_spark(_: object, choice: SparkChoice) -> Iterator[LocalProcesses]:
+        opened.append(choice)
+        yield LocalProcesses(1)
+
+    monkeypatch.setattr("pylogctl.pipeline.engine.open_spark", open_spark)
+    if master is not None:
+        monkeypatch.setenv("PYLOGCTL_MASTER", master)
+    publish(running_broker, "events", [b"x"])
+
+    assert load("events", *words, dry=False)[0] == 0
+    assert len(opened) == is_on_spark
+
+
+def test_load_when_local_has_options_of_spark_then_is_refused(
+    load: Load, running_broker: Broker
+) -> None:
+    status, _, stderr = load("events", "--engine", "local", "--master", "local[2]")
+
+    assert status == ExitStatus.USAGE
+    assert "--engine local takes no options of Spark" in stderr
 
 
 @pytest.mark.parametrize(
@@ -110,16 +155,23 @@ def test_load_when_the_directory_has_something_else_then_is_a_conflict(
     assert "load=0000000001 has no _offsets.json: it is not a load" in stderr
 
 
-@pytest.mark.parametrize(("package", "name"), [("pyspark", "PySpark"), ("pyarrow", "PyArrow")])
+@pytest.mark.parametrize(
+    ("engine", "package", "name"),
+    [
+        ("spark", "pyspark", "PySpark"),
+        ("spark", "pyarrow", "PyArrow"),
+        ("local", "pyarrow", "PyArrow"),
+    ],
+)
 def test_load_when_a_package_is_missing_then_says_how_to_install_it(
-    load: Load, monkeypatch: pytest.MonkeyPatch, package: str, name: str
+    load: Load, monkeypatch: pytest.MonkeyPatch, engine: str, package: str, name: str
 ) -> None:
     def find(wanted: str) -> object:
         return None if wanted == package else importlib.util.find_spec(wanted)
 
     monkeypatch.setattr("broker.spark.session.find_spec", find)
 
-    status, _, stderr = load("events")
+    status, _, stderr = load("events", "--engine", engine)
 
     assert status == ExitStatus.CONFIG
     assert stderr == f"error: {name} is not installed; try: pip install 'pylogctl[spark]'\n"
@@ -139,17 +191,6 @@ def test_files_when_given_by_path_then_are_planned(
     assert refused.status == ExitStatus.USAGE
 
 
-@pytest.fixture
-def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Load in this process."""
-
-    @contextmanager
-    def opened(*_: object) -> Iterator[object]:
-        yield inline_spark()
-
-    monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark", opened)
-
-
 def damage(running_broker: Broker) -> None:
     """Have a message with a wrong CRC in the middle of a topic."""
     publish(running_broker, "events", [b"0000"] * 50)
@@ -159,7 +200,6 @@ def damage(running_broker: Broker) -> None:
         file.write(b"1")
 
 
-@pytest.mark.usefixtures("without_spark")
 def test_damage_when_loaded_then_is_a_line_or_is_counted(
     load: Load, running_broker: Broker
 ) -> None:
@@ -179,7 +219,6 @@ def test_damage_when_loaded_then_is_a_line_or_is_counted(
     assert "corrupt, 14 bytes from 280" in skipped[2]
 
 
-@pytest.mark.usefixtures("without_spark")
 def test_load_when_from_a_point_then_loads_are_taken_back(
     load: Load, running_broker: Broker
 ) -> None:
@@ -191,4 +230,25 @@ def test_load_when_from_a_point_then_loads_are_taken_back(
 
     assert status == ExitStatus.OK
     assert text.splitlines()[1].startswith("3,events,0-0,280,420,10,")
-    assert "load 3: taken back, and loaded again" in stderr
+    assert "load 3: retired, and loaded again" in stderr
+
+
+def test_compact_when_loads_are_small_then_joins_them(
+    load: Load, running_broker: Broker, invoke: Invoke, tmp_path: Path
+) -> None:
+    lake = str(tmp_path / "lake")
+    for _ in range(3):
+        publish(running_broker, "events", [b"0000"] * 10)
+        assert load("events", dry=False)[0] == ExitStatus.OK
+
+    plan = invoke("pipeline", "compact", lake, "--dry-run", "--output", "jsonl")
+    done = invoke("pipeline", "compact", lake, "--output", "csv")
+    again = invoke("pipeline", "compact", lake)
+    missing = invoke("pipeline", "compact", str(tmp_path / "none"))
+
+    (group,) = [json.loads(line) for line in plan.text.splitlines()]
+    assert (group["files"], group["messages"]) == (3, 30)
+    assert done.text.splitlines()[1].startswith("3,events,0-0,0,420,30,")
+    assert "load 3: 3 loads with 3 files in one with 1" in done.stderr
+    assert (again.status, again.stderr) == (ExitStatus.OK, "nothing to join\n")
+    assert missing.status == ExitStatus.NOT_FOUND

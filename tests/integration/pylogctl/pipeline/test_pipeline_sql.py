@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,12 +15,14 @@ from pyspark.sql import Row
 from pyspark.sql.types import StructType
 
 from broker.server.broker import Broker
+from broker.zk.registry import Registry
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.pipeline.results import records_of
 from tests.support.command_line import Invoke
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import read, values
 from tests.support.spark_session import publish
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,6 +53,31 @@ def test_sql_when_on_a_topic_then_its_json_can_be_counted(
         {"value": "eyJpZCI6IDIsICJ1c2VyIjogImJvYiJ9", "text": ORDERS[1].decode(), "id": 2}
     ]
     assert later.text == "user,orders\nada,1\n"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "condition", ["partition = '0-0'", "offset < 20", "topic = 'events' AND offset = 0"]
+)
+def test_sql_when_a_topic_is_named_twice_then_a_filter_on_one_does_not_limit_the_other(
+    spark: SparkSession, start_broker: Callable[..., Broker], invoke: Invoke, condition: str
+) -> None:
+    broker = start_broker(num_partitions=2)
+    publish(broker, "events", [b"%04d" % number for number in range(30)], index=0)
+    publish(broker, "events", [b"%04d" % number for number in range(50)], index=1)
+    at = ("--broker", f"127.0.0.1:{broker.port}", "-t", "events", "--output", "csv")
+    queries = [
+        f"SELECT 'part' AS name, count(*) AS n FROM events WHERE {condition} "
+        "UNION ALL SELECT 'all', count(*) FROM events",
+        f"WITH e AS (SELECT * FROM events) SELECT 'all' AS name, (SELECT count(*) FROM e) AS n "
+        f"FROM (SELECT count(*) FROM e WHERE {condition})",
+    ]
+
+    for query in queries:
+        result = invoke("pipeline", "sql", query, *at)
+
+        assert result.status == 0
+        assert "all,80" in result.text
 
 
 @pytest.mark.spark
@@ -92,6 +121,60 @@ def test_sql_when_into_a_file_then_has_all_rows_in_order(
     assert again.status == 4
     assert "exists; remove it first" in again.stderr
     assert [path.name for path in tmp_path.iterdir() if "result" in path.name] == [target.name]
+
+
+@pytest.mark.spark
+def test_sql_when_types_change_after_many_messages_then_no_value_is_lost(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments([b'{"v":1}'] * 10_000, [b'{"v":1.5}'] * 10_000)
+    command = ("pipeline", "sql", "SELECT sum(v) AS v FROM events", "--path", str(data))
+
+    inferred = invoke(*command, "--json", "--output", "csv")
+
+    assert (inferred.status, inferred.text, inferred.stderr) == (0, "v\n25000.0\n", "")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("options", [("--json",), ("--schema", "v BIGINT, w STRING")])
+def test_sql_when_values_do_not_fit_then_says_how_many_messages_have_nulls(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke, options: tuple[str, ...]
+) -> None:
+    good = [b'{"v":1,"w":"a"}', b'{"v":null}', b"{}"]
+    odd = [b"no json", b"[1]"] if options == ("--json",) else [b'{"v":1.5,"w":"b"}', b"no json"]
+    data = write_segments(good + odd)
+    query = "SELECT count(*) AS n, sum(v) AS v FROM events"
+
+    result = invoke("pipeline", "sql", query, "--path", str(data), *options, "--output", "csv")
+
+    assert (result.status, result.text) == (0, "n,v\n5,1\n")
+    assert result.stderr.startswith("warning: topic 'events': 2 messages do not fit the schema")
+
+
+HARD_TEXTS = [
+    "  blanks at both ends  ", "\ttab\t", 'a "quoted" word', '"', '""', "a,b", "two\nlines", "a\rb",
+    "a\r\nb", "\\", '\\"', "#x", "", "\u00e4\u20ac\U0001f600", "x" * 5000, "\x1f", "null", "'", " ",
+]  # fmt: skip
+
+
+@pytest.mark.spark
+def test_sql_when_into_csv_then_a_csv_reader_gets_the_same_values(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke, tmp_path: Path
+) -> None:
+    payloads = [text.encode() for text in HARD_TEXTS]
+    data = write_segments(payloads)
+    target = tmp_path / "result.csv"
+    query = "SELECT text, value, IF(offset = 0, NULL, text) AS nullable FROM events ORDER BY offset"
+
+    result = invoke("pipeline", "sql", query, "--path", str(data), "--into", str(target))
+
+    assert result.status == 0
+    with target.open(newline="", encoding="utf-8") as file:
+        header, *rows = csv.reader(file)
+    assert header == ["text", "value", "nullable"]
+    assert [row[0] for row in rows] == HARD_TEXTS
+    assert [base64.b64decode(row[1], validate=True) for row in rows] == payloads
+    assert [row[2] for row in rows] == ["", *HARD_TEXTS[1:]]
 
 
 @pytest.mark.spark
@@ -156,12 +239,23 @@ def test_sql_when_on_segment_files_then_variables_that_name_a_cluster_are_not_he
             2,
             "error: 'id nope' is not a schema: line 1, column 4: Uns",
         ),
+        (
+            "SELECT CAST(text AS INT) AS n FROM events",
+            (),
+            2,
+            "error: line 1, column 8: The value 'x' of the type \"STRING\" cannot be cast",
+        ),
         ("SELECT 1", ("--columns", "x"), 2, "error: no column 'x'"),
         ("SELECT 1", ("-t", "nope"), 3, "error: topic 'nope' is not in these files"),
         ("SELECT 1", ("--into", "x.txt"), 2, "error: 'x.txt' has no known suffix\n"),
         ("SELECT 1", ("--into", "x.csv", "--to-topic", "t"), 2, "error: --into and --to-topic"),
         ("SELECT 1", ("--to-topic", "a/b"), 2, "error: "),
-        ("SELECT 1", ("--json", "--schema", "a INT"), 2, "error: --json finds the schema itself"),
+        (
+            "SELECT 1",
+            ("--json", "--schema", "a INT"),
+            2,
+            "error: --json and --schema cannot be used",
+        ),
     ],
 )
 def test_sql_when_it_cannot_be_then_one_line_says_why(
@@ -236,3 +330,42 @@ def test_damage_when_queried_then_is_a_line_or_is_left_out_and_told(
     assert (skipped.status, skipped.text) == (0, '{"text":"aaaa"}\n{"text":"cccc"}\n')
     assert "events[0-0]" in skipped.stderr
     assert skipped.stderr.count("corrupt, 14 bytes from 14") == 1
+
+
+@pytest.mark.spark
+@pytest.mark.zookeeper
+def test_sql_when_a_broker_of_the_topic_is_down_then_fails_or_says_which_were_read(
+    spark: SparkSession,
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+    invoke: Invoke,
+    tmp_path: Path,
+) -> None:
+    brokers = [
+        start_broker(broker_id=number, zookeeper=zookeeper, data_dir=tmp_path / str(number))
+        for number in (1, 2)
+    ]
+    for broker in brokers:
+        publish(broker, "events", ORDERS)
+    with Registry(zookeeper) as registry:
+        wait_until(lambda: len(registry.topic_partitions("events")) == 2, "both registrations")
+    command = (
+        "pipeline", "sql", "SELECT count(*) AS n FROM events", "-t", "events",
+        "--zookeeper", zookeeper, "--output", "csv",
+    )  # fmt: skip
+    whole = invoke(*command)
+    brokers[1].stop()
+
+    failed = invoke(*command)
+    partial = invoke(*command, "--allow-data-loss")
+
+    assert (whole.status, whole.text, whole.stderr) == (0, "n\n6\n", "")
+    assert (failed.status, failed.text) == (ExitStatus.UNREACHABLE, "")
+    assert failed.stderr.splitlines() == [
+        "error: broker 2, which has or had 'events', is not registered",
+        "  --allow-data-loss reads what the other brokers have",
+    ]
+    assert (partial.status, partial.text) == (0, "n\n3\n")
+    assert partial.stderr == (
+        "warning: broker 2, which has or had 'events', is not registered; read: broker 1\n"
+    )

@@ -45,6 +45,37 @@ def test_window_when_counted_then_messages_without_a_time_are_told(
 
 
 @pytest.mark.spark
+def test_window_when_no_message_has_a_time_then_has_no_rows_and_says_so(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments([b"no json", b"nor this"])
+
+    result = invoke("pipeline", "window", "events", "--path", str(data), *EVENTS, "--size", "1m")
+
+    assert result.status == 0
+    assert "2 messages have no time: not counted" in result.stderr
+
+
+@pytest.mark.spark
+def test_window_when_values_are_named_then_their_sums_and_the_largest_are_told(
+    spark: SparkSession, write_segments: WriteSegments, invoke: Invoke
+) -> None:
+    data = write_segments(
+        [b"03:00:01 ada 5", b"03:00:02 bob 7", b"03:00:03 ada 4", b"03:00:04 x -"]
+    )
+    pattern = r"(?P<time>[\d:]+) (?P<key>\w+) (?P<value>\S+)"
+
+    result = invoke(
+        "pipeline", "window", "events", "--path", str(data), "--size", "1h", "--pattern", pattern,
+        "--time-format", "%T", "--year", "2026", "--top", "2", "--top-by", "sum", "--output", "csv",
+        "--columns", "key,messages,sum,average,minimum,maximum",
+    )  # fmt: skip
+
+    assert result.text.splitlines()[1:] == ["ada,2,9.0,4.5,4.0,5.0", "bob,1,7.0,7.0,7.0,7.0"]
+    assert "1 messages have no number: counted, but not in sums" in result.stderr
+
+
+@pytest.mark.spark
 def test_ssh_log_when_counted_then_the_top_sources_of_failed_logins_come_first(
     spark: SparkSession, write_segments: WriteSegments, invoke: Invoke, shared_data: Path
 ) -> None:
@@ -71,7 +102,7 @@ def test_join_when_with_a_topic_or_a_table_then_partners_are_found(
     publish(running_broker, "orders", [event("ada", 1), event("bob", 2)])
     publish(running_broker, "paid", [event("ada", 30), event("ada", 40)])
     users = tmp_path / "users.csv"
-    users.write_text("id,name\nada,Ada\n")
+    users.write_text('id,name\nada,"Ada ""the first"",\nof Lovelace "\n')
     where = f"127.0.0.1:{running_broker.port}"
     at = ("--broker", where, *EVENTS)
 
@@ -82,7 +113,10 @@ def test_join_when_with_a_topic_or_a_table_then_partners_are_found(
     assert [line.split(",")[0] for line in topics.text.splitlines()] == ["key", "ada"]
     assert done.status == 0
     named = [json.loads(one) for one in values(read(brokers=where, subscribe="named"))]
-    assert sorted((one["key"], one.get("name")) for one in named) == [("ada", "Ada"), ("bob", None)]
+    assert sorted((one["key"], one.get("name")) for one in named) == [
+        ("ada", 'Ada "the first",\nof Lovelace '),
+        ("bob", None),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -101,11 +135,11 @@ def test_join_when_with_a_topic_or_a_table_then_partners_are_found(
         (("window", "t", *EVENTS, "--size", "1m", "--watermark", "1m"), "need --stream"),
         (
             ("window", "t", *EVENTS, "--size", "1m", *STREAM, "x", "--output", "json"),
-            "a stream is no single document",
+            "a stream cannot be one JSON document",
         ),
         (
             ("window", "t", *EVENTS, "--size", "1m", *STREAM, "x", "--until", "end"),
-            "--stream reads topics as they grow",
+            "--stream cannot be used with --path",
         ),
         (
             ("window", "t", "--size", "1m", "--pattern", "(?P<time>x)", "--time-format", "%Y%Q"),
@@ -169,3 +203,105 @@ def test_join_when_the_table_is_not_there_then_says_so(invoke: Invoke, table: st
 
     assert result.status == (2 if table.endswith("txt") else 3)
     assert f"'{table}'" in result.stderr
+
+
+@pytest.mark.spark
+def test_stream_when_started_again_then_its_checkpoint_and_files_take_no_other_query(
+    spark: SparkSession, running_broker: Broker, invoke: Invoke, tmp_path: Path
+) -> None:
+    into = tmp_path / "counts.parquet"
+    command = (
+        "pipeline", "window", "events", "--broker", f"127.0.0.1:{running_broker.port}", *EVENTS,
+        *STREAM, str(tmp_path / "checkpoint"), "--exit-at-end",
+    )  # fmt: skip
+    publish(running_broker, "events", [event("ada", 1)])
+
+    first = invoke(*command, "--from", "start", "--size", "1s", "--into", str(into))
+    publish(running_broker, "events", [event("ada", second) for second in (2, 59)])
+    other_size = invoke(*command, "--size", "5s", "--into", str(into))
+    other_target = invoke(*command, "--size", "1s", "--into", str(tmp_path / "other.json"))
+    other_checkpoint = invoke(
+        *command, "--size", "1s", "--into", str(into), "--checkpoint", str(tmp_path / "new")
+    )
+    again = invoke(*command, "--size", "1s", "--into", str(into))
+
+    assert (first.status, first.stderr) == (0, "")
+    assert (other_size.status, other_size.stderr.splitlines()[0]) == (
+        4,
+        f"error: the checkpoint '{tmp_path}/checkpoint' is of a stream with --size 1000, not 5000",
+    )
+    assert (other_target.status, "with --into" in other_target.stderr) == (4, True)
+    assert (other_checkpoint.status, "with another checkpoint" in other_checkpoint.stderr) == (
+        4,
+        True,
+    )
+    assert (again.status, again.stderr) == (0, "")
+
+
+@pytest.mark.spark
+def test_stream_when_events_are_later_than_the_watermark_then_says_so_and_files_are_whole(
+    spark: SparkSession, running_broker: Broker, invoke: Invoke, tmp_path: Path
+) -> None:
+    into = tmp_path / "counts.csv"
+    command = (
+        "pipeline", "window", "events", "--broker", f"127.0.0.1:{running_broker.port}", *EVENTS,
+        "--stream", "--checkpoint", str(tmp_path / "checkpoint"), "--exit-at-end",
+        "--watermark", "5s", "--size", "1s", "--from", "start", "--into", str(into),
+    )  # fmt: skip
+    publish(running_broker, "events", [event("ada", 10), event("ada", 50)])
+    first = invoke(*command)
+    publish(running_broker, "events", [event("bob", 3), event("ada", 59), event("ada", 4)])
+
+    second = invoke(*command)
+
+    assert (first.status, first.stderr, second.status) == (0, "", 0)
+    assert "at least 2 events came later than --watermark 5s" in second.stderr
+    files = sorted(into.glob("batch-*.csv"))
+    assert {file.name for file in into.iterdir()} - {file.name for file in files} == {
+        "_stream.json"
+    }
+    rows = [line for file in files for line in file.read_text().splitlines()[1:]]
+    assert [row.split(",")[2:] for row in rows] == [["ada", "1"], ["ada", "1"]]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("target", ["stdout", "topic"])
+def test_stream_when_the_top_is_asked_for_then_it_is_of_each_whole_window(
+    spark: SparkSession, running_broker: Broker, invoke: Invoke, tmp_path: Path, target: str
+) -> None:
+    where = f"127.0.0.1:{running_broker.port}"
+    command = (
+        "pipeline", "window", "events", "--broker", where, *EVENTS, "--stream", "--watermark", "0s",
+        "--checkpoint", str(tmp_path / "checkpoint"), "--exit-at-end", "--size", "10s",
+        "--from", "start", "--top", "1", *(("--to-topic", "top") if target == "topic" else ()),
+    )  # fmt: skip
+    users = ["ada", "bob", "bob", "eve"]
+    publish(running_broker, "events", [event(user, 1) for user in users])
+    first = invoke(*command, "--output", "jsonl")
+    later = [event("ada", 2), event("ada", 3), event("eve", 11), event("ada", 12), event("ada", 50)]
+    publish(running_broker, "events", later)
+
+    second = invoke(*command, "--output", "jsonl")
+    other = invoke(*command, "--output", "jsonl", "--top", "2")
+
+    assert (first.status, second.status, other.status) == (0, 0, 4)
+    lines: list[str] = (first.text + second.text).splitlines()
+    if target == "topic":
+        lines = [one.decode() for one in values(read(brokers=where, subscribe="top"))]
+    found = [json.loads(line) for line in lines]
+    # windows of one batch go to the partitions of a topic in any order
+    assert sorted((one["start"][17:19], one["key"], one["messages"]) for one in found) == [
+        ("00", "ada", 3),
+        ("10", "ada", 1),
+    ]
+    assert "with --top 1, not 2" in other.stderr
+
+
+def test_stream_when_the_top_goes_into_a_table_then_is_refused(invoke: Invoke) -> None:
+    result = invoke(
+        "pipeline", "window", "t", *EVENTS, *STREAM, "x", "--size", "1m", "--top", "1",
+        "--into-table", "a.b", "--table-format", "delta",
+    )  # fmt: skip
+
+    assert result.status == 2
+    assert "--top cannot be used with --stream and --into-table" in result.stderr

@@ -773,7 +773,7 @@ def test_produce_when_the_broker_is_down_says_so_once(invoke: Invoke) -> None:
     result = invoke("produce", "-b", "127.0.0.1:1", "--timeout", "200ms", "t", stdin=b"a\n")
     assert result.status == ExitStatus.UNREACHABLE
     assert re.fullmatch(
-        r"error: cannot reach 127\.0\.0\.1:1: connection refused \(\d+ attempts in 0\.\ds\)\n",
+        r"error: cannot reach 127\.0\.0\.1:1: connection refused \(\d+ attempts? in 0\.\ds\)\n",
         result.stderr,
     )
 

@@ -132,7 +132,7 @@ def test_audit_when_produce_counted_then_tells_lost_and_repeated_messages(
     broker.stop()
     (segment,) = (tmp_path / "data" / "t_0").glob("*.pylog")
     os.truncate(segment, segment.stat().st_size - 10 - len(times[-1]))
-    broker = start_broker()
+    broker = start_broker(reuse_lost_offsets=True)
     lost = check(broker)
     invoke("produce", "-b", at(broker), "t", stdin=b"\n".join([times[-1], times[-1]]))
     repeated = check(broker)

@@ -185,7 +185,7 @@ def test_describe_shows_offsets_segments_and_age_of_each_partition(
 def test_describe_shows_the_last_append_to_the_millisecond(
     start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
 ) -> None:
-    earlier = Broker(BrokerConfig(port=0, data_dir=tmp_path / "data", num_threads=1))
+    earlier = Broker(BrokerConfig(port=0, data_dirs=(tmp_path / "data",), num_threads=1))
     earlier.start()
     fill(earlier, "t", [b"12345"])
     earlier.stop()
@@ -348,7 +348,9 @@ def test_delete_with_data_removes_the_topic_and_nothing_else(
     fill(running_broker, "t", [b"x"])
     fill(running_broker, "other", [b"x"])
     result = topic("delete", "t", "--data", "--yes", "--confirm", "t", "--output", "json")
-    assert rows(result) == [{"topic": "t", "broker": 0, "partitions": 1, "action": "deleted"}]
+    assert rows(result) == [
+        {"topic": "t", "broker": 0, "partitions": 1, "group": None, "action": "deleted"}
+    ]
     assert [record["name"] for record in rows(topic("list", "--output", "json"))] == ["other"]
 
 

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from broker import Broker
+from broker.topic import TopicPartition
 from broker.zk import paths
 from broker.zk.session import Session
+from broker.zk.settings import SettingsRegistry, node_of_topic
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.topic.test_topic import fill, rows
 from tests.support.command_line import Invoke, Result
@@ -42,8 +44,8 @@ def test_delete_with_data_removes_logs_and_node(
     publish(broker, session)
     result = delete("--data", "--output", "json")
     assert rows(result) == [
-        {"topic": "t", "broker": 0, "partitions": 1, "action": "deleted"},
-        {"topic": "t", "broker": None, "partitions": None, "action": "deleted"},
+        {"topic": "t", "broker": 0, "partitions": 1, "group": None, "action": "deleted"},
+        {"topic": "t", "broker": None, "partitions": None, "group": None, "action": "deleted"},
     ]
     assert not session.exists(paths.topic("t"))
     assert broker.status()["topics"] == 0
@@ -72,6 +74,19 @@ def test_delete_without_data_when_no_live_broker_has_it_removes_the_node(
     assert not session.exists(paths.topic("t"))
 
 
+def test_delete_when_the_topic_has_settings_then_they_go_with_it(
+    session: Session, delete: Callable[..., Result]
+) -> None:
+    session.create(paths.topic("t"))
+    settings = SettingsRegistry(session)
+    for topic in ("t", "u"):
+        settings.change(node_of_topic(topic), lambda _: {"flush.ms": "1"})
+
+    assert delete().status == ExitStatus.OK
+
+    assert settings.topics() == ["u"]
+
+
 def test_delete_when_brokers_keep_registering_it_gives_up_and_says_who(
     session: Session, delete: Callable[..., Result]
 ) -> None:
@@ -79,3 +94,38 @@ def test_delete_when_brokers_keep_registering_it_gives_up_and_says_who(
     result = delete("--timeout", "1s")
     assert result.status == ExitStatus.TIMEOUT
     assert "topic 't' is still registered by broker 7 after 1s" in result.stderr
+
+
+@pytest.fixture
+def stored(session: Session) -> list[str]:
+    """Offsets of topic t that two groups have stored."""
+    partition = TopicPartition("t", 0, 0)
+    found = [paths.offset(group, partition) for group in ("g", "h")]
+    for path in found:
+        session.create(path, b"10")
+    session.create(paths.offset("other", TopicPartition("u", 0, 0)), b"10")
+    return found
+
+
+def test_delete_when_groups_have_offsets_names_them_and_leaves_them(
+    session: Session, stored: list[str], delete: Callable[..., Result]
+) -> None:
+    session.create(paths.topic("t"))
+    result = delete()
+    assert result.status == ExitStatus.OK
+    assert "stored for group g, h; --group-offsets deletes them too" in result.stderr
+    assert all(session.exists(path) for path in stored)
+
+
+def test_delete_with_group_offsets_deletes_those_of_the_topic(
+    session: Session, stored: list[str], delete: Callable[..., Result]
+) -> None:
+    session.create(paths.topic("t"))
+    result = delete("--group-offsets", "--output", "json")
+    assert [(row["group"], row["partitions"]) for row in rows(result)] == [
+        (None, None),
+        ("g", 1),
+        ("h", 1),
+    ]
+    assert not any(session.exists(path) for path in stored)
+    assert session.children(paths.offsets("other", "u")) == ["0-0"]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker import Broker, Connection, TopicPartition
+from broker.client.cluster import Cluster
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress
 from pylogctl.topic.facts import Ends, TopicFacts
@@ -15,7 +16,7 @@ from pylogctl.topic.facts import Ends, TopicFacts
 HERE, GONE = TopicPartition("t", 0, 0), TopicPartition("t", 9, 0)
 
 
-class RegisteredCluster:
+class RegisteredCluster(Cluster):
     """Topic t on broker 0, which runs, and on broker 9, which the registry has not missed yet."""
 
     def __init__(self, port: int, closed_port: int) -> None:

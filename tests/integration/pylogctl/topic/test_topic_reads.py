@@ -49,7 +49,7 @@ def test_watermarks_when_messages_are_unflushed_shows_the_pending_bytes(
 def test_watermarks_when_the_oldest_segment_is_gone_starts_at_the_next(
     start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Path
 ) -> None:
-    earlier = Broker(BrokerConfig(port=0, data_dir=tmp_path / "data", segment_bytes=20))
+    earlier = Broker(BrokerConfig(port=0, data_dirs=(tmp_path / "data",), segment_bytes=20))
     earlier.start()
     for payload in DIGITS[:6]:
         fill(earlier, "t", [payload])

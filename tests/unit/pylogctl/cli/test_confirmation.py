@@ -7,13 +7,13 @@ import io
 import pytest
 
 from pylogctl.cli.confirmation import confirm, confirm_name
-from pylogctl.cli.context import Environment, Settings, Streams
+from pylogctl.cli.context import Environment, SharedOptions, Streams
 from pylogctl.cli.errors import CliError, ExitStatus
 
 
 def _env(typed: bytes = b"", *, tty: bool = True, **settings: bool) -> Environment:
     streams = Streams(io.BytesIO(typed), None, io.StringIO(), stdin_is_tty=tty, stderr_is_tty=tty)
-    return Environment(streams, {}, Settings(**settings))  # type: ignore[arg-type]  # flags only
+    return Environment(streams, {}, SharedOptions(**settings))  # type: ignore[arg-type]  # flags only
 
 
 def _asked(env: Environment) -> str:

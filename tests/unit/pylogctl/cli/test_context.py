@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from pylogctl.cli.context import Environment, Settings, Streams, When, xdg_dir
+from pylogctl.cli.context import Environment, SharedOptions, Streams, When, xdg_dir
 
 
 def _env(
-    settings: Settings | None = None,
+    settings: SharedOptions | None = None,
     environ: dict[str, str] | None = None,
     *,
     tty: bool = False,
 ) -> tuple[Environment, io.StringIO]:
     stderr = io.StringIO()
     streams = Streams(None, io.BytesIO(), stderr, stdout_is_tty=tty, stderr_is_tty=tty)
-    return Environment(streams, environ or {}, settings or Settings()), stderr
+    return Environment(streams, environ or {}, settings or SharedOptions()), stderr
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def _env(
 def test_color_follows_option_then_no_color_then_force_color(
     color: When, environ: dict[str, str], tty: bool, expected: bool
 ) -> None:
-    env, _ = _env(Settings(color=color), environ, tty=tty)
+    env, _ = _env(SharedOptions(color=color), environ, tty=tty)
     assert env.use_color() is expected
     assert env.use_color(stderr=True) is expected
 
@@ -48,11 +48,11 @@ def test_color_follows_option_then_no_color_then_force_color(
 def test_output_is_a_table_on_a_terminal_and_plain_in_a_pipe() -> None:
     assert _env(tty=True)[0].output == "table"
     assert _env(tty=False)[0].output == "plain"
-    assert _env(Settings(output="csv"), tty=True)[0].output == "csv"
+    assert _env(SharedOptions(output="csv"), tty=True)[0].output == "csv"
 
 
 def test_quiet_hides_notes_but_not_complaints() -> None:
-    env, stderr = _env(Settings(quiet=True, verbosity=3))
+    env, stderr = _env(SharedOptions(quiet=True, verbosity=3))
     env.note("note")
     env.warn("warning")
     env.trace(1, "trace")
@@ -61,14 +61,14 @@ def test_quiet_hides_notes_but_not_complaints() -> None:
 
 
 def test_trace_is_told_from_its_level_on() -> None:
-    env, stderr = _env(Settings(verbosity=1))
+    env, stderr = _env(SharedOptions(verbosity=1))
     env.trace(1, "one")
     env.trace(2, "two")
     assert stderr.getvalue() == "one\n"
 
 
 def test_json_diagnostics_are_one_object_a_line() -> None:
-    env, stderr = _env(Settings(log_format="json"))
+    env, stderr = _env(SharedOptions(log_format="json"))
     env.warn("a\nb")
     assert json.loads(stderr.getvalue()) == {"level": "warning", "message": "a\nb"}
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pylogctl.cli.context import Environment, Settings, Streams
+from pylogctl.cli.context import Environment, SharedOptions, Streams
 from pylogctl.cli.progress import Progress, announced_wait, progress
 from tests.doubles import FakeClock
 from tests.support.waiting import wait_until
@@ -18,7 +18,7 @@ from tests.support.waiting import wait_until
 def _env(*, tty: bool, **settings: Any) -> tuple[Environment, io.StringIO, FakeClock]:
     stderr, clock = io.StringIO(), FakeClock()
     streams = Streams(None, io.BytesIO(), stderr, stderr_is_tty=tty)
-    return Environment(streams, {}, Settings(**settings), clock), stderr, clock
+    return Environment(streams, {}, SharedOptions(**settings), clock), stderr, clock
 
 
 def test_progress_on_a_terminal_shows_only_after_half_a_second() -> None:
@@ -56,7 +56,7 @@ def test_progress_in_a_pipe_with_verbose_is_a_line_every_five_seconds() -> None:
 
 def test_signal_asks_for_a_line_at_once() -> None:
     env, stderr, clock = _env(tty=False)
-    with progress(env, "produce", None, in_bytes=False) as meter:
+    with progress(env, "produce", None, unit="messages") as meter:
         clock.advance(1)
         meter.advance(5)
         os.kill(os.getpid(), signal.SIGUSR1)
@@ -66,7 +66,7 @@ def test_signal_asks_for_a_line_at_once() -> None:
 
 def test_meter_without_a_total_counts_only() -> None:
     env, _, clock = _env(tty=False)
-    meter = Progress(env, "read", None, in_bytes=True)
+    meter = Progress(env, "read", None)
     clock.advance(2)
     meter.advance(2048)
     assert meter.line() == "read: 2.0 KiB, 1.0 KiB/s"

@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.errors import LogCorruptError
-from pylogctl.cli.context import Environment, OutputFormat, Settings, Streams
+from pylogctl.cli.context import Environment, OutputFormat, SharedOptions, Streams
 from pylogctl.cli.errors import UsageError
-from pylogctl.cli.render import Column, Document, Kind, Record, render
+from pylogctl.cli.render import Column, ColumnKind, Document, Record, render
 
 FORMATS: tuple[OutputFormat, ...] = get_args(OutputFormat)
 THINGS = Document(
     "thing.list/1",
     (
         Column("name", "its name"),
-        Column("size_bytes", "its size", Kind.BYTES),
-        Column("seen", "when", Kind.TIME),
-        Column("alive", "whether", Kind.BOOLEAN),
+        Column("size_bytes", "its size", ColumnKind.BYTES),
+        Column("seen", "when", ColumnKind.TIME),
+        Column("alive", "whether", ColumnKind.BOOLEAN),
         Column("tags", "words", shown=False),
     ),
     empty="no things",
@@ -41,7 +41,7 @@ def _render(
 ) -> tuple[str, str]:
     stdout, stderr = io.BytesIO(), io.StringIO()
     streams = Streams(None, stdout, stderr, stdout_is_tty=tty, encoding=encoding)
-    env = Environment(streams, {"COLUMNS": "60"}, Settings(**settings))
+    env = Environment(streams, {"COLUMNS": "60"}, SharedOptions(**settings))
     render(env, THINGS, records)
     return stdout.getvalue().decode("utf-8", "surrogateescape"), stderr.getvalue()
 
@@ -79,6 +79,34 @@ def test_json_has_schema_and_raw_values_of_all_columns() -> None:
         '"tags":["a"]},'
         '{"name":"a\\tb\\n,\\"","size_bytes":7,"seen":null,"alive":false,"tags":["a","b"]}]}\n'
     )
+
+
+@pytest.mark.parametrize("output", FORMATS)
+def test_render_when_on_a_terminal_escapes_what_could_mislead_it(output: OutputFormat) -> None:
+    records = [{"name": "a\x1b]0;x\x07\u202e\x9b\udc9b", "tags": ["\x1b[2J"]}]
+    columns = ("name", "tags")
+    text, _ = _render(records, tty=True, output=output, columns=columns, color="never")
+    assert set(text) <= {"\n", "\t", *map(chr, range(32, 127)), "─"}
+    assert "x1b" in text or "u001b" in text
+
+
+def test_csv_in_a_pipe_keeps_every_byte_of_a_name() -> None:
+    text, _ = _render([{"name": "a\x1b\u202e\udc9b"}], output="csv", columns=("name",))
+    assert text == "name\na\x1b\u202e\udc9b\n"
+
+
+@pytest.mark.parametrize("output", ["json", "jsonl"])
+def test_json_when_columns_are_chosen_has_those_in_that_order(output: OutputFormat) -> None:
+    text, _ = _render(RECORDS[:1], output=output, columns=("tags", "NAME"))
+    first = json.loads(text)["data"][0] if output == "json" else json.loads(text)
+    assert list(first.items()) == [("tags", ["a"]), ("name", "1e5")]
+
+
+@pytest.mark.parametrize("output", [None, "plain", "table"])
+def test_heading_when_colour_is_always_wanted_is_bold_in_a_pipe(output: OutputFormat) -> None:
+    text, _ = _render(RECORDS, output=output, color="always")
+    assert "\x1b[1m" in text.splitlines()[0]
+    assert "\x1b[" not in _render(RECORDS, output=output)[0]
 
 
 def test_json_on_a_terminal_is_indented_and_the_same() -> None:
@@ -174,7 +202,7 @@ def _failing() -> Iterator[Record]:
 @pytest.mark.parametrize("output", FORMATS)
 def test_failure_half_way_leaves_the_complete_records(output: OutputFormat) -> None:
     stdout = io.BytesIO()
-    env = Environment(Streams(None, stdout, None), {}, Settings(output=output))
+    env = Environment(Streams(None, stdout, None), {}, SharedOptions(output=output))
     with pytest.raises(LogCorruptError):
         render(env, THINGS, _failing())
     assert _names(stdout.getvalue().decode(), output)[0] == "1e5"

@@ -6,9 +6,10 @@ import pytest
 
 from pylogctl.cli.app import Pylogctl, root
 from pylogctl.cli.completion import walk
+from pylogctl.cli.docgen import escape_literal
 from pylogctl.cli.errors import ExitStatus
-from pylogctl.cli.tree import CommandNode, describe, split_leading
-from tests.support.command_line import Invoke
+from pylogctl.cli.tree import HELP_FLAGS, CommandNode, describe, split_leading
+from tests.support.command_line import REPOSITORY, Invoke
 
 NODES = list(walk(describe(root())))
 LEAVES = [node for node in NODES if not node.children]
@@ -33,6 +34,28 @@ def test_every_option_has_help_and_every_value_a_name(node: CommandNode) -> None
     for option in node.options:
         assert option.help.endswith("."), option.name
         assert bool(option.metavar) == option.takes_value, option.name
+
+
+@pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
+def test_help_of_a_command_shows_each_of_its_options_and_arguments(
+    node: CommandNode, invoke: Invoke
+) -> None:
+    shown = _without_blanks(invoke(*node.path[1:], "--help").text)  # lines end at hyphens too
+    for option in node.options:
+        assert _without_blanks(option.synopsis + option.full_help) in shown, option.name
+    for argument in node.arguments:
+        assert _without_blanks(argument.help) in shown, argument.name
+
+
+@pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)
+def test_manual_page_of_a_command_shows_each_of_its_options(node: CommandNode) -> None:
+    page = (REPOSITORY / f"man/man1/pylogctl-{node.path[1]}.1").read_text(encoding="utf-8")
+    for flag in {flag for option in node.options for flag in option.flags} - HELP_FLAGS:
+        assert escape_literal(flag) in page, flag
+
+
+def _without_blanks(text: str) -> str:
+    return "".join(text.split())
 
 
 @pytest.mark.parametrize("node", LEAVES, ids=lambda node: node.name)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.format.envelope import MessageFacts
-from pylogctl.format.filters import Sample, compile_grep, grep, parse_sample, parse_where
+from pylogctl.format.filters import SampleFilter, compile_grep, grep, parse_sample, parse_where
 
 
 def message(payload: bytes = b"", *, offset: int = 0, codec: str = "none") -> MessageFacts:
@@ -79,7 +79,7 @@ def test_grep_when_the_pattern_is_malformed_is_a_usage_error() -> None:
 def test_sample_when_counted_takes_its_share_after_the_skipped(
     skip: int, of: int, total: int
 ) -> None:
-    sample = Sample(skip=skip, take=1, of=of)
+    sample = SampleFilter(skip=skip, take=1, of=of)
     taken = [place for place in range(total) if sample(message())]
     assert taken == list(range(skip, total, of))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.selection import PartitionPattern
-from pylogctl.group.offsets_file import Entry, parse_entries, zk07_line
+from pylogctl.group.offsets_file import OffsetRecord, parse_entries, zk07_line
 
 NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).filter(
     lambda s: s not in (".", "..")
@@ -21,7 +21,9 @@ NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,20}", fullmatch=True).filter(
 OFFSETS = st.tuples(NAMES, NAMES, st.integers(0, 9), st.integers(0, 9), st.integers(-1, 1 << 62))
 
 
-def facts(entries: list[Entry]) -> list[tuple[str | None, str, PartitionPattern, int | None]]:
+def facts(
+    entries: list[OffsetRecord],
+) -> list[tuple[str | None, str, PartitionPattern, int | None]]:
     return [(one.group, one.topic, one.pattern, one.offset) for one in entries]
 
 
@@ -58,7 +60,7 @@ def test_zk07_line_is_that_of_kafka() -> None:
 
 def test_plain_words_have_no_group_and_comments_do_not_count() -> None:
     (entry,) = parse_entries("# offsets\n\nt 2-0 17\n", "f")
-    assert entry == Entry(None, "t", PartitionPattern(2, 0, 0), 17, line=3)
+    assert entry == OffsetRecord(None, "t", PartitionPattern(2, 0, 0), 17, line=3)
     assert entry.matches(TopicPartition("t", 2, 0))
     assert not entry.matches(TopicPartition("t", 1, 0))
     assert not entry.matches(TopicPartition("u", 2, 0))

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from broker.topic import TopicPartition
 from pylogctl.group.lag import (
     MEANINGS,
+    LagSample,
     PartitionLag,
-    Sample,
     Status,
     age_s,
     consume_rate,
@@ -27,22 +27,24 @@ from pylogctl.topic.facts import Ends
 NUMBERS = st.integers(0, 1 << 40)
 
 
-def history(*points: tuple[int, int], committed_ms: int | None = None) -> list[Sample]:
+def history(*points: tuple[int, int], committed_ms: int | None = None) -> list[LagSample]:
     """One sample a second of offset and end; committed at each, or all at `committed_ms`."""
     return [
-        Sample(second * 1000, offset, end, second * 1000 if committed_ms is None else committed_ms)
+        LagSample(
+            second * 1000, offset, end, second * 1000 if committed_ms is None else committed_ms
+        )
         for second, (offset, end) in enumerate(points)
     ]
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> list[Sample]:
+def histories(draw: st.DrawFn) -> list[LagSample]:
     count = draw(st.integers(1, 8))
     times = sorted(draw(st.lists(NUMBERS, min_size=count, max_size=count, unique=True)))
     ends = sorted(draw(st.lists(NUMBERS, min_size=count, max_size=count)))
     offsets = [draw(st.integers(0, end)) for end in ends]
     commits = [draw(st.integers(0, time_ms)) for time_ms in times]
-    return [Sample(*one) for one in zip(times, offsets, ends, commits, strict=True)]
+    return [LagSample(*one) for one in zip(times, offsets, ends, commits, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +64,7 @@ def histories(draw: st.DrawFn) -> list[Sample]:
         (history((0, 10), (5, 11), (6, 20)), Status.OK),
     ],
 )
-def test_window_status_follows_the_rules(samples: list[Sample], status: Status) -> None:
+def test_window_status_follows_the_rules(samples: list[LagSample], status: Status) -> None:
     assert window_status(samples) is status
 
 
@@ -87,7 +89,7 @@ def test_partition_status_when_little_of_the_window_is_seen_does_not_judge() -> 
 
 @given(samples=histories(), allowed=NUMBERS)
 def test_window_status_is_ok_exactly_by_now_or_by_history(
-    samples: list[Sample], allowed: int
+    samples: list[LagSample], allowed: int
 ) -> None:
     status = window_status(samples, allowed_lag=allowed)
     if samples[-1].lag_bytes <= allowed:
@@ -100,7 +102,7 @@ def test_window_status_is_ok_exactly_by_now_or_by_history(
 
 @given(samples=histories(), allowed=NUMBERS, more=NUMBERS)
 def test_window_status_with_more_allowance_never_leaves_ok_for_a_lag(
-    samples: list[Sample], allowed: int, more: int
+    samples: list[LagSample], allowed: int, more: int
 ) -> None:
     if samples[-1].lag_bytes <= allowed:
         assert window_status(samples, allowed_lag=allowed + more) is Status.OK
@@ -108,14 +110,16 @@ def test_window_status_with_more_allowance_never_leaves_ok_for_a_lag(
 
 @given(samples=histories(), shift=NUMBERS)
 def test_window_status_does_not_depend_on_when_or_where_it_is(
-    samples: list[Sample], shift: int
+    samples: list[LagSample], shift: int
 ) -> None:
-    moved = [Sample(*(number + shift for number in one)) for one in samples]
+    moved = [LagSample(*(number + shift for number in one)) for one in samples]
     assert window_status(moved) is window_status(samples)
 
 
 @given(samples=histories(), window_ms=NUMBERS)
-def test_within_window_keeps_samples_that_cover_it(samples: list[Sample], window_ms: int) -> None:
+def test_within_window_keeps_samples_that_cover_it(
+    samples: list[LagSample], window_ms: int
+) -> None:
     kept = within_window(samples, window_ms)
     assert list(kept) == samples[len(samples) - len(kept) :]
     if samples[-1].time_ms - samples[0].time_ms >= window_ms:
@@ -149,7 +153,7 @@ def test_consume_rate_is_bytes_a_second() -> None:
 
 
 @given(histories())
-def test_eta_is_unknown_unless_the_rate_is_above_zero(samples: list[Sample]) -> None:
+def test_eta_is_unknown_unless_the_rate_is_above_zero(samples: list[LagSample]) -> None:
     rate = consume_rate(samples)
     lag = samples[-1].lag_bytes
     found = eta_s(lag, rate)
@@ -172,7 +176,7 @@ def test_age_without_lag_is_zero_and_before_the_history_unknown() -> None:
 
 
 @given(histories())
-def test_age_lies_within_the_history(samples: list[Sample]) -> None:
+def test_age_lies_within_the_history(samples: list[LagSample]) -> None:
     age = age_s(samples)
     if age is not None:
         assert 0 <= age * 1000 <= samples[-1].time_ms - samples[0].time_ms + 1

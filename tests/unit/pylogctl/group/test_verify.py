@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from broker.consumer.assignment import assign, thread_ids
 from broker.topic import TopicPartition
 from broker.zk.values import StaticSubscription
-from pylogctl.group.rebalance import Kind, problems_of
+from pylogctl.group.rebalance import ProblemKind, problems_of
 from pylogctl.group.snapshot import GroupSnapshot, Member, Owner, StoredOffset
 
 ZERO, ONE = TopicPartition("t", 0, 0), TopicPartition("t", 0, 1)
@@ -33,7 +33,7 @@ def group(
 SOUND = group({ZERO: Owner("g_a-0", 7, 1), ONE: Owner("g_a-0", 7, 2)}, member("g_a"))
 
 
-def kinds(snapshot: GroupSnapshot) -> list[tuple[Kind, TopicPartition | None]]:
+def kinds(snapshot: GroupSnapshot) -> list[tuple[ProblemKind, TopicPartition | None]]:
     return [(one.kind, one.partition) for one in problems_of(snapshot, THERE)]
 
 
@@ -49,36 +49,39 @@ def test_a_group_that_has_divided_its_partitions_is_sound(
 
 
 def test_a_partition_without_owner_is_a_problem() -> None:
-    assert kinds(replace(SOUND, owners={ZERO: SOUND.owners[ZERO]})) == [(Kind.NO_OWNER, ONE)]
+    assert kinds(replace(SOUND, owners={ZERO: SOUND.owners[ZERO]})) == [(ProblemKind.NO_OWNER, ONE)]
 
 
 def test_without_members_the_partitions_it_has_read_have_no_owner() -> None:
-    assert kinds(group({}, stored=True)) == [(Kind.NO_OWNER, ZERO), (Kind.NO_OWNER, ONE)]
+    assert kinds(group({}, stored=True)) == [
+        (ProblemKind.NO_OWNER, ZERO),
+        (ProblemKind.NO_OWNER, ONE),
+    ]
 
 
 def test_an_owner_that_is_no_member_is_dead() -> None:
     owners = {**SOUND.owners, ONE: Owner("g_gone-0", 9, 2)}
-    assert kinds(replace(SOUND, owners=owners)) == [(Kind.DEAD_OWNER, ONE)]
+    assert kinds(replace(SOUND, owners=owners)) == [(ProblemKind.DEAD_OWNER, ONE)]
 
 
 def test_an_owner_node_of_another_session_is_stale() -> None:
     for session_id in (0, 8):
         owners = {**SOUND.owners, ONE: Owner("g_a-0", session_id, 2)}
-        assert kinds(replace(SOUND, owners=owners)) == [(Kind.STALE_OWNER, ONE)]
+        assert kinds(replace(SOUND, owners=owners)) == [(ProblemKind.STALE_OWNER, ONE)]
 
 
 def test_an_owner_node_of_a_partition_that_is_gone_is_stale() -> None:
     gone = TopicPartition("t", 5, 0)
     owners = {**SOUND.owners, gone: Owner("g_a-0", 7, 3)}
-    assert kinds(replace(SOUND, owners=owners)) == [(Kind.STALE_OWNER, gone)]
+    assert kinds(replace(SOUND, owners=owners)) == [(ProblemKind.STALE_OWNER, gone)]
 
 
 def test_an_owner_with_a_thread_that_does_not_read_the_topic_is_stale() -> None:
     owners = {**SOUND.owners, ONE: Owner("g_a-1", 7, 2)}
-    assert kinds(replace(SOUND, owners=owners)) == [(Kind.STALE_OWNER, ONE)]
+    assert kinds(replace(SOUND, owners=owners)) == [(ProblemKind.STALE_OWNER, ONE)]
 
 
 def test_members_and_nodes_that_make_no_sense_are_problems() -> None:
     broken = Member("g_b", "{", None, {}, 8, 0)
     snapshot = replace(SOUND, members=(*SOUND.members, broken), strays=("/consumers/g/owners/t/x",))
-    assert kinds(snapshot) == [(Kind.BAD_MEMBER, None), (Kind.STRAY_NODE, None)]
+    assert kinds(snapshot) == [(ProblemKind.BAD_MEMBER, None), (ProblemKind.STRAY_NODE, None)]

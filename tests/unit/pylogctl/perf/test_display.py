@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pylogctl.cli.context import Environment, Settings, Streams
+from pylogctl.cli.context import Environment, SharedOptions, Streams
 from pylogctl.perf.measure import Tally, show_intervals
 from tests.doubles import FakeClock
 
@@ -28,7 +28,7 @@ def clock() -> FakeClock:
 def make_env(stderr: io.StringIO, clock: FakeClock) -> Callable[..., Environment]:
     def make(*, is_tty: bool = False, **settings: object) -> Environment:
         streams = Streams(None, None, stderr, stderr_is_tty=is_tty)
-        return Environment(streams, {}, Settings(**settings), clock)  # type: ignore[arg-type]  # test settings by name
+        return Environment(streams, {}, SharedOptions(**settings), clock)  # type: ignore[arg-type]  # test settings by name
 
     return make
 

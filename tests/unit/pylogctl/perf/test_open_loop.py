@@ -14,7 +14,7 @@ from broker.errors import BrokerError
 from broker.producer.delivery import Delivery
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
-from pylogctl.perf.open_loop import STAMP, Leaders, LoopPlan, Schedule, send_on_schedule
+from pylogctl.perf.open_loop import STAMP, LoopPlan, Schedule, TopicLeaders, send_on_schedule
 from pylogctl.perf.produce import SizeRange
 
 RATES = st.floats(0.01, 1e6)
@@ -22,7 +22,7 @@ PARTITION = TopicPartition("t", 0, 0)
 
 
 def make_plan(*, rate: float = 1000.0, count: int = 100) -> LoopPlan:
-    leaders = Leaders({PARTITION: BrokerAddress(0, "127.0.0.1", 1)})
+    leaders = TopicLeaders({PARTITION: BrokerAddress(0, "127.0.0.1", 1)})
     return LoopPlan(leaders, 7, rate, count, SizeRange(20, 30), ProducerConfig(), 1.0, 1.0)
 
 

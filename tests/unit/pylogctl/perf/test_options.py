@@ -9,7 +9,7 @@ import pytest
 
 from broker.producer.producer import codec_of
 from broker.protocol.compression import Codec
-from pylogctl.cli.context import Environment, Settings, Streams
+from pylogctl.cli.context import Environment, SharedOptions, Streams
 from pylogctl.cli.errors import UsageError
 from pylogctl.cli.properties import PERF_PRODUCE
 from pylogctl.perf.plan import (
@@ -26,7 +26,7 @@ from pylogctl.perf.produce import SizeRange, make_batches, read_batches
 
 
 def _env(**settings: object) -> Environment:
-    return Environment(Streams(None, io.BytesIO(), io.StringIO()), {}, Settings(**settings))  # type: ignore[arg-type]  # test settings by name
+    return Environment(Streams(None, io.BytesIO(), io.StringIO()), {}, SharedOptions(**settings))  # type: ignore[arg-type]  # test settings by name
 
 
 @pytest.mark.parametrize(

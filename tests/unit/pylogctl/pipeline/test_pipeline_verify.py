@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from broker.protocol.message_set import build_set
+from broker.spark.local import LocalProcesses
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
-from tests.support.inline_spark import inline_spark
 
 pytest.importorskip("pyspark")
 
@@ -22,7 +22,7 @@ def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
 
     @contextmanager
     def opened(*_: object) -> Iterator[object]:
-        yield inline_spark()
+        yield LocalProcesses(1)
 
     monkeypatch.setattr("pylogctl.pipeline.spark.check_spark", lambda _: None)
     monkeypatch.setattr("pylogctl.pipeline.jobs.open_spark", opened)

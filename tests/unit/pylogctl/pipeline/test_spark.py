@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,7 +30,9 @@ def logs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], list[P
     def opened(settings: SessionSettings) -> Iterator[object]:
         assert settings.log_path is not None
         settings.log_path.write_text("many words")
-        yield object()
+        has_ui = settings.conf.get("spark.ui.enabled") == "true"
+        url = "http://127.0.0.1:4040" if has_ui else None
+        yield SimpleNamespace(sparkContext=SimpleNamespace(uiWebUrl=url))
 
     monkeypatch.setattr("broker.spark.session.open_session", opened)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -46,6 +49,15 @@ def test_log_when_all_went_well_then_is_gone(logs: Callable[[], list[Path]]) -> 
     with open_spark(ENV, SparkChoice()):
         assert logs()
     assert not logs()
+
+
+@pytest.mark.usefixtures("logs")
+def test_ui_when_asked_for_then_its_address_is_said() -> None:
+    stderr = io.StringIO()
+    env = Environment(Streams(None, io.BytesIO(), stderr), {})
+
+    with open_spark(env, SparkChoice(ui=True)):
+        assert "http://127.0.0.1:4040" in stderr.getvalue()
 
 
 def test_failure_when_the_cause_is_ours_then_is_told_and_the_log_is_gone(

@@ -15,11 +15,16 @@ from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
 from pylogctl.format.framing import Framing, Shape
 from pylogctl.format.framing_reader import read_messages
+from pylogctl.produce.batches import (
+    Limits,
+    MessageBatches,
+    Outgoing,
+    Quota,
+    Refusals,
+    TextBatches,
+)
 from pylogctl.produce.input_reader import Idle, InputStopped
-from pylogctl.produce.message_batches import MessageBatches, Outgoing
-from pylogctl.produce.plan import Limits, Quota, Refusals
 from pylogctl.produce.sender import Batch, Sender
-from pylogctl.produce.text_batches import TextBatches
 
 T = TopicPartition("t", 0, 0)
 LIMITS = Limits(message_bytes=1 << 20, batch_messages=3, batch_bytes=1 << 20, linger_s=60)
@@ -47,11 +52,14 @@ class Collector:
         delivery.complete(-1, None)
         return delivery
 
+    def poll(self) -> None:
+        raise AssertionError("reading asks for no acknowledgements")
+
     def flush(self) -> None:
         self.flush_count += 1
 
-    def barrier(self) -> None:
-        raise AssertionError("reading waits for no barrier")
+    def wait_until_readable(self) -> None:
+        raise AssertionError("reading does not wait until consumers can read")
 
 
 class Chunks:

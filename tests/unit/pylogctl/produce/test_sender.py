@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable
 
 import pytest
 
-from broker.errors import BrokerError, BrokerUnreachableError, InvalidMessageError, StorageError
+from broker.errors import (
+    BrokerError,
+    BrokerStoppedError,
+    BrokerUnreachableError,
+    InvalidMessageError,
+    StorageError,
+)
 from broker.producer.producer import Delivery
-from broker.protocol.codec import encode
+from broker.protocol.codec import decode, encode
 from broker.protocol.primitives import Buffer
 from broker.topic import TopicPartition
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.process import StopRequest
 from pylogctl.cli.units import Pacer, Rate
+from pylogctl.produce.broker_loss import FAIL, LossRule, LostBrokers, parse_loss_rule
 from pylogctl.produce.sender import Batch, Confirmed, Nowhere, Sender
 from tests.doubles import FakeClock
 
 HERE, THERE = TopicPartition("t", 0, 0), TopicPartition("t", 1, 0)
 LOST = BrokerUnreachableError("lost broker 0")
+STOPPED = BrokerStoppedError("broker 0 was stopped")
 
 
 class Window:
@@ -27,7 +38,8 @@ class Window:
         self.deliveries: list[Delivery] = []
         self.flush_error: BrokerError | None = None
         self.flush_count = 0
-        self.barrier_error: BrokerError | None = None
+        self.arrived: list[int] = []
+        self.readable_error: BrokerError | None = None
 
     def send_set(
         self,
@@ -41,6 +53,11 @@ class Window:
     def complete(self, place: int, error: BrokerError | None = None) -> None:
         self.deliveries[place].complete(10 * place, error)
 
+    def poll(self) -> None:
+        for place in self.arrived:
+            self.complete(place)
+        self.arrived = []
+
     def flush(self) -> None:
         self.flush_count += 1
         if self.flush_error is not None:
@@ -50,9 +67,9 @@ class Window:
             if not delivery.is_done:
                 self.complete(place)
 
-    def barrier(self) -> None:
-        assert self.barrier_error is not None, "not asked for"
-        raise self.barrier_error
+    def wait_until_readable(self) -> None:
+        assert self.readable_error is not None, "not asked for"
+        raise self.readable_error
 
 
 def batch(first: int, *payloads: bytes, partition: TopicPartition = HERE) -> Batch:
@@ -105,13 +122,13 @@ def test_sender_when_the_broker_is_lost_says_what_is_known() -> None:
 
 def test_sender_when_the_barrier_fails_then_says_what_is_confirmed() -> None:
     sink = Window()
-    sink.barrier_error = LOST
+    sink.readable_error = LOST
     sender = make_sender(sink)
     sender.send(batch(1, b"x", b"y"))
     sink.complete(0)
     sender.flush()
     with pytest.raises(CliError) as caught:
-        sender.barrier()
+        sender.wait_until_readable()
     assert caught.value.status is ExitStatus.UNREACHABLE
     assert caught.value.message == (
         "lost broker 0; 2 messages confirmed, and not known to be readable yet"
@@ -128,6 +145,175 @@ def test_sender_when_one_broker_is_lost_still_hears_the_other() -> None:
     with pytest.raises(CliError, match="1 message confirmed, 1 sent and not"):
         sender.flush()
     assert sender.partitions == {THERE: 1}
+
+
+class Brokers:
+    """Brokers that the test takes away and brings back."""
+
+    def __init__(self, *live: TopicPartition, rule: LossRule) -> None:
+        self.live = list(live)
+        self.warnings: list[str] = []
+        self.stop = StopRequest()
+        self.lost = LostBrokers(rule, lambda: self.live, self.stop, self.warnings.append)
+
+
+def lose(sink: Window, *places: int, error: BrokerError = STOPPED) -> None:
+    """Have sets fail at the next flush, as their broker is lost."""
+    for place in places:
+        sink.complete(place, error)
+    sink.flush_error = error
+
+
+def sent_payloads(sink: Window, partition: TopicPartition) -> list[bytes]:
+    """Return what was acknowledged in a partition, in order."""
+    return [
+        payload
+        for one in sink.deliveries
+        if one.partition == partition and one.is_done and one.error is None
+        for _, _, payload in decode(one.message_set, 0).messages
+    ]
+
+
+def test_sender_when_a_broker_is_lost_then_only_what_it_has_not_confirmed_moves_in_order() -> None:
+    sink = Window()
+    brokers = Brokers(HERE, THERE, rule=LossRule(moves=True, wait_s=30))
+    sender = make_sender(sink, lost_brokers=brokers.lost)
+    for number in range(1, 5):
+        sender.send(batch(number, b"%d" % number))
+    sink.complete(0)
+    brokers.live.remove(HERE)
+    lose(sink, 1, 2, 3)
+    sender.flush()
+    sender.send(batch(5, b"5"))
+    sender.flush()
+    assert sent_payloads(sink, HERE) == [b"1"]
+    assert sent_payloads(sink, THERE) == [b"2", b"3", b"4", b"5"]
+    assert sender.partitions == {HERE: 1, THERE: 4}
+    assert brokers.warnings == [
+        "broker 0 was stopped; going on with t[1-0], and what it has confirmed can be read when it "
+        "is back"
+    ]
+
+
+@pytest.mark.parametrize("rule", [FAIL, LossRule(moves=True, wait_s=30)])
+def test_sender_when_a_connection_is_lost_and_its_broker_is_not_then_sends_again_without_a_word(
+    rule: LossRule,
+) -> None:
+    sink = Window()
+    brokers = Brokers(HERE, THERE, rule=rule)
+    sender = make_sender(sink, lost_brokers=brokers.lost)
+    sender.send(batch(1, b"1"))
+    lose(sink, 0, error=LOST)
+    sender.flush()
+    assert sent_payloads(sink, HERE) == [b"1"]
+    assert brokers.warnings == []
+
+
+def test_sender_when_both_brokers_are_lost_in_turn_then_goes_back_to_the_first() -> None:
+    sink = Window()
+    brokers = Brokers(HERE, THERE, rule=LossRule(moves=True, wait_s=30))
+    sender = make_sender(sink, lost_brokers=brokers.lost)
+    sender.send(batch(1, b"1"))
+    brokers.live = [THERE]
+    lose(sink, 0)
+    sender.flush()
+    sender.send(batch(2, b"2"))
+    brokers.live = [HERE]
+    lose(sink, 2)
+    sender.flush()
+    assert sent_payloads(sink, THERE) == [b"1"]
+    assert sent_payloads(sink, HERE) == [b"2"]
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_sender_when_no_other_broker_is_there_then_waits_for_the_lost_one(moves: bool) -> None:
+    sink = Window()
+    brokers = Brokers(rule=LossRule(moves=moves, wait_s=30))
+    sender = make_sender(sink, lost_brokers=brokers.lost)
+    sender.send(batch(1, b"1"))
+    lose(sink, 0)
+    coming_back = threading.Timer(0.05, brokers.live.append, [HERE])
+    coming_back.start()
+    sender.flush()
+    coming_back.join()
+    assert sent_payloads(sink, HERE) == [b"1"]
+    assert brokers.warnings == ["broker 0 was stopped; waiting up to 30.0s until it is back"]
+
+
+def test_sender_when_told_to_wait_then_stays_with_the_lost_partition() -> None:
+    sink = Window()
+    brokers = Brokers(THERE, rule=LossRule(moves=False, wait_s=0.05))
+    sender = make_sender(sink, lost_brokers=brokers.lost)
+    sender.send(batch(1, b"1"))
+    lose(sink, 0)
+    with pytest.raises(CliError, match="was stopped; 0 messages confirmed, 1 sent and not"):
+        sender.flush()
+    assert sent_payloads(sink, THERE) == []
+
+
+def test_sender_when_stopped_while_it_waits_then_says_what_is_not_confirmed() -> None:
+    sink = Window()
+    brokers = Brokers(rule=LossRule(moves=True, wait_s=1e9))
+    sender = make_sender(sink, lost_brokers=brokers.lost)
+    sender.send(batch(1, b"1"))
+    lose(sink, 0)
+    brokers.stop.note(signal.SIGTERM)
+    with pytest.raises(CliError, match="1 sent and not confirmed, from message 1"):
+        sender.flush()
+
+
+def test_sender_when_brokers_stay_lost_then_the_limit_counts_from_the_last_acknowledgement() -> (
+    None
+):
+    sink = Window()
+    brokers = Brokers(HERE, rule=LossRule(moves=True, wait_s=0))
+    sender = make_sender(sink, lost_brokers=brokers.lost)
+    for number in (1, 2):  # each is sent again, and acknowledged
+        sender.send(batch(number, b"%d" % number))
+        lose(sink, 2 * number - 2)
+        sender.flush()
+    assert sent_payloads(sink, HERE) == [b"1", b"2"]
+
+
+def test_poll_when_acknowledgements_have_come_then_takes_those_alone() -> None:
+    sink = Window()
+    sender = make_sender(sink)
+    for number in (1, 2):
+        sender.send(batch(number, b"x"))
+    sink.arrived = [0]
+    sender.poll()
+    assert (sender.message_count, sink.flush_count) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen_by", "rule"),
+    [
+        (None, "", LossRule(moves=True, wait_s=30)),
+        (None, "--key", LossRule(moves=False, wait_s=30)),
+        ("move:1m", "", LossRule(moves=True, wait_s=60)),
+        ("wait", "", LossRule(moves=False, wait_s=30)),
+        ("wait:500ms", "--partition", LossRule(moves=False, wait_s=0.5)),
+        ("fail", "--key", FAIL),
+    ],
+)
+def test_loss_rule_when_parsed_then_moves_only_what_the_producer_may_place(
+    text: str | None, chosen_by: str, rule: LossRule
+) -> None:
+    assert parse_loss_rule(text, choice_of_partition=chosen_by) == rule
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen_by", "reason"),
+    [
+        ("stay", "", "none of move, wait and fail"),
+        ("fail:1m", "", "none of move, wait and fail"),
+        ("wait:soon", "", "soon"),
+        ("move", "--key", "cannot be used with --key"),
+    ],
+)
+def test_loss_rule_when_invalid_then_refused(text: str, chosen_by: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse_loss_rule(text, choice_of_partition=chosen_by)
 
 
 def test_sender_when_the_disk_is_full_ends_with_a_remote_error() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from broker.client.cluster import Cluster
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.topic.changes import Creation, await_topic, check_absent, plan_creation
+from pylogctl.topic.changes import TopicCreation, await_topic, check_absent, plan_creation
 
 
-class SlowCluster:
+class SlowCluster(Cluster):
     """A cluster without brokers that shows a topic on one more home each time it is asked."""
 
     def __init__(self, homes: list[int]) -> None:
@@ -46,7 +47,7 @@ def test_await_topic_when_a_broker_never_registers_names_it() -> None:
 
 def test_check_absent_when_it_is_on_one_broker_says_where() -> None:
     here, there = (BrokerAddress(one, "h", 1) for one in (1, 2))
-    plan = [Creation(here, 0, 3), Creation(there, 1, 3)]
+    plan = [TopicCreation(here, 0, 3), TopicCreation(there, 1, 3)]
     with pytest.raises(CliError, match="topic 't' exists on broker 2 with 1 partition"):
         check_absent("t", plan)
 

@@ -1,0 +1,237 @@
+"""Stops a broker for `broker stop`: by a request, or by a signal to its process.
+
+A broker that runs the embedded ZooKeeper takes that along, and with it the whole cluster: it is not
+stopped while others are registered there, unless asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from broker.errors import RegistryUnreachableError, RequestTimeoutError
+from broker.protocol.responses import BrokerAddress
+from broker.zk.embedded import EmbeddedZooKeeper
+from pylogctl.broker.control import (
+    ShutdownStep,
+    find_broker,
+    local_pid,
+    read_pid,
+    registered_brokers,
+    registered_members,
+    request_status,
+    shut_down,
+    wait_for_exit,
+)
+from pylogctl.broker.document import STOP, stop_record
+from pylogctl.cli.confirmation import confirm
+from pylogctl.cli.connections import connector, open_cluster, zookeeper_session
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.progress import announced_wait
+from pylogctl.cli.render import render
+from pylogctl.cli.units import format_duration
+
+STOP_TIMEOUT_S = 30.0
+
+
+def stop_broker(
+    env: Environment, broker_id: int | None, *, force: bool, kill: bool, with_zookeeper: bool
+) -> None:
+    """Ask a broker to stop, wait until it has, and write the steps it took.
+
+    Args:
+        env: names the cluster, and has the limit of time.
+        broker_id: the broker; None for the only one.
+        force: do not wait for producers of 0.7.
+        kill: kill its process if the time is up and it runs here.
+        with_zookeeper: stop it although others use the ZooKeeper that it runs.
+
+    Raises:
+        CliError: it is not found, others use its ZooKeeper, it did not stop in time, or a step
+            failed.
+    """
+    with open_cluster(env) as cluster:
+        address = find_broker(cluster, broker_id, env.settings.brokers)
+    name = f"broker {address.id} at {address.host}:{address.port}"
+    document = request_status(connector(env), address).document or {}
+    zookeeper = document["zookeeper"] if document.get("runs_zookeeper") else None
+    what = name
+    if zookeeper is not None:
+        # Seen from here, its address may be another one than the broker's own.
+        seen = zookeeper if env.settings.brokers else env.zookeeper
+        what = f"{name} and the ZooKeeper that it runs, {zookeeper}"
+        _check_users(env, name, seen, address.id, with_zookeeper)
+    if env.settings.dry_run:
+        env.note(f"would stop {what}")
+        return
+    confirm(env, "broker stop", f"stop {what}?")
+    started_s = env.clock.monotonic_s()
+    with announced_wait(env, f"{name} to stop"):
+        steps = _shut_down(env, address, local_pid(document), force=force)
+    if steps is None:
+        message = _not_in_time(env, name)
+        if not kill:
+            again = f"pylogctl broker stop {address.id}"
+            raise CliError(
+                ExitStatus.TIMEOUT,
+                message,
+                hints=["nothing was killed; it may still be stopping", f"try: {again} --force"],
+            )
+        _kill(env, local_pid(document), message)
+        return
+    for step in steps:
+        env.note(_step_line(step))
+    env.note(f"stopped {what} in {format_duration(env.clock.monotonic_s() - started_s)}")
+    if env.settings.output:
+        render(env, STOP, map(stop_record, steps))
+    _check_steps(name, steps)
+
+
+def stop_process(env: Environment, pid_file: Path, *, kill: bool, with_zookeeper: bool) -> None:
+    """Stop the process named in a pid file by SIGTERM, and wait for its end.
+
+    Args:
+        env: has the limit of time.
+        pid_file: holds its id.
+        kill: kill it if the time is up.
+        with_zookeeper: stop it although others use the ZooKeeper that it runs.
+
+    Raises:
+        CliError: there is no such process, others use its ZooKeeper, or it did not stop in time.
+    """
+    pid = read_pid(pid_file)
+    name = what = f"process {pid}"
+    zookeeper = EmbeddedZooKeeper.run_by(pid)
+    if zookeeper is not None:
+        what = f"{name} and the ZooKeeper that it runs, {zookeeper}"
+        _check_users(env, name, zookeeper, None, with_zookeeper)
+    if env.settings.dry_run:
+        env.note(f"would stop {what}")
+        return
+    confirm(env, "broker stop", f"stop {what}?")
+    started_s = env.clock.monotonic_s()
+    os.kill(pid, signal.SIGTERM)
+    timeout_s = env.timeout_s(STOP_TIMEOUT_S)
+    with announced_wait(env, f"{name} to stop"):
+        has_ended = wait_for_exit(pid, timeout_s)
+    if not has_ended:
+        if not kill:
+            hints = ["nothing was killed; it may still be stopping", "try: --timeout 2m, or --kill"]
+            raise CliError(ExitStatus.TIMEOUT, _not_in_time(env, name), hints=hints)
+        _kill(env, pid, _not_in_time(env, name))
+        return
+    env.note(f"stopped {what} in {format_duration(env.clock.monotonic_s() - started_s)}")
+
+
+def _check_users(
+    env: Environment, name: str, zookeeper: str, broker_id: int | None, is_allowed: bool
+) -> None:
+    """Validate that no other broker or group member is registered in a broker's own ZooKeeper.
+
+    Args:
+        env: has the limit of time.
+        name: of the broker, for messages.
+        zookeeper: the address of its ZooKeeper.
+        broker_id: the broker's; None if unknown: then one registered broker is taken for it.
+        is_allowed: only warn.
+
+    Raises:
+        CliError: one is registered.
+    """
+    at = replace(env, settings=replace(env.settings, zookeeper=zookeeper))
+    try:
+        with zookeeper_session(at) as session:
+            ids = [broker.id for broker in registered_brokers(session)]
+            members = registered_members(session)
+    except RegistryUnreachableError as error:
+        env.warn(f"cannot tell who uses the ZooKeeper of {name}: {error}")
+        return
+    others = ids[1:] if broker_id is None else [one for one in ids if one != broker_id]
+    if broker_id is None and others:
+        users = [f"brokers {', '.join(map(str, ids))}"]
+    else:
+        users = [f"broker {one}" for one in others]
+    users += [
+        f"{count} member{'s' * (count != 1)} of group '{group}'" for group, count in members.items()
+    ]
+    if not users:
+        return
+    message = f"{name} runs the ZooKeeper of the cluster, {zookeeper}, used by {', '.join(users)}"
+    if is_allowed:
+        env.warn(message)
+        return
+    raise CliError(
+        ExitStatus.CONFLICT,
+        message,
+        hints=[
+            "stop those first; they can do little without it",
+            "to stop it under them: --with-zookeeper",
+            "a ZooKeeper of its own outlives brokers: pylogctl zk start",
+        ],
+        code="ZOOKEEPER_IN_USE",
+        details={"brokers": others, "members": members},
+    )
+
+
+def _shut_down(
+    env: Environment, address: BrokerAddress, pid: int | None, *, force: bool
+) -> list[ShutdownStep] | None:
+    """Stop a broker and wait for its process if that runs here; None if the time is up."""
+    give_up_s = env.clock.monotonic_s() + env.timeout_s(STOP_TIMEOUT_S)
+    connection = connector(env, timeout_s=STOP_TIMEOUT_S)(address)
+    try:
+        steps = shut_down(connection, force=force)
+    except RequestTimeoutError:
+        return None
+    finally:
+        connection.close()
+    if pid is None:
+        return steps
+    closed_s = env.clock.monotonic_s()
+    if not wait_for_exit(pid, max(0.0, give_up_s - closed_s)):
+        return None
+    return [*steps, ShutdownStep("exit", round(env.clock.monotonic_s() - closed_s, 3))]
+
+
+def _step_line(step: ShutdownStep) -> str:
+    """Return a step as a line of text."""
+    took = format_duration(step.seconds)
+    if not step.is_done:
+        return f"{step.name}: failed after {took}: {step.note}"
+    return f"{step.name}: {took}{f', {step.note}' if step.note else ''}"
+
+
+def _check_steps(name: str, steps: Sequence[ShutdownStep]) -> None:
+    """Validate that every step of a shutdown succeeded.
+
+    Raises:
+        CliError: one failed.
+    """
+    failed = [step.name for step in steps if not step.is_done]
+    if failed:
+        raise CliError(
+            ExitStatus.PARTIAL,
+            f"{name} has stopped, but these steps failed: {', '.join(failed)}",
+            hints=["its next start recovers the logs", "see its log for more"],
+            details={"failed": failed},
+        )
+
+
+def _not_in_time(env: Environment, name: str) -> str:
+    return f"{name} did not stop within {format_duration(env.timeout_s(STOP_TIMEOUT_S))}"
+
+
+def _kill(env: Environment, pid: int | None, message: str) -> None:
+    if pid is None:
+        raise CliError(
+            ExitStatus.TIMEOUT,
+            message,
+            hints=["its process is not known here, so nothing was killed", "try: --pid-file FILE"],
+        )
+    confirm(env, "broker stop --kill", f"{message}; kill process {pid}?")
+    os.kill(pid, signal.SIGKILL)
+    env.warn(f"killed process {pid}; the next start recovers its logs")

@@ -1,0 +1,38 @@
+"""Connections that say what they wait for.
+
+A module of its own, imported when a connection is made: a subclass needs `Connection` when it is
+defined.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.client.connection import Connection
+from broker.protocol.responses import BrokerAddress, HelloResponse
+from pylogctl.cli.context import Environment
+from pylogctl.cli.progress import announced_wait
+
+
+class AnnouncedConnection(Connection):
+    """A `Connection` with a note on standard error if the broker does not respond to the hello.
+
+    Args:
+        env: its standard error.
+        address: of the broker.
+        options: those of `Connection`.
+    """
+
+    def __init__(self, env: Environment, address: BrokerAddress, **options: Any) -> None:
+        super().__init__(address, **options)
+        self._env = env
+        self._has_waited = False
+
+    def hello(self) -> HelloResponse | None:
+        """Return the broker's response to a hello, or None if it knows only 0.7's requests."""
+        if self._has_waited:
+            return super().hello()
+        with announced_wait(self._env, self.name):
+            found = super().hello()
+        self._has_waited = True
+        return found

@@ -1,0 +1,1 @@
+"""`pylogctl cluster`: brokers, leaders and replicas of the whole cluster."""

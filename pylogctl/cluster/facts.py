@@ -1,0 +1,118 @@
+"""What the metadata of a cluster means for whoever runs it; no I/O."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from broker.cluster_state import NO_CONTROLLER, NO_LEADER
+from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+_IMBALANCE = 0.1
+"""The share of partitions that brokers may lead beside the preferred ones (Kafka 0.8.2)."""
+
+
+class BrokerFacts(NamedTuple):
+    """A live broker: where it is, and how many partitions it leads and holds."""
+
+    id: int
+    address: str
+    rack: str
+    is_controller: bool
+    leads: int
+    preferred: int
+    replicas: int
+    in_sync: int
+
+
+class Check(NamedTuple):
+    """One question about the cluster: `found` names what speaks against it."""
+
+    name: str
+    result: str
+    found: tuple[str, ...]
+
+
+def partitions_of(metadata: ClusterMetadataResponse) -> list[PartitionMetadata]:
+    """Return all partitions of all topics."""
+    return [partition for topic in metadata.topics for partition in topic.partitions]
+
+
+def broker_facts(metadata: ClusterMetadataResponse) -> list[BrokerFacts]:
+    """Return the live brokers, by id."""
+    leads: Counter[int] = Counter()
+    preferred: Counter[int] = Counter()
+    replicas: Counter[int] = Counter()
+    in_sync: Counter[int] = Counter()
+    for one in partitions_of(metadata):
+        leads[one.leader] += 1
+        preferred[one.replicas[0]] += 1
+        replicas.update(one.replicas)
+        in_sync.update(one.isr)
+    return [
+        BrokerFacts(
+            broker.id,
+            f"{broker.host}:{broker.port}",
+            metadata.racks.get(broker.id, ""),
+            broker.id == metadata.controller_id,
+            leads[broker.id],
+            preferred[broker.id],
+            replicas[broker.id],
+            in_sync[broker.id],
+        )
+        for broker in sorted(metadata.brokers)
+    ]
+
+
+def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
+    """Return the answers to what an operator asks first.
+
+    Fails: a cluster with replicas without a controller; partitions without a leader; those in
+    which fewer replicas are in sync than the topic requires; those with a replica that is not.
+    Warns: partitions that one more failure makes unavailable; leaders that are not the preferred
+    ones, above a tenth.
+    """
+    partitions = partitions_of(metadata)
+    replicated = [one for one in partitions if len(one.replicas) > 1 or one.leader_epoch]
+    has_controller = metadata.controller_id != NO_CONTROLLER or not replicated
+    away = _names(
+        partitions,
+        lambda one: one.leader not in (NO_LEADER, one.replicas[0]),
+    )
+    share = len(away) / len(partitions) if partitions else 0.0
+    return [
+        Check(
+            "controller",
+            OK if has_controller else FAIL,
+            () if has_controller else ("no broker is the controller",),
+        ),
+        _check("offline", FAIL, _names(partitions, lambda one: one.leader == NO_LEADER)),
+        _check(
+            "below min in-sync replicas",
+            FAIL,
+            _names(replicated, lambda one: len(one.isr) < one.min_isr),
+        ),
+        _check(
+            "under-replicated",
+            FAIL,
+            _names(replicated, lambda one: len(one.isr) < len(one.replicas)),
+        ),
+        _check(
+            "at min in-sync replicas",
+            WARN,
+            _names(replicated, lambda one: len(one.isr) == one.min_isr < len(one.replicas)),
+        ),
+        Check("not led by the preferred replica", WARN if share > _IMBALANCE else OK, away),
+    ]
+
+
+def _check(name: str, result: str, found: tuple[str, ...]) -> Check:
+    return Check(name, result if found else OK, found)
+
+
+def _names(
+    partitions: Iterable[PartitionMetadata], is_meant: Callable[[PartitionMetadata], bool]
+) -> tuple[str, ...]:
+    return tuple(str(one.partition) for one in partitions if is_meant(one))

@@ -1,0 +1,1 @@
+"""`pylogctl config`: settings of topics and brokers that change while brokers run."""

@@ -1,0 +1,266 @@
+"""`pylogctl config`: the options of its commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.options import DRY_RUN, OUTPUT, REGISTRY, TIMEOUT, accepts
+from pylogctl.cli.tree import Command, new_app
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+    from pylogctl.config.targets import BrokerSettings, Target
+
+app = new_app("Change settings of topics and brokers while they run.")
+
+_READS = (
+    ExitStatus.NOT_FOUND,
+    ExitStatus.PARTIAL,
+    ExitStatus.TIMEOUT,
+    ExitStatus.UNREACHABLE,
+    ExitStatus.REMOTE,
+    ExitStatus.UNSUPPORTED,
+)
+_WRITES = (*_READS, ExitStatus.CONFLICT)
+
+_Topic = Annotated[
+    str | None, typer.Option("-t", "--topic", metavar="TOPIC", help="The settings of a topic.")
+]
+_Broker = Annotated[
+    str | None,
+    typer.Option(
+        "-b",
+        "--broker",
+        metavar="ID|HOST:PORT",
+        help="Those of a broker, by its id or its address.",
+    ),
+]
+
+
+@app.command("set", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    *DRY_RUN,
+    exits=_WRITES,
+    examples=(
+        "pylogctl config set --topic orders retention.ms=86400000 flush.messages=1",
+        "pylogctl config set --topic orders log.retention.hours=24",
+        "pylogctl config set --broker 0 log.flush.interval.messages=500",
+    ),
+)
+def set_(
+    env: Environment,
+    assignments: Annotated[
+        list[str],
+        typer.Argument(metavar="NAME=VALUE...", help="Settings.", show_default=False),
+    ],
+    topic: _Topic = None,
+    broker: _Broker = None,
+    absent: Annotated[
+        bool,
+        typer.Option(
+            "--absent", help="Accept a topic that is not created yet, or a broker that is down."
+        ),
+    ] = False,
+) -> None:
+    """Set settings of a topic or a broker, for good, and wait until brokers apply them.
+
+    They are stored in ZooKeeper, and go over those of the brokers' files. Nothing is changed if a
+    name is unknown, a value is out of range, or a setting of a broker needs a restart.
+    """
+    from pylogctl.config.changes import parse_assignments, set_settings
+
+    with _target(env, topic, broker) as (registry, target):
+        texts = parse_assignments(target, assignments)
+        set_settings(env, registry, target, texts, may_be_absent=absent)
+
+
+@app.command("unset", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    *DRY_RUN,
+    exits=_WRITES,
+    examples=(
+        "pylogctl config unset --topic orders retention.ms",
+        "pylogctl config unset --broker 0 --all",
+    ),
+)
+def unset(
+    env: Environment,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME...]", help="Settings.", show_default=False),
+    ] = None,
+    topic: _Topic = None,
+    broker: _Broker = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="All settings; also repairs a damaged node.")
+    ] = False,
+) -> None:
+    """Remove settings of a topic or a broker; those of the brokers' files hold again."""
+    from pylogctl.config.changes import unset_all, unset_settings
+
+    if everything == bool(names):
+        raise UsageError("name the settings to remove, or give --all")
+    with _target(env, topic, broker) as (registry, target):
+        if everything:
+            unset_all(env, registry, target)
+        else:
+            unset_settings(env, registry, target, names or [])
+
+
+@app.command("list", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=_READS,
+    examples=(
+        "pylogctl config list",
+        "pylogctl config list --topic orders",
+        "pylogctl config list --broker 0 --columns setting,value,origin,change,doc",
+    ),
+)
+def list_(env: Environment, topic: _Topic = None, broker: _Broker = None) -> None:
+    """List the settings in ZooKeeper, or all that are in effect for a topic or on a broker.
+
+    The origin of a value is `topic` or `broker` if it was set in ZooKeeper, `start` if it comes
+    from the broker's properties file or an option of its start, else `default`.
+    """
+    from pylogctl.config import reads
+
+    if topic is None and broker is None:
+        with _registry(env) as registry:
+            reads.list_overrides(env, registry)
+    elif topic is not None:
+        _validate_one(topic, broker)
+        with _registry(env) as registry:
+            brokers = _live(env, registry)
+            reads.show_topic(env, _existing(registry, topic), brokers, only_differences=False)
+    elif broker is not None:
+        reads.show_broker(env, _settings_of(env, broker)[0])
+
+
+@app.command("diff", cls=Command)
+@accepts(
+    *OUTPUT,
+    *REGISTRY,
+    *TIMEOUT,
+    exits=_READS,
+    examples=(
+        "pylogctl config diff",
+        "pylogctl config diff --topic orders",
+        "pylogctl config diff --broker 0",
+    ),
+)
+def diff(env: Environment, topic: _Topic = None, broker: _Broker = None) -> None:
+    """Show settings that differ: between brokers, from a broker's file, from the defaults.
+
+    Without --topic and --broker: those that differ between the live brokers.
+    """
+    from pylogctl.config import reads
+
+    if topic is None and broker is None:
+        with _registry(env) as registry:
+            reads.compare_brokers(env, _live(env, registry))
+    elif topic is not None:
+        _validate_one(topic, broker)
+        with _registry(env) as registry:
+            brokers = _live(env, registry)
+            reads.show_topic(env, _existing(registry, topic), brokers, only_differences=True)
+    elif broker is not None:
+        settings, others = _settings_of(env, broker)
+        reads.compare_broker(env, settings, others)
+
+
+@contextmanager
+def _registry(env: Environment) -> Iterator[Registry]:
+    from pylogctl.cli.connections import open_registry
+
+    with open_registry(env) as registry:
+        yield registry
+
+
+def _validate_one(topic: str | None, broker: str | None) -> None:
+    if (topic is None) == (broker is None):
+        raise UsageError("name one: --topic TOPIC or --broker ID")
+
+
+@contextmanager
+def _target(
+    env: Environment, topic: str | None, broker: str | None
+) -> Iterator[tuple[Registry, Target]]:
+    """Yield the registry and what `--topic` or `--broker` names.
+
+    Raises:
+        UsageError: none or both are given.
+        CliError: the broker at an address cannot be reached, or has no ZooKeeper.
+    """
+    from pylogctl.config.targets import target_of_broker, target_of_topic
+
+    _validate_one(topic, broker)
+    if topic is not None:
+        target = target_of_topic(topic)
+    elif broker is not None and broker.isdecimal():
+        target = target_of_broker(int(broker))
+    else:
+        env, settings = _at_address(env, str(broker))
+        if not settings.has_zookeeper:
+            raise CliError(
+                ExitStatus.UNSUPPORTED,
+                f"broker {settings.id} at '{broker}' runs without ZooKeeper, where settings that "
+                "change while it runs are kept",
+                hints=["set it in the broker's properties file, and restart the broker"],
+            )
+        target = target_of_broker(settings.id)
+    with _registry(env) as registry:
+        yield registry, target
+
+
+def _existing(registry: Registry, topic: str) -> str:
+    from pylogctl.config.targets import target_of_topic, validate_exists
+
+    validate_exists(registry, target_of_topic(topic))
+    return topic
+
+
+def _live(env: Environment, registry: Registry) -> Sequence[BrokerSettings]:
+    """Return the settings of the live brokers; those that do not tell them are reported."""
+    from broker.client.cluster import RegistryCluster
+    from pylogctl.config.targets import read_settings
+
+    return list(read_settings(env, RegistryCluster(registry).brokers()))
+
+
+def _settings_of(env: Environment, broker: str) -> tuple[BrokerSettings, list[BrokerSettings]]:
+    """Return the settings of one broker, and those of the other live ones of its cluster."""
+    from pylogctl.config.targets import read_one
+
+    if not broker.isdecimal():
+        env, settings = _at_address(env, broker)
+        if not settings.has_zookeeper:
+            return settings, []
+        broker = str(settings.id)
+    with _registry(env) as registry:
+        return read_one(env, registry, int(broker))
+
+
+def _at_address(env: Environment, address: str) -> tuple[Environment, BrokerSettings]:
+    """Return the settings of the broker at an address, and the environment with its ZooKeeper."""
+    from pylogctl.config.targets import read_at_address
+
+    settings, zookeeper = read_at_address(env, address)
+    if env.settings.zookeeper is None and zookeeper:
+        env = replace(env, settings=replace(env.settings, zookeeper=zookeeper))
+    return env, settings

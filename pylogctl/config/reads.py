@@ -1,0 +1,174 @@
+"""Show settings: what is in ZooKeeper, what is in effect, and how it differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from broker.config import BrokerConfig
+from broker.errors import CoordinationError, RegistryUnreachableError
+from broker.properties import Property
+from broker.topic_settings import (
+    TOPIC_SETTINGS,
+    TopicSetting,
+    parse_overrides,
+    topic_config,
+    value_text,
+)
+from broker.zk.settings import SettingsRegistry
+from pylogctl.cli.context import Environment
+from pylogctl.cli.render import Record, render
+from pylogctl.config.document import BROKER, BROKER_DIFF, BROKERS_DIFF, OVERRIDES, TOPIC
+from pylogctl.config.targets import (
+    BrokerSettings,
+    Target,
+    target_of_broker,
+    target_of_topic,
+    warn_of_problems,
+)
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+
+_IDENTITY = frozenset(("broker_id", "host", "hostname", "port", "data_dir", "data_dirs", "rack"))
+"""Fields that differ between brokers by their nature."""
+
+
+def list_overrides(env: Environment, registry: Registry) -> None:
+    """Render the settings of all topics and brokers in ZooKeeper."""
+    settings = SettingsRegistry(registry.session)
+    targets = [target_of_topic(topic) for topic in settings.topics()]
+    targets += [target_of_broker(broker_id) for broker_id in settings.brokers()]
+    render(env, OVERRIDES, list(_overrides(env, settings, targets)))
+
+
+def _overrides(
+    env: Environment, settings: SettingsRegistry, targets: Iterable[Target]
+) -> Iterator[Record]:
+    for target in targets:
+        try:
+            texts = settings.read(target.node)
+        except RegistryUnreachableError:
+            raise
+        except CoordinationError as error:
+            env.leave_out(str(error))
+            continue
+        for name, text in texts.items():
+            yield target.record(setting=name, value=text)
+
+
+def show_topic(
+    env: Environment, topic: str, brokers: Sequence[BrokerSettings], *, only_differences: bool
+) -> None:
+    """Render the settings of a topic, one row for each value that is in effect on some broker."""
+    records: list[Record] = []
+    for setting in TOPIC_SETTINGS:
+        rows = list(_topic_rows(topic, setting, brokers))
+        if not only_differences or len(rows) > 1 or rows[0]["origin"] != "default":
+            records += rows
+    render(env, TOPIC, records)
+    warn_of_problems(env, brokers)
+
+
+def _topic_rows(
+    topic: str, setting: TopicSetting, brokers: Sequence[BrokerSettings]
+) -> Iterator[Record]:
+    prop = setting.property
+    found: dict[tuple[str, str], list[int]] = {}
+    for broker in brokers:
+        overrides = parse_overrides(broker.topics.get(topic, {}))
+        value = getattr(topic_config(broker.now, topic, overrides), prop.field)
+        is_in_map = setting.map_field and topic in getattr(broker.now, setting.map_field)
+        field = setting.map_field if is_in_map else setting.broker_field
+        origin = "topic" if prop.field in overrides else broker.origin(field)
+        found.setdefault((value_text(value, setting), origin), []).append(broker.id)
+    for (text, origin), ids in found.items():
+        yield {
+            "setting": prop.name,
+            "value": text,
+            "origin": origin,
+            "brokers": ",".join(map(str, ids)),
+            "default": value_text(getattr(BrokerConfig(), setting.broker_field), setting),
+            "applied": setting.applied,
+            "doc": prop.doc,
+        }
+
+
+def show_broker(env: Environment, broker: BrokerSettings) -> None:
+    """Render all settings of a broker."""
+    render(
+        env,
+        BROKER,
+        [
+            {
+                "setting": prop.name,
+                "value": broker.now.value_text(prop),
+                "origin": broker.origin(prop.field),
+                "change": "running" if prop.field in BrokerConfig.DYNAMIC else "restart",
+                "doc": prop.doc,
+            }
+            for prop in broker.now.shown_properties()
+        ],
+    )
+    warn_of_problems(env, [broker])
+
+
+def compare_broker(
+    env: Environment, broker: BrokerSettings, others: Sequence[BrokerSettings]
+) -> None:
+    """Render the settings of a broker that differ from its start, the default or other brokers."""
+    defaults = BrokerConfig()
+    records: list[Record] = []
+    for prop in broker.now.shown_properties():
+        value = getattr(broker.now, prop.field)
+        differing = [
+            f"{one.id}: {_beside(prop, one.now) or 'empty'}"
+            for one in others
+            if prop.field not in _IDENTITY and getattr(one.now, prop.field) != value
+        ]
+        known = (getattr(broker.start, prop.field), getattr(defaults, prop.field))
+        if differing or known != (value, value):
+            records.append(
+                {
+                    "setting": prop.name,
+                    "value": broker.now.value_text(prop),
+                    "origin": broker.origin(prop.field),
+                    "start": _beside(prop, broker.start),
+                    "default": _beside(prop, defaults),
+                    "others": ", ".join(differing),
+                }
+            )
+    render(env, BROKER_DIFF, records)
+    warn_of_problems(env, [broker])
+
+
+def compare_brokers(env: Environment, brokers: Sequence[BrokerSettings]) -> None:
+    """Render the settings that differ between brokers, one row for each value."""
+    records: list[Record] = []
+    for first in BrokerConfig().shown_properties():
+        if first.field in _IDENTITY:
+            continue
+        found: dict[tuple[str, str, str], list[int]] = {}
+        for broker in brokers:
+            (prop,) = (one for one in broker.now.shown_properties() if one.field == first.field)
+            row = prop.name, broker.now.value_text(prop), broker.origin(prop.field)
+            found.setdefault(row, []).append(broker.id)
+        if len({(name, text) for name, text, _ in found}) > 1:
+            records += [
+                {
+                    "setting": name,
+                    "value": text,
+                    "origin": origin,
+                    "brokers": ",".join(map(str, ids)),
+                }
+                for (name, text, origin), ids in found.items()
+            ]
+    render(env, BROKERS_DIFF, records)
+    warn_of_problems(env, brokers)
+
+
+def _beside(prop: Property, config: BrokerConfig) -> str:
+    """Return the value of a property in other settings, with its name if the unit is another."""
+    (shown,) = (one for one in config.shown_properties() if one.field == prop.field)
+    text = config.value_text(shown)
+    return text if shown.name == prop.name else f"{shown.name}={text}"

@@ -1,0 +1,77 @@
+"""The work of `pipeline compact`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from broker.spark.compaction import CompactionPlan, plan_compaction, prepare_compaction
+from broker.spark.load_output import LoadOutput
+from pylogctl.cli.context import Environment
+from pylogctl.cli.progress import progress
+from pylogctl.cli.render import Column, ColumnKind, Document, render
+from pylogctl.cli.units import format_size
+from pylogctl.pipeline.document import LOAD, load_records
+from pylogctl.pipeline.engine import open_engine
+from pylogctl.pipeline.options import SparkChoice
+from pylogctl.pipeline.spark import in_parts
+
+_EMPTY = "nothing to join"
+_PLAN = Document(
+    "pipeline.compact.plan/1",
+    (
+        Column("path", "topic and date of the files"),
+        Column("files", "number of files to join into one", ColumnKind.INTEGER),
+        Column("bytes", "their size", ColumnKind.BYTES),
+        Column("messages", "their rows", ColumnKind.INTEGER),
+    ),
+    empty=_EMPTY,
+)
+
+
+def show_compaction(env: Environment, directory: Path, file_bytes: int, keep: int) -> None:
+    """Render the plan of a compaction.
+
+    Raises:
+        BrokerError, OSError: as for `broker.spark.compaction.compact`.
+    """
+    plan = plan_compaction(LoadOutput(directory), file_bytes=file_bytes, keep=keep)
+    render(env, _PLAN, _plan_records(plan))
+
+
+def _plan_records(plan: CompactionPlan) -> list[dict[str, Any]]:
+    return [
+        {
+            "path": group[0].file.path.rpartition("/")[0],
+            "files": len(group),
+            "bytes": sum(one.file.size_bytes for one in group),
+            "messages": sum(one.file.message_count for one in group),
+        }
+        for group in plan.groups
+    ]
+
+
+def run_compaction(
+    env: Environment, directory: Path, file_bytes: int, keep: int, spark: SparkChoice | None
+) -> None:
+    """Compact loads, and render the manifest of the new one.
+
+    Raises:
+        BrokerError, OSError: as for `broker.spark.compaction.compact`.
+    """
+    with prepare_compaction(directory, file_bytes=file_bytes, keep=keep) as prepared:
+        plan = prepared.plan
+        if plan.is_empty:
+            env.note(_EMPTY)
+            return
+        total = plan.size_bytes
+        with open_engine(env, spark, total) as engine, progress(env, "compact", total) as meter:
+            manifest = prepared.run(engine, in_parts(meter, total))
+    render(env, LOAD, load_records(manifest))
+    env.flush()
+    before = sum(len(one.files) for one in plan.replaced)
+    count = len(plan.replaced)
+    env.note(
+        f"load {manifest.number}: {count} load{'' if count == 1 else 's'} with {before} files in "
+        f"one with {len(manifest.files)}, {format_size(manifest.size_bytes)}"
+    )

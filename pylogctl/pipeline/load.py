@@ -1,0 +1,70 @@
+"""The work of `pipeline load`."""
+
+from __future__ import annotations
+
+from broker.spark.load import LoadRequest, PreparedLoad, look_at_load, prepare_load
+from broker.spark.load_output import Manifest
+from broker.spark.load_plan import LoadPlan
+from pylogctl.cli.context import Environment
+from pylogctl.cli.progress import progress
+from pylogctl.cli.render import render
+from pylogctl.pipeline.document import LOAD, PLAN, load_line, load_plan_records, load_records
+from pylogctl.pipeline.engine import open_engine
+from pylogctl.pipeline.options import SparkChoice
+from pylogctl.pipeline.reading import naming_options, warn_of_absent, warn_of_omissions
+from pylogctl.pipeline.spark import in_parts
+
+
+def show_plan(env: Environment, request: LoadRequest) -> None:
+    """Render the plan of a load.
+
+    Raises:
+        BrokerError: as for `broker.spark.load.run_load`.
+    """
+    with naming_options():
+        plan = look_at_load(request)
+    render(env, PLAN, load_plan_records(plan))
+    report_plan(env, plan)
+
+
+def run_load(env: Environment, request: LoadRequest, spark: SparkChoice | None) -> None:
+    """Run a load on Spark or on processes of this machine, and render its manifest.
+
+    Raises:
+        CliError: a message is damaged, and `--corrupt` is `fail`.
+        BrokerError: as for `broker.spark.load.run_load`.
+    """
+    with naming_options(), prepare_load(request, clock=env.clock) as prepared:
+        plan = prepared.plan
+        report_plan(env, plan)
+        if plan.is_empty:
+            render(env, LOAD, [])
+            return
+        started_s = env.clock.monotonic_s()
+        manifest = _run(env, prepared, spark)
+        elapsed_s = env.clock.monotonic_s() - started_s
+    render(env, LOAD, load_records(manifest))
+    env.flush()
+    warn_of_omissions(env, manifest.left_out)
+    env.note(load_line(manifest, elapsed_s))
+
+
+def _run(env: Environment, prepared: PreparedLoad, spark: SparkChoice | None) -> Manifest:
+    total = prepared.plan.size_bytes
+    with (
+        naming_options(),
+        open_engine(env, spark, total) as engine,
+        progress(env, "load", total) as meter,
+    ):
+        return prepared.run(engine, in_parts(meter, total))
+
+
+def report_plan(env: Environment, plan: LoadPlan) -> None:
+    """Tell what a plan leaves out, or loads again."""
+    warn_of_absent(env, plan.read)
+    if plan.retiring:
+        first, last = plan.retiring[0], plan.retiring[-1]
+        which = f"load {first}" if first == last else f"loads {first} to {last}"
+        env.note(f"{which}: retired, and loaded again")
+    for partition in plan.absent:
+        env.warn(f"{partition} was loaded before, and does not exist now: its loads are kept")

@@ -1,0 +1,287 @@
+"""Streams of pipeline jobs: run a query, write its batches, and bind its checkpoint to it.
+
+A stream into files writes one file for each batch, by a rename, so that any reader sees a batch
+whole or not at all; a batch that is run again after a kill replaces its file. The checkpoint
+records what the query is, and the directory of the files whose stream it is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError
+
+from broker.files import write_atomically
+from broker.spark.jobs import cause_of
+from broker.spark.options import WriteOptions
+from broker.spark.source import FORMAT
+from broker.spark.tables import start_stream
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.process import StopRequest, graceful_stop
+from pylogctl.cli.render import render
+from pylogctl.pipeline.options import StreamChoice, TargetChoice
+from pylogctl.pipeline.reading import cluster_of
+from pylogctl.pipeline.results import document_of, records_of, send_rows, to_send, write_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_POLL_S = 0.2
+_QUERY_NAME = "_pylogctl.json"
+"""In a checkpoint: the options that the query was started with."""
+_OWNER_NAME = "_stream.json"
+"""In a directory of files: the id of the query, as Spark keeps it in the checkpoint."""
+_QUERY_ID = "sql.streaming.queryId"
+
+_WriteBatch = Callable[["DataFrame", int], None]
+Identity = Mapping[str, str]
+"""What a query is, by its options: those that state and offsets in a checkpoint depend on."""
+
+
+def check_checkpoint(target: TargetChoice, choice: StreamChoice, identity: Identity) -> None:
+    """Validate that a checkpoint and a directory of files belong to a query.
+
+    Raises:
+        CliError: they belong to another one.
+    """
+    assert choice.checkpoint is not None
+    path = choice.checkpoint / _QUERY_NAME
+    if path.exists():
+        _check_identity(choice.checkpoint, _document(path), identity)
+    if target.into is not None and target.into.exists():
+        _check_owner(target.into, _query_id(choice.checkpoint), choice.checkpoint)
+
+
+def _check_identity(checkpoint: Path, begun: Mapping[str, Any], identity: Identity) -> None:
+    for name in sorted(begun.keys() | identity.keys()):
+        if begun.get(name) != identity.get(name):
+            there, wanted = (one.get(name, "not given") for one in (begun, identity))
+            raise CliError(
+                ExitStatus.CONFLICT,
+                f"the checkpoint '{checkpoint}' is of a stream with {name} {there}, not {wanted}",
+                hints=["give the options of that stream, or another directory"],
+            )
+
+
+def _check_owner(into: Path, query_id: str | None, checkpoint: Path) -> None:
+    """Validate that a directory is empty, or has files of the query with this id."""
+    if not into.is_dir():
+        raise CliError(ExitStatus.CONFLICT, f"'{into}' is a file; a stream needs a directory")
+    path = into / _OWNER_NAME
+    if path.exists():
+        if _document(path).get("query") == query_id:
+            return
+        text = f"'{into}' has files of a stream with another checkpoint than '{checkpoint}'"
+    elif any(into.iterdir()):
+        text = f"'{into}' has files that are not of this stream"
+    else:
+        return
+    raise CliError(ExitStatus.CONFLICT, text, hints=["name another directory"])
+
+
+def _query_id(checkpoint: Path) -> str | None:
+    path = checkpoint / "metadata"
+    return str(_document(path).get("id")) if path.exists() else None
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text())
+    except ValueError as error:
+        raise CliError(ExitStatus.CONFLICT, f"'{path}' is damaged: {error}") from error
+    return found if isinstance(found, dict) else {}
+
+
+def run_stream(
+    env: Environment,
+    table: DataFrame,
+    target: TargetChoice,
+    choice: StreamChoice,
+    name: str,
+    identity: Identity,
+    each_batch: Callable[[DataFrame], DataFrame] | None = None,
+) -> None:
+    """Run a streaming query until it ends or the process is asked to stop by a signal.
+
+    An interrupted micro-batch is run again when the query is restarted: its rows can be duplicated
+    on standard output and in topics, but not in files and tables.
+
+    Args:
+        env: has the output format, and the address of the cluster.
+        table: the rows of the stream.
+        target: validated options.
+        choice: validated options.
+        name: name of the document on standard output.
+        identity: stored in the checkpoint; see `check_checkpoint`.
+        each_batch: returns the rows to write of those of a batch, for targets other than tables.
+
+    Raises:
+        CliError: the files in the target are those of another stream.
+        BrokerError: the query failed.
+    """
+    assert choice.checkpoint is not None
+    into_table = target.target()
+    has_writer = target.to_topic is not None and each_batch is None
+    sink = None
+    if into_table is None and not has_writer:
+        sink = _Sink(_batch_writer(env, table, target, name), each_batch)
+    writer = _writer(env, table, target, sink).option("checkpointLocation", str(choice.checkpoint))
+    if choice.exit_at_end:
+        writer = writer.trigger(availableNow=True)
+    late = _LateEvents(env, choice.watermark)
+    with graceful_stop() as stop:
+        if into_table is None:
+            query = writer.start()
+        else:
+            query = start_stream(table.sparkSession, writer, into_table, table.schema)
+        try:
+            try:
+                text = json.dumps(dict(identity), indent=1) + "\n"
+                write_atomically(choice.checkpoint / _QUERY_NAME, text.encode())
+                _wait(query, stop, late)
+                if not stop.is_set:
+                    _raise_failure(query, sink)
+            finally:
+                query.stop()
+        except (Py4JError, ConnectionError):
+            if not stop.is_set:  # else the signal may have ended the JVM, too
+                raise
+        finally:
+            late.tell()
+
+
+def _wait(query: StreamingQuery, stop: StopRequest, late: _LateEvents) -> None:
+    while query.isActive and not stop.is_set:
+        stop.wait(_POLL_S)
+        late.note([query.lastProgress])
+    late.note(query.recentProgress)
+
+
+class _LateEvents:
+    """Counts events that came later than the watermark allows, and so are in no result.
+
+    Spark counts them after it has joined those of one batch, window and key.
+    """
+
+    def __init__(self, env: Environment, watermark: str | None) -> None:
+        self._env = env
+        self._watermark = watermark
+        self._counts: dict[int, int] = {}
+        self._is_told = False
+
+    def note(self, progresses: list[Any]) -> None:
+        """Count the late events of batches; each batch counts once."""
+        for one in progresses:
+            if one is not None:
+                dropped = sum(state.numRowsDroppedByWatermark for state in one.stateOperators)
+                self._counts[one.batchId] = dropped
+        if self._total and not self._is_told:
+            self._is_told = True
+            self._env.warn(
+                f"events came later than --watermark {self._watermark}: they do not count"
+            )
+
+    def tell(self) -> None:
+        """Warn of the total, if there is one."""
+        if self._total:
+            self._env.warn(
+                f"at least {self._total} events came later than --watermark {self._watermark}, "
+                "and were not counted or joined"
+            )
+
+    @property
+    def _total(self) -> int:
+        return sum(self._counts.values())
+
+
+class _Sink:
+    """Writes the micro-batches of a query, and keeps the exception that ended it."""
+
+    def __init__(
+        self, write: _WriteBatch, each_batch: Callable[[DataFrame], DataFrame] | None
+    ) -> None:
+        self._write = write
+        self._each_batch = each_batch
+        self.failure: Exception | None = None
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        try:
+            self._write(batch if self._each_batch is None else self._each_batch(batch), batch_id)
+        except Exception as error:
+            self.failure = error  # Spark's exception has only the text of it
+            raise
+
+
+def _batch_writer(
+    env: Environment, table: DataFrame, target: TargetChoice, name: str
+) -> _WriteBatch:
+    if target.to_topic is not None:
+        return lambda batch, _: send_rows(env, batch, str(target.to_topic))
+    return _Printer(env, table, name) if target.into is None else _BatchFiles(target.into)
+
+
+class _Printer:
+    """Writes micro-batches to standard output, the header once."""
+
+    def __init__(self, env: Environment, table: DataFrame, name: str) -> None:
+        self._env = replace(env, settings=replace(env.settings, output=env.output))
+        self._document = document_of(table, name, "")
+
+    def __call__(self, batch: DataFrame, _: int) -> None:
+        rows = batch.collect()
+        if not rows:
+            return
+        records = records_of(batch.schema, rows, is_json=self._env.output == "jsonl")
+        render(self._env, self._document, records)
+        self._env.flush()
+        settings = replace(self._env.settings, header=False)
+        self._env = replace(self._env, settings=settings)
+
+
+class _BatchFiles:
+    """Writes each micro-batch that has rows as a file of a directory."""
+
+    def __init__(self, into: Path) -> None:
+        self._into = into
+        self._is_owned = False
+
+    def __call__(self, batch: DataFrame, batch_id: int) -> None:
+        if not self._is_owned:
+            query_id = batch.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+            self._own(query_id)
+        path = self._into / f"batch-{batch_id:010d}{self._into.suffix.lower()}"
+        write_file(batch, path, keeps_empty=False)
+
+    def _own(self, query_id: str | None) -> None:
+        self._into.mkdir(parents=True, exist_ok=True)
+        path = self._into / _OWNER_NAME
+        if not path.exists():
+            write_atomically(path, json.dumps({"query": query_id}).encode())
+        self._is_owned = True
+
+
+def _writer(
+    env: Environment, table: DataFrame, target: TargetChoice, sink: _Sink | None
+) -> DataStreamWriter:
+    if sink is not None:
+        function: Any = sink
+        return table.writeStream.foreachBatch(function)
+    if target.to_topic is None:
+        return table.writeStream
+    options = WriteOptions(cluster_of(env), target.to_topic).to_options()
+    return to_send(table).writeStream.format(FORMAT).options(**options)
+
+
+def _raise_failure(query: StreamingQuery, sink: _Sink | None) -> None:
+    if sink is not None and sink.failure is not None:
+        raise sink.failure
+    failure = query.exception()
+    if failure is not None:
+        raise cause_of(failure) from failure

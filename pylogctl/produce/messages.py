@@ -1,0 +1,261 @@
+"""What an input holds: its records, and the message and the partition that each one means.
+
+A record is cut out by the framing, or is a field of CSV. Envelopes are opened, keys split off and
+placeholders replaced. Text is never decoded for good: bytes that are no UTF-8 come out as they went
+in.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import string
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from broker.clock import Clock
+from broker.producer.producer import Producer
+from broker.topic import TopicPartition
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError, did_you_mean
+from pylogctl.cli.selection import PartitionPattern
+from pylogctl.cli.units import format_time
+from pylogctl.format.framing import Shape, escape
+from pylogctl.format.framing_reader import (
+    ChunkReader,
+    Framed,
+    Refuse,
+    read_delimited,
+    read_messages,
+    refuse_all,
+)
+from pylogctl.produce.batches import ChoosePartition, Interpret, Outgoing
+from pylogctl.produce.plan import Plan
+
+_MORE_COLUMNS_BYTES = 1 << 20
+_BYTE_ORDER_MARK = "\ufeff"
+_TOKEN = re.compile(rb"\{(?:(i|now|uuid)|rand:(\d{1,9}))\}")
+_LETTERS = (string.ascii_letters + string.digits).encode()
+Step = Callable[[Outgoing, int, int], Outgoing]
+"""Changes a message to send, given its number in the input and in the run."""
+
+
+def read_records(plan: Plan, stream: ChunkReader, refuse: Refuse) -> Iterator[Framed]:
+    """Yield the messages of an input, framed as the plan says."""
+    limit = plan.max_message_bytes
+    if plan.input.csv_column is not None:
+        return read_column(stream, plan.input.csv_column, max_message_bytes=limit, refuse=refuse)
+    # What is cut off a message or put into it makes it shorter or longer than it came.
+    if plan.key_delimiter is not None:
+        limit += limit
+    return read_messages(stream, plan.framing, max_message_bytes=limit, refuse=refuse)
+
+
+def read_column(
+    stream: ChunkReader, column: str, *, max_message_bytes: int, refuse: Refuse = refuse_all
+) -> Iterator[Framed]:
+    """Yield the fields of one column, record by record.
+
+    Args:
+        stream: RFC 4180 text; line ends may be LF or CRLF.
+        column: its name in the first line.
+        max_message_bytes: limit of a field.
+        refuse: called for a record that is malformed or too short; the error names its line.
+
+    Raises:
+        UsageError: there is no such column.
+    """
+    import csv  # late: few inputs are CSV
+
+    limit = 2 * max_message_bytes + _MORE_COLUMNS_BYTES
+    csv.field_size_limit(limit)
+    lines = _Lines(stream, limit, refuse)
+    rows = csv.reader(lines, strict=True)
+    header = next(rows, None)
+    if header is None:
+        return
+    place = _place_of(column, header)
+    number = 0
+    while True:
+        lines.taken.clear()
+        try:
+            row = next(rows, None)
+        except csv.Error as error:
+            number += 1
+            refuse(number, UsageError(f"line {rows.line_num}: {error}"))
+            continue
+        if row is None:
+            return
+        if not row:
+            continue
+        number += 1
+        if place >= len(row):
+            text = f"line {rows.line_num}: {len(row)} fields, none for column '{column}'"
+            refuse(number, UsageError(text))
+            continue
+        raw = b"".join([line.raw for line in lines.taken])
+        payload = row[place].encode("utf-8", "surrogateescape")
+        yield Framed(number, lines.taken[0].position, raw, payload)
+
+
+class _Lines:
+    """Lines as the csv module wants them, and a memory of those it took."""
+
+    def __init__(self, stream: ChunkReader, limit: int, refuse: Refuse) -> None:
+        self._lines = read_delimited(stream, b"\n", limit, refuse)
+        self.taken: list[Framed] = []
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.taken.append(line)
+        return line.raw.decode("utf-8", "surrogateescape")
+
+
+def _place_of(column: str, header: list[str]) -> int:
+    names = [header[0].removeprefix(_BYTE_ORDER_MARK), *header[1:]] if header else []
+    if column not in names:
+        raise UsageError(
+            f"no column '{column}' in line 1{did_you_mean(column, names)}",
+            hints=[f"columns: {', '.join(names)}"],
+        )
+    return names.index(column)
+
+
+def interpreter(plan: Plan, clock: Clock) -> Interpret:
+    """Return the steps between a framed message and the one to send, as one function."""
+    steps: list[Step] = []
+    if plan.framing.shape is Shape.JSONL:
+        steps.append(_open_envelope(plan))
+    if plan.key_delimiter is not None:
+        by_line = (Shape.DELIMITED, Shape.HEX, Shape.BASE64, Shape.JSONL)
+        is_by_line = plan.framing.shape in by_line and plan.framing.delimiter == b"\n"
+        steps.append(_split_key(plan.key_delimiter, "line" if is_by_line else "message"))
+    if plan.input.template:
+        steps.append(_expand_template(clock))
+
+    def interpret(framed: Framed, number: int) -> Outgoing:
+        outgoing = Outgoing(framed.payload)
+        for step in steps:
+            outgoing = step(outgoing, framed.number, number)
+        return outgoing
+
+    return interpret
+
+
+def _open_envelope(plan: Plan) -> Step:
+    from pylogctl.format.envelope import read_envelope
+
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        payload, partition = read_envelope(outgoing.payload, line_number, strict=plan.input.strict)
+        if plan.keep_partition and partition is None:
+            raise UsageError(f"line {line_number}: no partition, which --keep-partition needs")
+        return Outgoing(payload, None, partition)
+
+    return step
+
+
+def _split_key(delimiter: bytes, what: str) -> Step:
+    shown = escape(delimiter)
+
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        key, found, payload = outgoing.payload.partition(delimiter)
+        if not found:
+            raise UsageError(f"{what} {line_number}: no key delimiter '{shown}' in it")
+        return outgoing._replace(payload=payload, key=key)
+
+    return step
+
+
+def _expand_template(clock: Clock) -> Step:
+    def step(outgoing: Outgoing, line_number: int, number: int) -> Outgoing:
+        return outgoing._replace(payload=expand(outgoing.payload, number, clock))
+
+    return step
+
+
+def expand(text: bytes, number: int, clock: Clock) -> bytes:
+    """Return a message with its placeholders replaced.
+
+    Args:
+        text: `{i}` stands for the number, `{now}` for the time in UTC, `{uuid}` for a random
+            UUID, `{rand:N}` for N random letters and digits, N below 10^9.
+        number: which message it is.
+        clock: tells the time.
+    """
+
+    def value(match: re.Match[bytes]) -> bytes:
+        name, length = match.groups()
+        if name == b"i":
+            return b"%d" % number
+        if name == b"now":
+            return format_time(clock.time_ms()).encode()
+        if name == b"uuid":
+            import uuid  # late: few runs make ids
+
+            return str(uuid.uuid4()).encode()
+        return bytes(random.choices(_LETTERS, k=int(length)))
+
+    return _TOKEN.sub(value, text)
+
+
+def partition_for(
+    producer: Producer, topic: str, text: str, pattern: PartitionPattern
+) -> TopicPartition:
+    """Return the one partition that is meant.
+
+    Args:
+        producer: knows the cluster; a topic that does not exist yet will get its partition.
+        topic: the topic.
+        text: as the user gave it.
+        pattern: what it means; must fit one partition.
+
+    Raises:
+        UsageError: it fits several.
+        CliError: it fits none.
+    """
+    known = producer.partitions(topic)
+    fitting = [one for one in known if pattern.matches(one)]
+    if not fitting and producer.is_new(topic) and pattern.first == pattern.last:
+        homes = [one.home for one in known if pattern.home in (None, one.home)]
+        fitting = [TopicPartition(topic, home, pattern.first) for home in homes]
+    if len(fitting) == 1:
+        return fitting[0]
+    names = ", ".join(one.name for one in (fitting or known))
+    if fitting:
+        raise UsageError(
+            f"'{text}' fits {len(fitting)} partitions of topic '{topic}'",
+            hints=[f"choose one: {names}"],
+        )
+    raise CliError(
+        ExitStatus.NOT_FOUND,
+        f"topic '{topic}' has no partition '{text}'",
+        hints=[f"partitions: {names}"],
+        code="PARTITION_NOT_FOUND",
+    )
+
+
+def partition_chooser(
+    plan: Plan, producer: Producer, fixed: TopicPartition | None
+) -> ChoosePartition:
+    """Return the function that chooses partitions; `fixed` is the one of all messages."""
+    if fixed is not None:
+        return lambda outgoing, framed: fixed
+    if not plan.keep_partition:
+        return lambda outgoing, framed: producer.choose_partition(plan.topic, outgoing.key)
+
+    @cache
+    def partition_of(pattern: PartitionPattern) -> TopicPartition:
+        home = "" if pattern.home is None else f"{pattern.home}-"
+        return partition_for(producer, plan.topic, f"{home}{pattern.first}", pattern)
+
+    def keep(outgoing: Outgoing, framed: Framed) -> TopicPartition:
+        assert outgoing.partition is not None  # refused before
+        try:
+            return partition_of(outgoing.partition)
+        except CliError as error:
+            message = f"line {framed.number}: {error.message}"
+            raise CliError(error.status, message, hints=error.hints, code=error.code) from error
+
+    return keep

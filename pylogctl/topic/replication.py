@@ -1,0 +1,227 @@
+"""Topics with replicas: what the controller is asked for, and what it decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from broker.client.cluster import Cluster
+from broker.client.controller_client import ask_controller, cluster_metadata
+from broker.cluster_state import NO_LEADER, ReplicatedPartition
+from broker.errors import NO_ERROR, ConfigError, TopicExistsError
+from broker.protocol.cluster_requests import (
+    AddPartitionsRequest,
+    ElectionKind,
+    ElectLeadersRequest,
+    PartitionOutcome,
+    decode_outcomes,
+)
+from broker.protocol.extension_requests import ExtensionRequest
+from broker.protocol.primitives import Reader
+from broker.protocol.replica_requests import (
+    CreateReplicatedTopicRequest,
+    Setting,
+    decode_partitions_response,
+)
+from broker.protocol.responses import PartitionMetadata
+from broker.topic import TopicPartition, validate_topic_name
+from broker.topic_settings import normalize
+from pylogctl.cli.confirmation import confirm_name
+from pylogctl.cli.connections import REQUEST_TIMEOUT_S, connector
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
+from pylogctl.cli.render import Record, render
+from pylogctl.topic.document import CREATE_REPLICATED, ELECT
+
+
+def create_replicated_topic(
+    env: Environment,
+    cluster: Cluster,
+    topic: str,
+    *,
+    partition_count: int,
+    replication_factor: int,
+    settings: Sequence[Setting],
+    if_not_exists: bool,
+) -> None:
+    """Have the controller create a topic, and render its partitions.
+
+    Raises:
+        InvalidTopicError: the name is not valid.
+        InvalidReplicationFactorError: there are fewer live brokers.
+        CliError: the topic exists; or brokers were not enough in a dry run.
+        BrokerError: no controller responds, or it refuses.
+    """
+    validate_topic_name(topic)
+    brokers = cluster.brokers()
+    if env.settings.dry_run:
+        if replication_factor > len(brokers):
+            raise CliError(
+                ExitStatus.CONFLICT,
+                f"{replication_factor} replicas need as many live brokers, not {len(brokers)}",
+            )
+        env.note(
+            f"the controller would spread {partition_count} partitions with {replication_factor} "
+            f"replicas each over {len(brokers)} brokers; nothing changed, this was a dry run"
+        )
+        return
+    request = CreateReplicatedTopicRequest(
+        topic, partition_count, replication_factor, tuple(settings)
+    )
+    timeout_s = env.timeout_s(REQUEST_TIMEOUT_S)
+    try:
+        body = ask_controller(brokers, connector(env), request, timeout_s=timeout_s)
+    except TopicExistsError:
+        if not if_not_exists:
+            raise
+        env.note(f"topic '{topic}' exists; it stays as it is")
+        return
+    render(env, CREATE_REPLICATED, map(_record, decode_partitions_response(body)))
+
+
+def parse_settings(texts: Sequence[str]) -> list[Setting]:
+    """Parse values of `--set`.
+
+    Raises:
+        UsageError: one is not NAME=VALUE, or its name is unknown or its value out of range.
+    """
+    given = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"--set '{text}' is not NAME=VALUE")
+        given[name.strip()] = value
+    try:
+        return [Setting(name, value) for name, value in normalize(given).items()]
+    except ConfigError as error:
+        raise UsageError(f"--set: {error}") from error
+
+
+def _record(one: ReplicatedPartition) -> Record:
+    leader = one.state.leader
+    return {
+        "topic": one.partition.topic,
+        "partition": one.partition.name,
+        "leader": None if leader == NO_LEADER else leader,
+        "replicas": ",".join(map(str, one.replicas)),
+        "isr": ",".join(map(str, one.state.isr)),
+        "min_isr": one.min_isr,
+    }
+
+
+def add_partitions(env: Environment, cluster: Cluster, topic: str, partition_count: int) -> None:
+    """Have the controller add partitions to a topic until it has so many, and render the new ones.
+
+    Raises:
+        CliError: the topic has as many or more.
+        BrokerError: no controller responds, or it refuses.
+    """
+    present = len(replicas_of(env, cluster, [topic]))
+    if present >= partition_count:
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"topic '{topic}' has {present} partitions; they cannot become fewer or be replaced",
+        )
+    if env.settings.dry_run:
+        env.note(f"{partition_count - present} partitions would be added; nothing changed")
+        return
+    request = AddPartitionsRequest(topic, partition_count - present)
+    body = _ask(env, cluster, request)
+    render(env, CREATE_REPLICATED, map(_record, decode_partitions_response(body)))
+
+
+def replicas_of(
+    env: Environment, cluster: Cluster, topics: Sequence[str]
+) -> dict[TopicPartition, PartitionMetadata]:
+    """Return the partitions of topics with replicas, of all such topics if none is named.
+
+    Raises:
+        CliError: a topic does not exist, or has no replicas.
+        BrokerError: no broker responds.
+    """
+    metadata = cluster_metadata(cluster.brokers(), connector(env), tuple(topics) or None)
+    found = {
+        one.partition: one
+        for topic in metadata.topics
+        for one in topic.partitions
+        if len(one.replicas) > 1 or one.leader_epoch or not topics
+    }
+    for topic in metadata.topics:
+        if topics and not any(one.partition.topic == topic.topic for one in found.values()):
+            known = bool(topic.partitions)
+            raise CliError(
+                ExitStatus.UNSUPPORTED if known else ExitStatus.NOT_FOUND,
+                f"topic '{topic.topic}' "
+                + ("was created without replicas" if known else "not found"),
+                hints=["topics with replicas: pylogctl topic create --replication-factor N"],
+                code="NOT_REPLICATED" if known else "TOPIC_NOT_FOUND",
+            )
+    return found
+
+
+def elect_leaders(
+    env: Environment,
+    cluster: Cluster,
+    topics: Sequence[str],
+    kind: ElectionKind,
+    *,
+    confirmed: str | None,
+) -> None:
+    """Have the controller elect leaders, and render what became of each partition.
+
+    An unclean election is asked for only where there is no leader, and confirmed by name.
+
+    Raises:
+        CliError: it was not confirmed, or some partitions were refused.
+        BrokerError: no controller responds.
+    """
+    known = replicas_of(env, cluster, topics)
+    if kind is ElectionKind.UNCLEAN:
+        (topic,) = topics
+        wanted = [one for one, found in known.items() if found.leader == NO_LEADER]
+        if wanted:
+            env.warn(
+                f"messages of {', '.join(map(str, wanted))} that were acknowledged may be lost"
+            )
+            if not env.settings.dry_run:
+                confirm_name(env, "topic elect --unclean", topic, confirmed)
+    else:
+        wanted = [one for one, found in known.items() if found.leader != found.replicas[0]]
+    if not wanted or env.settings.dry_run:
+        names = [{"topic": one.topic, "partition": one.name} for one in wanted]
+        render(env, ELECT, [{**one, "result": "elect"} for one in names])
+        return
+    body = _ask(env, cluster, ElectLeadersRequest(kind, tuple(sorted(wanted))))
+    render_outcomes(env, decode_outcomes(body), "elected")
+
+
+def render_outcomes(env: Environment, outcomes: Sequence[PartitionOutcome], done: str) -> None:
+    """Render what became of a request for each partition.
+
+    Raises:
+        CliError: some were refused.
+    """
+    refused = [one for one in outcomes if one.error != NO_ERROR]
+    render(
+        env,
+        ELECT,
+        [
+            {
+                "topic": one.partition.topic,
+                "partition": one.partition.name,
+                "result": done if one.error == NO_ERROR else "refused",
+                "reason": one.text or None,
+            }
+            for one in outcomes
+        ],
+    )
+    if refused:
+        raise CliError(
+            ExitStatus.PARTIAL if len(refused) < len(outcomes) else ExitStatus.CONFLICT,
+            f"{len(refused)} of {len(outcomes)} partitions were refused: {refused[0].text}",
+        )
+
+
+def _ask(env: Environment, cluster: Cluster, request: ExtensionRequest) -> Reader:
+    return ask_controller(
+        cluster.brokers(), connector(env), request, timeout_s=env.timeout_s(REQUEST_TIMEOUT_S)
+    )
