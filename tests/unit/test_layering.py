@@ -10,18 +10,36 @@ from typing import NamedTuple
 import pytest
 
 REPOSITORY = Path(__file__).parents[2]
-BASE = {"errors", "clock", "topic", "config", "stats"}
+BASE = {
+    "errors",
+    "clock",
+    "topic",
+    "properties",
+    "config",
+    "topic_settings",
+    "stats",
+    "files",
+    "cluster_state",
+    "leader_epochs",
+}
 
 MAY_IMPORT: dict[str, set[str]] = {
     "errors": set(),
     "clock": set(),
     "topic": {"errors"},
-    "config": {"errors", "topic"},
+    "properties": {"errors"},
+    "config": {"errors", "properties"},
+    "topic_settings": {"errors", "properties", "config"},
     "stats": {"errors", "clock"},
+    "files": set(),
+    "cluster_state": {"topic"},
+    "leader_epochs": {"cluster_state"},
     "protocol": BASE,
     "log": BASE | {"protocol"},
-    "zk": {"errors", "clock", "topic", "config"},
-    "server": BASE | {"protocol", "log", "zk"},
+    "zk": {"errors", "clock", "topic", "config", "topic_settings", "cluster_state"},
+    "replication": BASE,
+    "controller": BASE,
+    "server": BASE | {"protocol", "log", "zk", "client", "replication", "controller"},
     "client": BASE | {"protocol", "zk"},
     "producer": BASE | {"protocol", "zk", "client"},
     "consumer": BASE | {"protocol", "zk", "client"},
@@ -38,9 +56,11 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "help": {"cli"},
     "broker": {"cli"},
     "log": {"cli", "format"},
+    "config": {"cli", "broker"},
     "consume": {"cli", "format"},
     "produce": {"cli", "format"},
     "topic": {"cli", "format"},
+    "cluster": {"cli"},
     "group": {"cli", "format", "topic"},
     "copy": {"cli", "format", "produce"},
     "mirror": {"cli", "format", "produce"},
@@ -242,8 +262,11 @@ def test_library_when_imported_then_knows_no_command_line() -> None:
     assert [i for i in found if is_in(i.module, BROKER_BANNED)] == []
 
 
-def test_protocol_when_imported_then_knows_no_socket_thread_clock_or_logger() -> None:
-    found = [i for path in files_of("broker/protocol") for i in imports_of(path)]
+@pytest.mark.parametrize("folder", ["protocol", "replication", "controller"])
+def test_pure_folder_when_imported_then_knows_no_socket_thread_clock_or_logger(
+    folder: str,
+) -> None:
+    found = [i for path in files_of(f"broker/{folder}") for i in imports_of(path)]
 
     assert [i for i in found if is_in(i.module, SANS_IO_BANNED)] == []
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.protocol.responses import BrokerAddress
 from broker.server.broker import Broker
+from tests.integration.broker.consumer.group_members import Member
 from tests.integration.broker.factories import ConnectionFactory, ServerFactory
 from tests.integration.broker.peers import Serve, Server, as_true_07_broker
 
@@ -49,3 +51,18 @@ def open_connection() -> Iterator[ConnectionFactory]:
 def old_broker(running_broker: Broker, start_server: ServerFactory) -> Server:
     """A true 0.7 broker, as far as a client can see, in front of `running_broker`."""
     return start_server(as_true_07_broker(running_broker.port))
+
+
+@pytest.fixture
+def join(zookeeper: str) -> Iterator[Callable[..., Member]]:
+    """Start members of group g; those that have not left leave at the end."""
+    members: list[Member] = []
+
+    def start(topics: str = ".*", *, connect: Connect | None = None, **settings: object) -> Member:
+        where = str(settings.pop("zookeeper", zookeeper))
+        members.append(Member(where, topics, connect=connect, **settings))
+        return members[-1]
+
+    yield start
+    for member in members:
+        member.leave()

@@ -4,26 +4,25 @@ import os
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.config import (
+from broker.config import BrokerConfig, ConsumerConfig, ProducerConfig
+from broker.errors import ConfigError
+from broker.properties import (
+    ALIASES,
     HOUR_MS,
     MINUTE_MS,
-    BrokerConfig,
-    ConsumerConfig,
-    Kind,
-    LogConfig,
-    ProducerConfig,
+    BaseConfig,
     Property,
-    Settings,
+    PropertyKind,
     parse_property,
 )
-from broker.errors import ConfigError
 
-KINDS: list[type[Settings]] = [BrokerConfig, ProducerConfig, ConsumerConfig]
+KINDS: list[type[BaseConfig]] = [BrokerConfig, ProducerConfig, ConsumerConfig]
 EVERY_PROPERTY = [
     pytest.param(kind, prop, id=f"{kind.__name__}-{prop.name}")
     for kind in KINDS
@@ -39,28 +38,30 @@ def texts(prop: Property) -> st.SearchStrategy[str]:
     if prop.choices:
         return st.sampled_from(prop.choices)
     match prop.kind:
-        case Kind.INTEGER:
+        case PropertyKind.INTEGER:
             return numbers.map(str)
-        case Kind.BOOLEAN:
+        case PropertyKind.BOOLEAN:
             return st.sampled_from(("true", "false"))
-        case Kind.TOPIC_MAP:
+        case PropertyKind.TOPIC_MAP:
             maps = st.dictionaries(TOPICS, numbers, max_size=3)
             return maps.map(lambda found: ",".join(f"{t}:{n}" for t, n in found.items()))
-        case Kind.PATH | Kind.OPTIONAL_PATH:
-            return st.from_regex(r"/?[a-z]{1,8}(/[a-z. ]{1,8}[a-z])?", fullmatch=True)
-        case Kind.TEXT:
+        case PropertyKind.OPTIONAL_PATH | PropertyKind.PATHS:
+            path = st.from_regex(r"/?[a-z]{1,8}(/[a-z. ]{1,8}[a-z])?", fullmatch=True)
+            count = 3 if prop.kind is PropertyKind.PATHS else 1
+            return st.lists(path, min_size=1, max_size=count).map(",".join)
+        case PropertyKind.TEXT:
             return st.from_regex(r"([a-z0-9.]{1,9}(:[0-9]{1,5})?(,[a-z0-9:]+)?)?", fullmatch=True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_settings_when_listed_then_every_field_has_a_property_and_every_property_a_field(
-    kind: type[Settings],
+    kind: type[BaseConfig],
 ) -> None:
     assert {field.name for field in fields(kind)} == {prop.field for prop in kind.PROPERTIES}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_properties_when_listed_then_names_are_unique(kind: type[Settings]) -> None:
+def test_properties_when_listed_then_names_are_unique(kind: type[BaseConfig]) -> None:
     names = [prop.name for prop in kind.PROPERTIES]
 
     assert len(names) == len(set(names))
@@ -68,7 +69,7 @@ def test_properties_when_listed_then_names_are_unique(kind: type[Settings]) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_properties_when_several_set_one_field_then_they_differ_by_unit(
-    kind: type[Settings],
+    kind: type[BaseConfig],
 ) -> None:
     units = [(prop.field, prop.scale) for prop in kind.PROPERTIES]
 
@@ -77,7 +78,7 @@ def test_properties_when_several_set_one_field_then_they_differ_by_unit(
 
 @pytest.mark.parametrize(("kind", "prop"), EVERY_PROPERTY)
 def test_property_when_described_then_says_what_it_means(
-    kind: type[Settings], prop: Property
+    kind: type[BaseConfig], prop: Property
 ) -> None:
     assert prop.doc
     assert not prop.doc.endswith(".")
@@ -85,22 +86,22 @@ def test_property_when_described_then_says_what_it_means(
 
 @pytest.mark.parametrize(("kind", "prop"), EVERY_PROPERTY)
 def test_default_when_looked_at_then_is_of_the_kind_of_its_property(
-    kind: type[Settings], prop: Property
+    kind: type[BaseConfig], prop: Property
 ) -> None:
-    types: dict[Kind, type | tuple[type, ...]] = {
-        Kind.INTEGER: int,
-        Kind.BOOLEAN: bool,
-        Kind.TEXT: str,
-        Kind.PATH: Path,
-        Kind.OPTIONAL_PATH: (Path, type(None)),
-        Kind.TOPIC_MAP: Mapping,
+    types: dict[PropertyKind, type | tuple[type, ...]] = {
+        PropertyKind.INTEGER: int,
+        PropertyKind.BOOLEAN: bool,
+        PropertyKind.TEXT: str,
+        PropertyKind.PATHS: tuple,
+        PropertyKind.OPTIONAL_PATH: (Path, type(None)),
+        PropertyKind.TOPIC_MAP: Mapping,
     }
 
     assert isinstance(getattr(kind(), prop.field), types[prop.kind])
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_settings_when_no_property_is_given_then_are_the_defaults(kind: type[Settings]) -> None:
+def test_settings_when_no_property_is_given_then_are_the_defaults(kind: type[BaseConfig]) -> None:
     assert kind.from_properties({}) == kind()
 
 
@@ -116,7 +117,7 @@ def test_threads_when_not_set_then_half_as_many_as_cores_and_at_least_one(
 
 @pytest.mark.parametrize(("kind", "prop"), EVERY_PROPERTY)
 def test_default_when_written_as_text_and_read_then_is_the_same(
-    kind: type[Settings], prop: Property
+    kind: type[BaseConfig], prop: Property
 ) -> None:
     text = kind().value_text(prop)
 
@@ -127,14 +128,15 @@ def test_default_when_written_as_text_and_read_then_is_the_same(
 @settings(max_examples=20)
 @given(data=st.data())
 def test_value_when_written_as_text_and_read_then_is_the_same(
-    kind: type[Settings], prop: Property, data: st.DataObject
+    kind: type[BaseConfig], prop: Property, data: st.DataObject
 ) -> None:
     value = parse_property(prop, data.draw(texts(prop)))
-    config = (
-        BrokerConfig(archive_dir=Path("/archive"), retention_policy=str(value))
-        if prop.field == "retention_policy"
-        else kind(**{prop.field: value})
-    )
+    fitting: dict[str, dict[str, Any]] = {
+        "retention_policy": {"archive_dir": Path("/archive")},
+        "replica_lag_ms": {"replica_fetch_wait_ms": 0},
+        "replica_fetch_wait_ms": {"replica_lag_ms": 1 << 40},
+    }
+    config = kind(**{**fitting.get(prop.field, {}), prop.field: value})
 
     assert parse_property(prop, config.value_text(prop)) == value
 
@@ -144,7 +146,8 @@ def test_value_when_written_as_text_and_read_then_is_the_same(
     [
         ("brokerid", "7", "broker_id", 7),
         ("port", " 6667 ", "port", 6667),
-        ("log.dir", "/var/data", "data_dir", Path("/var/data")),
+        ("log.dir", "/var/data", "data_dirs", (Path("/var/data"),)),
+        ("log.dirs", "/a, /b", "data_dirs", (Path("/a"), Path("/b"))),
         ("zk.connect", "a:1,b:2/chroot", "zookeeper", "a:1,b:2/chroot"),
         ("log.roll.hours", "1", "roll_ms", HOUR_MS),
         ("log.roll.minutes", "1", "roll_ms", MINUTE_MS),
@@ -184,6 +187,11 @@ def test_value_when_written_as_text_then_is_exact_in_the_unit_of_the_property(
     (prop,) = [prop for prop in BrokerConfig.PROPERTIES if prop.name == name]
 
     assert config.value_text(prop) == text
+
+
+def test_config_when_followers_may_wait_as_long_as_the_lag_allowed_then_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"replica\.fetch\.wait\.max\.ms=10000 must be below"):
+        BrokerConfig(replica_fetch_wait_ms=10_000)
 
 
 @pytest.mark.parametrize(
@@ -240,7 +248,7 @@ def test_property_when_malformed_or_out_of_range_then_config_error_names_it(
 
 @pytest.mark.parametrize("text", ["true", "false"])
 def test_boolean_when_true_or_false_then_is_read(text: str) -> None:
-    prop = Property("p", "field", Kind.BOOLEAN, "doc")
+    prop = Property("p", "field", PropertyKind.BOOLEAN, "doc")
 
     assert parse_property(prop, f" {text} ") is (text == "true")
 
@@ -248,20 +256,21 @@ def test_boolean_when_true_or_false_then_is_read(text: str) -> None:
 @pytest.mark.parametrize("text", ["True", "1", "yes", ""])
 def test_boolean_when_anything_else_then_raises_config_error(text: str) -> None:
     with pytest.raises(ConfigError, match="it must be true or false"):
-        parse_property(Property("p", "field", Kind.BOOLEAN, "doc"), text)
+        parse_property(Property("p", "field", PropertyKind.BOOLEAN, "doc"), text)
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "suggestion"),
     [
-        (BrokerConfig, "broker.id", "brokerid"),
+        (BrokerConfig, "brokerids", "brokerid"),
+        (BrokerConfig, "log.segment.byte", "log.segment.bytes"),
         (BrokerConfig, "log.retention.hour", "log.retention.hours"),
         (ProducerConfig, "compresion.codec", "compression.codec"),
         (ConsumerConfig, "fetch.sizes", "fetch.size"),
     ],
 )
 def test_property_when_unknown_then_config_error_suggests_the_nearest(
-    kind: type[Settings], name: str, suggestion: str
+    kind: type[BaseConfig], name: str, suggestion: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         kind.from_properties({name: "1"})
@@ -337,7 +346,9 @@ def test_path_when_it_starts_with_a_tilde_then_is_in_the_home_directory(
 ) -> None:
     monkeypatch.setenv("HOME", "/home/me")
 
-    assert BrokerConfig.from_properties({"log.dir": "~/data"}).data_dir == Path("/home/me/data")
+    found = BrokerConfig.from_properties({"log.dir": "~/data"})
+
+    assert found.data_dirs == (Path("/home/me/data"),)
 
 
 def test_path_when_in_the_home_of_nobody_then_raises_config_error() -> None:
@@ -346,40 +357,91 @@ def test_path_when_in_the_home_of_nobody_then_raises_config_error() -> None:
 
 
 def test_path_when_needed_and_empty_then_raises_config_error() -> None:
-    with pytest.raises(ConfigError, match=r"log\.dir is empty; it must be a path"):
-        BrokerConfig.from_properties({"log.dir": " "})
+    with pytest.raises(ConfigError, match=r"log\.archive\.dir is '/a,/b'; it must be one path"):
+        BrokerConfig.from_properties({"log.archive.dir": "/a,/b"})
+    for text in (" ", "/a,", ",/a", "/a,,/b"):
+        with pytest.raises(ConfigError, match=r"log\.dir is empty, or has an empty item"):
+            BrokerConfig.from_properties({"log.dirs": text})
+
+
+def test_data_directories_when_a_later_layer_uses_the_other_name_then_it_overrides() -> None:
+    config = BrokerConfig.from_properties({"log.dirs": "/a,/b"}, {"log.dir": "/c"})
+
+    assert config.data_dirs == (Path("/c"),)
 
 
 def test_path_when_optional_and_empty_then_is_none() -> None:
     assert BrokerConfig.from_properties({"log.archive.dir": ""}).archive_dir is None
 
 
-def test_topic_when_it_has_settings_of_its_own_then_they_replace_the_general_ones() -> None:
-    config = BrokerConfig.from_properties(
-        {
-            "topic.log.file.size": "own:100",
-            "topic.log.roll.hours": "own:1",
-            "topic.log.retention.hours": "own:2",
-            "topic.log.retention.size": "own:300",
-            "topic.flush.intervals.ms": "own:4",
-            "log.flush.interval": "50",
-        }
-    )
+@pytest.mark.parametrize(
+    ("kind", "name", "text", "field", "value"),
+    [
+        (BrokerConfig, "broker.id", "7", "broker_id", 7),
+        (BrokerConfig, "log.segment.bytes", "100", "segment_bytes", 100),
+        (BrokerConfig, "log.dirs", "/data", "data_dir", Path("/data")),
+        (BrokerConfig, "log.flush.interval.messages", "9", "flush_interval_messages", 9),
+        (BrokerConfig, "log.retention.ms", "1500", "retention_ms", 1500),
+        (BrokerConfig, "log.retention.check.interval.ms", "500", "cleanup_interval_ms", 500),
+        (BrokerConfig, "zookeeper.session.timeout.ms", "9", "zk_session_timeout_ms", 9),
+        (BrokerConfig, "socket.receive.buffer.bytes", "9", "socket_receive_bytes", 9),
+        (ProducerConfig, "metadata.broker.list", "a:1", "broker_list", "a:1"),
+        (ConsumerConfig, "group.id", "g", "group", "g"),
+        (ConsumerConfig, "socket.receive.buffer.bytes", "9", "socket_receive_bytes", 9),
+        (ConsumerConfig, "zookeeper.connect", "a:1", "zookeeper", "a:1"),
+    ],
+)
+def test_property_when_given_by_its_name_of_08_then_sets_the_same_field(
+    kind: type[BaseConfig], name: str, text: str, field: str, value: object
+) -> None:
+    assert getattr(kind.from_properties({name: text}), field) == value
 
-    assert config.for_topic("own") == LogConfig(100, HOUR_MS, 2 * HOUR_MS, 300, 50, 4)
+
+def test_aliases_when_listed_then_each_names_a_property_and_hides_none() -> None:
+    names = {prop.name for kind in KINDS for prop in kind.PROPERTIES}
+    names |= {name for kind in KINDS for name in kind.WITHOUT_EFFECT}
+
+    assert {alias.property for alias in ALIASES} <= names
+    assert not {alias.name for alias in ALIASES} & names
+    assert len(ALIASES) == len(set(ALIASES))
 
 
-def test_topic_when_it_has_no_settings_of_its_own_then_has_the_general_ones() -> None:
-    config = BrokerConfig.from_properties({"topic.log.file.size": "own:100"})
+def test_property_when_it_has_no_effect_under_its_name_of_08_then_a_warning_says_why(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    BrokerConfig.from_properties({"log.flush.scheduler.interval.ms": "1000"})
 
-    assert config.for_topic("other") == LogConfig(
-        config.segment_bytes,
-        config.roll_ms,
-        config.retention_ms,
-        config.retention_bytes,
-        config.flush_interval_messages,
-        config.flush_interval_ms,
-    )
+    assert "log.flush.scheduler.interval.ms has no effect" in caplog.text
+
+
+def test_settings_when_some_are_changed_then_the_others_stay() -> None:
+    config = BrokerConfig(port=1, retention_ms=5)
+
+    changed = config.changed({"log.retention.minutes": "2"})
+
+    assert changed == BrokerConfig(port=1, retention_ms=2 * MINUTE_MS)
+    assert config == BrokerConfig(port=1, retention_ms=5)
+
+
+@pytest.mark.parametrize(
+    ("retention_ms", "name"),
+    [
+        (2 * HOUR_MS, "log.retention.hours"),
+        (90 * MINUTE_MS, "log.retention.minutes"),
+        (1500, "log.retention.ms"),
+    ],
+)
+def test_properties_when_shown_then_one_of_each_field_in_a_unit_that_is_exact(
+    retention_ms: int, name: str
+) -> None:
+    shown = list(BrokerConfig(retention_ms=retention_ms).shown_properties())
+
+    assert {prop.field for prop in shown} == {field.name for field in fields(BrokerConfig)}
+    assert [prop.name for prop in shown if prop.field == "retention_ms"] == [name]
+
+
+def test_fields_when_listed_as_dynamic_then_exist() -> None:
+    assert {field.name for field in fields(BrokerConfig)} >= BrokerConfig.DYNAMIC
 
 
 @pytest.mark.parametrize(
@@ -402,3 +464,31 @@ def test_default_when_taken_over_from_07_then_is_the_one_of_07(name: str, defaul
     (prop,) = [prop for prop in BrokerConfig.PROPERTIES if prop.name == name]
 
     assert getattr(BrokerConfig(), prop.field) == default
+
+
+def test_overrides_when_normalized_then_have_names_of_07_and_one_for_each_field() -> None:
+    texts = {"log.retention.hours": "2", "log.retention.ms": " 5 ", "log.segment.bytes": "9"}
+
+    assert BrokerConfig.normalize_overrides(texts) == {
+        "log.retention.ms": "5",
+        "log.file.size": "9",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "complaint"),
+    [
+        ("num.threads", "1", "num.threads changes at a start only: set it in the broker's prop"),
+        ("log.dirs", "/a", "log.dir changes at a start only"),
+        ("zookeeper.connect", "a:1", "zk.connect changes at a start only"),
+        ("log.file.siz", "9", "no property 'log.file.siz'; did you mean 'log.file.size'?"),
+        ("log.file.size", "4", "log.file.size is 4; it must be at least 5"),
+    ],
+)
+def test_override_when_it_needs_a_restart_or_is_wrong_then_config_error_says_so(
+    name: str, text: str, complaint: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        BrokerConfig.normalize_overrides({name: text})
+
+    assert str(caught.value).startswith(complaint)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import HOUR_MS, MINUTE_MS, BrokerConfig, load_file
+from broker.config import BrokerConfig, load_file
 from broker.errors import ConfigError
+from broker.properties import HOUR_MS, MINUTE_MS
 
 
 def write(path: Path, text: str) -> Path:
@@ -18,6 +19,7 @@ def write(path: Path, text: str) -> Path:
     ("text", "properties"),
     [
         ('log.dir = "/data"', {"log.dir": "/data"}),
+        ('log.dirs = ["/a", "/b"]', {"log.dirs": "/a,/b"}),
         (
             '[log]\ndir = "/data"\nretention.hours = 5',
             {"log.dir": "/data", "log.retention.hours": "5"},
@@ -126,7 +128,7 @@ zk.connectiontimeout.ms=1000000
         num_threads=8,
         socket_send_bytes=1_048_576,
         socket_receive_bytes=1_048_576,
-        data_dir=Path("/tmp/kafka-logs"),
+        data_dirs=(Path("/tmp/kafka-logs"),),
         flush_interval_ms=1000,
         retention_ms=168 * HOUR_MS,
         segment_bytes=536_870_912,

@@ -62,6 +62,14 @@ def test_error_when_made_for_a_code_then_is_of_its_class_and_has_the_text(code: 
     assert (error.code, str(error)) == (code, "topic 'a'")
 
 
-@pytest.mark.parametrize("code", [5, 99, 32767, -2])
+@pytest.mark.parametrize("code", [8, 99, 32767, -2])
 def test_error_when_the_code_is_unknown_then_is_the_unknown_error(code: int) -> None:
     assert type(error_for_code(code, "text")) is errors.UnknownServerError
+
+
+def test_not_leader_when_made_for_its_code_then_names_the_leader() -> None:
+    error = error_for_code(errors.NotLeaderError.code, "broker 1 leads it", 1)
+
+    assert isinstance(error, errors.NotLeaderError)
+    assert error.leader == 1
+    assert error.is_retriable

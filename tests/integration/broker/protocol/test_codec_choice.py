@@ -1,4 +1,4 @@
-"""Which twin of the codec runs."""
+"""Which engine of the codec runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.protocol.codec import VARIABLE
-from tests.support.twins import load_twin
+from tests.support.codec_engines import load_engine
 
 REPOSITORY = Path(__file__).parents[4]
 DESCRIBE = "from broker.protocol import codec; print(codec.scan.__module__, codec.describe())"
@@ -43,7 +43,7 @@ def test_codec_when_python_is_asked_for_then_is_the_plain_one() -> None:
 
 @pytest.mark.parametrize("wanted", [None, "", "compiled"])
 def test_codec_when_built_and_not_forbidden_then_is_the_compiled_one(wanted: str | None) -> None:
-    load_twin("compiled")
+    load_engine("compiled")
 
     found = run(DESCRIBE, wanted)
 

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.support.command_line import invoke as invoke
+
+StartCluster = Callable[..., ReplicatedCluster]
+
+
+@pytest.fixture
+def start_cluster(zookeeper: str, tmp_path: Path) -> Iterator[StartCluster]:
+    """Start a cluster of processes; what its brokers logged is shown if the test fails."""
+    clusters: list[ReplicatedCluster] = []
+
+    def start(
+        broker_count: int = 3, *, disk_count: int = 1, **properties: str
+    ) -> ReplicatedCluster:
+        clusters.append(
+            ReplicatedCluster(
+                zookeeper, tmp_path, broker_count=broker_count, disk_count=disk_count, **properties
+            )
+        )
+        return clusters[-1]
+
+    yield start
+    for cluster in clusters:
+        cluster.close()
+        for log in sorted(tmp_path.glob("broker-*/broker.log")):
+            print(f"---- {log.parent.name}\n{log.read_text()}")

@@ -1,0 +1,246 @@
+"""Brokers of one cluster as processes, behind a network that can be cut."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.broker_process import BrokerProcess
+from broker.client.connection import Connection
+from broker.errors import BrokerError, RegistryNodeNotFoundError
+from broker.protocol.replica_requests import (
+    CreateReplicatedTopicRequest,
+    Setting,
+    decode_partitions_response,
+)
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
+from broker.zk.paths import parse_connect_string
+from broker.zk.session import Session
+from tests.integration.replication.network import Network
+from tests.support.waiting import wait_until
+
+SESSION_TIMEOUT_MS = 2000
+LAG_TIME_MS = 1500
+
+
+class KnownState(NamedTuple):
+    """What ZooKeeper says of a partition."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+
+
+class ReplicatedCluster:
+    """Brokers with ids from 0 on, and what ZooKeeper knows of them.
+
+    Args:
+        zookeeper: connect string.
+        directory: where everything is kept.
+        broker_count: how many brokers.
+        disk_count: data directories of each broker.
+        properties: of all brokers; underscores in names stand for dots.
+    """
+
+    def __init__(
+        self,
+        zookeeper: str,
+        directory: Path,
+        *,
+        broker_count: int = 3,
+        disk_count: int = 1,
+        **properties: str,
+    ) -> None:
+        self.zookeeper = zookeeper
+        self.network = Network()
+        self.session = Session(zookeeper)
+        self.session.start()
+        self.brokers: dict[int, BrokerProcess] = {}
+        self._directory = directory
+        self._disk_count = disk_count
+        self._lost_disks: set[Path] = set()
+        self._properties = {name.replace("_", "."): one for name, one in properties.items()}
+        for broker_id in range(broker_count):
+            self.start(broker_id)
+
+    def close(self) -> None:
+        """End all processes."""
+        for broker in self.brokers.values():
+            broker.signal(signal.SIGCONT)
+            broker.kill()
+        self.session.stop()
+        self.network.close()
+
+    def disks_of(self, broker_id: int) -> list[Path]:
+        """Return the data directories of a broker, but for those that are lost."""
+        data = self._directory / f"broker-{broker_id}" / "data"
+        disks = [data, *(data.with_name(f"disk-{n}") for n in range(1, self._disk_count))]
+        return [disk for disk in disks if disk not in self._lost_disks]
+
+    def directory_of(self, broker_id: int, partition: TopicPartition) -> Path:
+        """Return the directory of a log; of no log, where it would be."""
+        name = f"{partition.topic}_{partition.index}"
+        place = name if partition.home == broker_id else f"replicas/{partition.home}/{name}"
+        found = [disk / place for disk in self.disks_of(broker_id)]
+        return next((one for one in found if one.exists()), found[0])
+
+    def lose_disk(self, broker_id: int, partition: TopicPartition) -> None:
+        """Remove the data directory that has the log of a partition."""
+        directory = self.directory_of(broker_id, partition)
+        (disk,) = (one for one in self.disks_of(broker_id) if one in directory.parents)
+        self._lost_disks.add(disk)
+        shutil.rmtree(disk)
+
+    def output_of(self, broker_id: int) -> str:
+        """Return the log output of a broker."""
+        return (self._directory / f"broker-{broker_id}" / "broker.log").read_text()
+
+    def start(self, broker_id: int) -> None:
+        """Start a broker, with the data it had before."""
+        directory = self._directory / f"broker-{broker_id}"
+        directory.mkdir(exist_ok=True)
+        connect = parse_connect_string(self.zookeeper)
+        ((_, port),) = connect.hosts
+        door = self.network.door_to_zookeeper(broker_id, port)
+        settings = {
+            "brokerid": str(broker_id),
+            "hostname": "127.0.0.1",
+            "advertised.port": str(self.network.door_to_broker(broker_id)),
+            "num.threads": "1",
+            "zk.connect": f"127.0.0.1:{door}{connect.chroot}",
+            "zk.sessiontimeout.ms": str(SESSION_TIMEOUT_MS),
+            "replica.lag.time.max.ms": str(LAG_TIME_MS),
+            "log.dirs": ",".join(map(str, self.disks_of(broker_id))),
+            **self._properties,
+        }
+        self.brokers[broker_id] = BrokerProcess(directory, **settings)
+        self.network.open_door(broker_id, self.brokers[broker_id].port)
+
+    def kill(self, broker_id: int) -> None:
+        """End a broker as kill -9 does."""
+        self.brokers.pop(broker_id).kill()
+
+    def stop(self, broker_id: int) -> None:
+        """Shut a broker down."""
+        self.brokers.pop(broker_id).stop()
+
+    def freeze(self, broker_id: int) -> None:
+        """Stop a broker as a long pause of its machine would."""
+        self.brokers[broker_id].signal(signal.SIGSTOP)
+
+    def thaw(self, broker_id: int) -> None:
+        """Let a frozen broker go on."""
+        self.brokers[broker_id].signal(signal.SIGCONT)
+
+    def connect(self, broker_id: int) -> Connection:
+        """Return a connection to a broker, through the network."""
+        port = self.network.door_to_broker(broker_id)
+        address = BrokerAddress(broker_id, "127.0.0.1", port)
+        return Connection(address, timeout_s=10, connect_timeout_s=1, client_id="test")
+
+    def controller(self) -> int:
+        """Return the id of the controller, -1 if there is none."""
+        found = self._json("/controller")
+        return int(found["brokerid"]) if found else -1
+
+    def create_topic(
+        self, topic: str, partition_count: int, replication_factor: int, **settings: str
+    ) -> list[TopicPartition]:
+        """Create a topic, wait for its leaders, and return its partitions."""
+        request = CreateReplicatedTopicRequest(
+            topic,
+            partition_count,
+            replication_factor,
+            tuple(Setting(name.replace("_", "."), one) for name, one in settings.items()),
+        )
+        wait_until(lambda: self.controller() >= 0, "the election of a controller")
+        connection = self.connect(self.controller())
+        try:
+            created = decode_partitions_response(connection.call(request))
+        finally:
+            connection.close()
+        return sorted(one.partition for one in created)
+
+    def state(self, partition: TopicPartition) -> KnownState | None:
+        """Return what ZooKeeper says of a partition, None if nothing."""
+        topic = self._json(f"/replicated/topics/{partition.topic}")
+        path = f"/replicated/topics/{partition.topic}/partitions/{partition.name}/state"
+        found = self._json(path)
+        if topic is None or found is None:
+            return None
+        return KnownState(
+            found["leader"],
+            found["leader_epoch"],
+            tuple(found["isr"]),
+            tuple(topic["partitions"][partition.name]),
+        )
+
+    def leader(self, partition: TopicPartition) -> int:
+        """Return the leader of a partition, -1 if it has none."""
+        state = self.state(partition)
+        return -1 if state is None else state.leader
+
+    def await_leader(self, partition: TopicPartition, *, other_than: int = -1) -> int:
+        """Wait until a broker that runs leads a partition, and return its id."""
+
+        def has_leader() -> bool:
+            return self.leader(partition) not in (-1, other_than)
+
+        wait_until(has_leader, f"a leader of {partition}", deadline_s=30)
+        return self.leader(partition)
+
+    def await_full_isr(self, partitions: Iterable[TopicPartition]) -> None:
+        """Wait until all replicas of partitions are in sync."""
+
+        def is_full(partition: TopicPartition) -> bool:
+            state = self.state(partition)
+            return state is not None and set(state.isr) == set(state.replicas)
+
+        partitions = list(partitions)
+        wait_until(
+            lambda: all(map(is_full, partitions)),
+            f"full in-sync replicas of {[str(one) for one in partitions]}",
+            deadline_s=60,
+        )
+
+    def log_bytes(self, broker_id: int, partition: TopicPartition) -> tuple[int, bytes]:
+        """Return the start offset and the bytes of a broker's replica, from its files."""
+        directory = self.directory_of(broker_id, partition)
+        segments = sorted(directory.glob("*.pylog"))
+        start = int(segments[0].stem) if segments else 0
+        return start, b"".join(one.read_bytes() for one in segments)
+
+    def await_equal_logs(self, partition: TopicPartition) -> None:
+        """Wait until the logs of all replicas have the same bytes."""
+        state = self.state(partition)
+        assert state is not None
+
+        def are_equal() -> bool:
+            logs = [self.log_bytes(one, partition) for one in state.replicas]
+            start = max(one[0] for one in logs)
+            return len({data[start - begin :] for begin, data in logs}) == 1
+
+        wait_until(are_equal, f"equal logs of {partition}", deadline_s=30)
+
+    def _json(self, path: str) -> Any:
+        try:
+            return json.loads(self.session.get(path)[0])
+        except RegistryNodeNotFoundError:
+            return None
+
+
+def is_alive(cluster: ReplicatedCluster, broker_id: int) -> bool:
+    """Return whether a broker answers."""
+    connection = cluster.connect(broker_id)
+    try:
+        return connection.hello() is not None
+    except (BrokerError, OSError):
+        return False
+    finally:
+        connection.close()

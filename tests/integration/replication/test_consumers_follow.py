@@ -1,0 +1,225 @@
+"""Consumers that read on when the leader of a partition dies."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import pairwise
+
+import pytest
+
+from broker.client.cluster import Cluster, RegistryCluster, StaticCluster
+from broker.client.connection import Connection
+from broker.client.list_offsets import OffsetLister
+from broker.config import ConsumerConfig
+from broker.consumer.cluster_reader import ClusterReader
+from broker.consumer.connector import ConsumerConnector
+from broker.errors import BrokerUnreachableError, ConsumerTimeoutError
+from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.protocol.message_set import iter_messages
+from broker.protocol.responses import BrokerAddress
+from broker.topic import MessagePosition, ReadRange, TopicPartition
+from broker.zk.registry import Registry
+from tests.integration.replication.history import Outcome
+from tests.integration.replication.load import LoadThread, LoggedProducer
+from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.support.command_line import Invoke, Result
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+StartCluster = Callable[..., ReplicatedCluster]
+OpenCluster = Callable[[ReplicatedCluster], AbstractContextManager[Cluster]]
+
+
+def connect(address: BrokerAddress) -> Connection:
+    return Connection(address, timeout_s=10, connect_timeout_s=5)
+
+
+def addresses_of(cluster: ReplicatedCluster) -> list[BrokerAddress]:
+    door = cluster.network.door_to_broker
+    return [BrokerAddress(-1, "127.0.0.1", door(one)) for one in sorted(cluster.brokers)]
+
+
+@contextmanager
+def registry_cluster(cluster: ReplicatedCluster) -> Iterator[Cluster]:
+    registry = Registry(cluster.zookeeper)
+    registry.start(10)
+    try:
+        yield RegistryCluster(registry)
+    finally:
+        registry.stop()
+
+
+@contextmanager
+def listed_cluster(cluster: ReplicatedCluster) -> Iterator[Cluster]:
+    listed = StaticCluster(addresses_of(cluster), connect)
+    try:
+        yield listed
+    finally:
+        listed.close()
+
+
+class Reading:
+    """What a `ClusterReader` in a thread has read of partitions from their start."""
+
+    def __init__(self, reader: ClusterReader) -> None:
+        self.messages: list[tuple[TopicPartition, int, str]] = []
+        self._polls = reader.polls()
+        self._thread = LoadThread("reader", self._step)
+
+    def _step(self) -> None:
+        for reader in next(self._polls):
+            at = reader.offset
+            for message in iter_messages(reader.data, at):
+                payload = bytes(message.payload).decode()
+                self.messages.append((reader.partition, message.offset, payload))
+                at = message.next_offset
+            reader.take(at - reader.offset)
+
+    def stop(self) -> None:
+        self._thread.stop()
+
+    def payloads(self) -> list[str]:
+        assert self._thread.failure is None, self._thread.failure
+        return [payload for _, _, payload in list(self.messages)]
+
+
+def create_topic(cluster: ReplicatedCluster, partition_count: int) -> list[TopicPartition]:
+    """Create a topic, and wait until its leaders know that they lead."""
+    partitions = cluster.create_topic("t", partition_count, 3, min_insync_replicas="2")
+    cluster.await_full_isr(partitions)
+
+    def leads(partition: TopicPartition) -> bool:
+        directory = cluster.directory_of(cluster.leader(partition), partition)
+        return (directory / EPOCH_FILE_NAME).exists()
+
+    wait_until(lambda: all(map(leads, partitions)), "the orders of the controller")
+    return partitions
+
+
+def acknowledged(producer: LoggedProducer) -> set[str]:
+    return {one.payload for one in list(producer.sent) if one.outcome is Outcome.ACKNOWLEDGED}
+
+
+def kill_leader_under_load(
+    cluster: ReplicatedCluster,
+    partitions: list[TopicPartition],
+    producer: LoggedProducer,
+    payloads: Callable[[], list[str]],
+) -> None:
+    """Kill the leader of the first partition; wait until all that is acknowledged is read."""
+    wait_until(lambda: len(payloads()) > 20, "the first messages")
+    leader = cluster.await_leader(partitions[0])
+    cluster.kill(leader)
+    cluster.await_leader(partitions[0], other_than=leader)
+    before = producer.acknowledged_count
+    wait_until(lambda: producer.acknowledged_count > before + 30, "progress", deadline_s=30)
+    producer.stop()
+    wait_until(
+        lambda: acknowledged(producer) <= set(payloads()), "all messages read", deadline_s=30
+    )
+
+
+@pytest.mark.parametrize("partition_count", [1, 3])
+@pytest.mark.parametrize("open_cluster", [registry_cluster, listed_cluster])
+def test_reader_when_a_leader_is_killed_then_reads_on_each_message_once_in_order(
+    start_cluster: StartCluster,
+    open_cluster: OpenCluster,
+    partition_count: int,
+) -> None:
+    cluster = start_cluster()
+    partitions = create_topic(cluster, partition_count)
+    producer = LoggedProducer(cluster, partitions, "p")
+    ranges = dict.fromkeys(partitions, ReadRange(MessagePosition(0), None))
+    with (
+        open_cluster(cluster) as found,
+        ClusterReader(found, connect, ranges) as cluster_reader,
+    ):
+        reading = Reading(cluster_reader)
+        kill_leader_under_load(cluster, partitions, producer, reading.payloads)
+        reading.stop()
+
+    assert max(Counter(reading.payloads()).values()) == 1
+    for partition in partitions:
+        offsets = [offset for one, offset, _ in reading.messages if one == partition]
+        assert all(a < b for a, b in pairwise(offsets))
+
+
+@pytest.mark.parametrize("by", ["-Z", "-b"])
+def test_consume_when_a_broker_is_stopped_then_reads_all_partitions_of_a_replicated_topic(
+    start_cluster: StartCluster, invoke: Invoke, by: str
+) -> None:
+    cluster = start_cluster()
+    partitions = create_topic(cluster, 6)
+    producer = LoggedProducer(cluster, partitions, "p")
+    wait_until(lambda: producer.acknowledged_count > 30, "messages")
+    producer.stop()
+    listed = ",".join(f"{one.host}:{one.port}" for one in addresses_of(cluster))
+    stopped = cluster.await_leader(partitions[0])
+    cluster.stop(stopped)
+    for partition in partitions:
+        cluster.await_leader(partition, other_than=stopped)
+
+    where = cluster.zookeeper if by == "-Z" else listed
+    # a new leader knows a little later only that the last messages are committed
+    results: list[Result] = []
+
+    def has_all() -> bool:
+        results.append(invoke("consume", "t", by, where, "-o", "start", "-e"))
+        assert results[-1].status == 0, results[-1].stderr
+        return set(results[-1].text.split()) == acknowledged(producer)
+
+    wait_until(has_all, "a read of all messages")
+    assert "6 partitions" in results[-1].stderr
+
+
+@pytest.mark.parametrize("open_cluster", [registry_cluster, listed_cluster])
+def test_offsets_when_a_leader_is_killed_then_are_listed_by_the_next(
+    start_cluster: StartCluster, open_cluster: OpenCluster
+) -> None:
+    cluster = start_cluster()
+    (partition,) = create_topic(cluster, 1)
+    with open_cluster(cluster) as found, OffsetLister(found, connect) as offsets:
+        assert offsets.latest(partition) == 0
+        leader = cluster.await_leader(partition)
+        cluster.kill(leader)
+        cluster.await_leader(partition, other_than=leader)
+
+        def is_listed() -> bool:
+            try:
+                return offsets.latest(partition) == 0
+            except BrokerUnreachableError:  # no broker that is left knows of the new leader yet
+                return False
+
+        wait_until(is_listed, "the offset at the new leader")
+
+
+def test_group_when_a_leader_that_is_not_the_home_is_killed_then_reads_on(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster()
+    (partition,) = create_topic(cluster, 1)
+    home = partition.home
+    cluster.stop(home)
+    leader = cluster.await_leader(partition, other_than=home)
+    cluster.start(home)
+    cluster.await_full_isr([partition])
+    assert cluster.leader(partition) == leader
+    producer = LoggedProducer(cluster, [partition], "p")
+    payloads: list[str] = []
+    config = ConsumerConfig(group="g", zookeeper=cluster.zookeeper, consumer_timeout_ms=100)
+    with ConsumerConnector(config) as member:
+        (stream,) = member.create_message_streams({"t": 1})["t"]
+
+        def read() -> None:
+            with suppress(ConsumerTimeoutError):
+                _, _, _, _, payload = next(stream)
+                payloads.append(bytes(payload).decode())
+
+        reading = LoadThread("member", read)
+        kill_leader_under_load(cluster, [partition], producer, lambda: payloads)
+        reading.stop()
+
+    assert max(Counter(payloads).values()) == 1

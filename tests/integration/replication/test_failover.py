@@ -1,0 +1,284 @@
+"""Brokers that die, pause and lose the network, under load; nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from broker.topic import TopicPartition
+from tests.integration.replication.history import Outcome, Seen, violations
+from tests.integration.replication.load import LoggedProducer, LoggedReader
+from tests.integration.replication.network import ZOOKEEPER
+from tests.integration.replication.replicated_cluster import (
+    LAG_TIME_MS,
+    SESSION_TIMEOUT_MS,
+    ReplicatedCluster,
+)
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+StartCluster = Callable[..., ReplicatedCluster]
+SESSION_S = SESSION_TIMEOUT_MS / 1000
+LAG_S = LAG_TIME_MS / 1000
+
+
+class Trial:
+    """A topic under load in a cluster, and the verdict at its end.
+
+    Args:
+        cluster: with at least as many brokers as replicas.
+        partition_count: of the topic.
+        factor: replicas of each partition.
+        min_isr: below which nothing is committed.
+    """
+
+    def __init__(
+        self,
+        cluster: ReplicatedCluster,
+        *,
+        partition_count: int = 3,
+        factor: int = 3,
+        min_isr: int = 2,
+    ) -> None:
+        self.cluster = cluster
+        self.partitions = cluster.create_topic(
+            "t", partition_count, factor, min_insync_replicas=str(min_isr)
+        )
+        cluster.await_full_isr(self.partitions)
+        self.producers = [LoggedProducer(cluster, self.partitions, f"p{n}") for n in range(2)]
+        self.readers = [LoggedReader(cluster, self.partitions, "r0")]
+        self.await_progress()
+
+    def await_progress(self, count: int = 20) -> None:
+        """Wait until every producer has so many more messages acknowledged."""
+        goals = [(one, one.acknowledged_count + count) for one in self.producers]
+        wait_until(
+            lambda: all(one.acknowledged_count >= goal for one, goal in goals),
+            "progress of the producers",
+            deadline_s=60,
+        )
+
+    def verdict(self) -> None:
+        """Heal, stop, read everything again, and check the history and the logs."""
+        self.cluster.network.heal()
+        self.cluster.await_full_isr(self.partitions)
+        self.await_progress()
+        for producer in self.producers:
+            producer.stop()
+        for reader in self.readers:
+            reader.stop()
+        final = self.read_all()
+        sent = [one for producer in self.producers for one in producer.sent]
+        seen = [one for reader in self.readers for one in reader.seen]
+        counts = {outcome: sum(one.outcome is outcome for one in sent) for outcome in Outcome}
+        gap_s = max(one.longest_gap_s() for one in self.producers)
+        print(f"{counts}, read {len(seen)} and {len(final)}, longest gap {gap_s:.1f} s")
+        assert violations(sent, seen, final, log_starts={}) == []
+        for partition in self.partitions:
+            self.cluster.await_equal_logs(partition)
+
+    def read_all(self) -> list[Seen]:
+        """Return what a new reader gets until the ends of all partitions."""
+        reader = LoggedReader(self.cluster, self.partitions, "final")
+        try:
+            wait_until(
+                lambda: (
+                    reader.high_watermarks.keys() == set(self.partitions)
+                    and all(reader.offsets[p] == w for p, w in reader.high_watermarks.items())
+                ),
+                "a full read",
+                deadline_s=30,
+            )
+        finally:
+            reader.stop()
+        return reader.seen
+
+
+@pytest.fixture
+def cluster(start_cluster: StartCluster) -> ReplicatedCluster:
+    return start_cluster()
+
+
+def leader_of_first(trial: Trial) -> tuple[TopicPartition, int]:
+    partition = trial.partitions[0]
+    return partition, trial.cluster.await_leader(partition)
+
+
+def test_leader_when_killed_under_load_then_another_leads_and_nothing_is_lost(
+    cluster: ReplicatedCluster,
+) -> None:
+    trial = Trial(cluster)
+    partition, leader = leader_of_first(trial)
+
+    cluster.kill(leader)
+
+    cluster.await_leader(partition, other_than=leader)
+    trial.await_progress()
+    cluster.start(leader)
+    trial.verdict()
+
+
+def test_leader_when_its_disk_is_gone_then_another_leads_and_its_other_disk_is_used(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(disk_count=2, log_checkpoint_interval_ms="200")
+    trial = Trial(cluster, partition_count=6)
+    partition, leader = leader_of_first(trial)
+
+    cluster.lose_disk(leader, partition)
+
+    cluster.await_leader(partition, other_than=leader)
+    trial.await_progress()
+    cluster.kill(leader)
+    cluster.start(leader)  # without that disk, so that its replicas are copied again
+    trial.verdict()
+
+
+def test_leader_when_killed_and_started_at_once_again_and_again_then_nothing_is_lost(
+    cluster: ReplicatedCluster,
+) -> None:
+    trial = Trial(cluster)
+    for _ in range(4):
+        _, leader = leader_of_first(trial)
+        cluster.kill(leader)
+        cluster.start(leader)
+        trial.await_progress(5)
+    trial.verdict()
+
+
+def test_brokers_when_killed_one_after_the_other_then_nothing_is_lost(
+    cluster: ReplicatedCluster,
+) -> None:
+    trial = Trial(cluster)
+    for broker_id in list(cluster.brokers):
+        cluster.await_full_isr(trial.partitions)
+        cluster.kill(broker_id)
+        trial.await_progress()
+        cluster.start(broker_id)
+    trial.verdict()
+
+
+def test_brokers_when_all_are_killed_at_once_then_nothing_is_lost(
+    cluster: ReplicatedCluster,
+) -> None:
+    trial = Trial(cluster)
+    ids = list(cluster.brokers)
+    for broker_id in ids:
+        cluster.kill(broker_id)
+    for broker_id in reversed(ids):
+        cluster.start(broker_id)
+    trial.verdict()
+
+
+def test_brokers_when_stopped_in_turn_under_load_then_nothing_is_lost_and_gaps_are_short(
+    cluster: ReplicatedCluster,
+) -> None:
+    trial = Trial(cluster)
+    for broker_id in list(cluster.brokers):
+        cluster.await_full_isr(trial.partitions)
+        cluster.stop(broker_id)
+        trial.await_progress()
+        cluster.start(broker_id)
+    trial.verdict()
+    for producer in trial.producers:
+        unknown = [one for one in producer.sent if one.outcome is Outcome.UNKNOWN]
+        assert len(unknown) <= 6 * len(trial.partitions)
+
+
+def test_leader_when_frozen_beyond_its_session_then_it_acknowledges_nothing_after_it(
+    cluster: ReplicatedCluster,
+) -> None:
+    trial = Trial(cluster)
+    partition, leader = leader_of_first(trial)
+
+    cluster.freeze(leader)
+    cluster.await_leader(partition, other_than=leader)
+    trial.await_progress()
+    cluster.thaw(leader)
+
+    trial.await_progress()
+    trial.verdict()
+
+
+def test_follower_when_frozen_for_long_then_it_leaves_the_isr_and_comes_back(
+    cluster: ReplicatedCluster,
+) -> None:
+    trial = Trial(cluster)
+    partition, leader = leader_of_first(trial)
+    follower = next(one for one in cluster.brokers if one != leader)
+
+    cluster.freeze(follower)
+    wait_until(
+        lambda: follower not in (cluster.state(partition) or ((), (), ()))[2],
+        "the shrink of the in-sync replicas",
+    )
+    trial.await_progress()
+    cluster.thaw(follower)
+
+    trial.verdict()
+
+
+def test_leader_when_cut_off_from_its_followers_then_it_commits_nothing_alone(
+    cluster: ReplicatedCluster,
+) -> None:
+    trial = Trial(cluster)
+    partition, leader = leader_of_first(trial)
+    for other in cluster.brokers:
+        if other != leader:
+            cluster.network.cut(leader, other)
+    time.sleep(3 * LAG_S)
+
+    cluster.kill(leader)
+    cluster.network.heal()
+    # if it was alone in sync, no other replica may lead before it is back
+    wait_until(lambda: cluster.leader(partition) != leader, "the loss of the leader")
+    cluster.start(leader)
+
+    trial.verdict()
+
+
+def test_leader_when_cut_off_from_zookeeper_only_then_nothing_is_acknowledged_twice(
+    cluster: ReplicatedCluster,
+) -> None:
+    trial = Trial(cluster)
+    partition, leader = leader_of_first(trial)
+
+    cluster.network.cut(leader, ZOOKEEPER)
+    cluster.await_leader(partition, other_than=leader)
+    time.sleep(SESSION_S)
+    cluster.network.heal()
+
+    trial.verdict()
+
+
+def test_controller_when_killed_with_a_leader_then_another_one_elects(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(5)
+    trial = Trial(cluster, partition_count=5, min_isr=1)
+    controller = cluster.controller()
+    partition = next(one for one in trial.partitions if cluster.leader(one) != controller)
+    leader = cluster.leader(partition)
+
+    cluster.kill(controller)
+    cluster.kill(leader)
+
+    cluster.await_leader(partition, other_than=leader)
+    trial.await_progress()
+    for broker_id in (controller, leader):
+        cluster.start(broker_id)
+    trial.verdict()
+
+
+def test_brokers_when_started_anew_without_topics_then_are_trusted_with_new_ones(
+    cluster: ReplicatedCluster,
+) -> None:
+    def are_trusted() -> bool:
+        paths = [f"/replicated/brokers/{one}" for one in cluster.brokers]
+        found = cluster.session.get_many(paths)
+        return all(path in found and b'"is_clean": true' in found[path][0] for path in paths)
+
+    wait_until(are_trusted, "the orders that say that a possible loss is known")

@@ -1,0 +1,93 @@
+"""Clients of 0.7, who know the home of a partition only, and brokers that stop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from broker.client.connection import Connection
+from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.protocol.codec import decode, encode
+from broker.protocol.extension_requests import ShutdownRequest
+from broker.protocol.requests import FetchRequest, ProduceRequest
+from broker.protocol.responses import decode_document, decode_fetch_response
+from broker.topic import TopicPartition
+from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+StartCluster = Callable[..., ReplicatedCluster]
+
+
+def payloads_at_home(connection: Connection, topic: str) -> list[bytes]:
+    """Return what a consumer of 0.7 gets of partition 0 of the home it is connected to."""
+    found: list[bytes] = []
+    offset = 0
+    while True:
+        code, data = decode_fetch_response(connection.ask(FetchRequest(topic, 0, offset, 1 << 20)))
+        assert code == 0
+        if not data:
+            return found
+        found += [payload for _, _, payload in decode(data, 0).messages]
+        offset += len(data)
+
+
+def await_orders(cluster: ReplicatedCluster, broker_id: int, partition: TopicPartition) -> None:
+    """Wait until a broker knows that it leads a partition whose home it is."""
+
+    def has_epoch() -> bool:
+        return (cluster.directory_of(broker_id, partition) / EPOCH_FILE_NAME).exists()
+
+    wait_until(has_epoch, "the orders of the controller")
+
+
+def test_produce_of_07_when_another_broker_leads_then_all_of_it_is_in_order_on_every_replica(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster()
+    partition = cluster.create_topic("t", 1, 3, min_insync_replicas="2")[0]
+    home = partition.home
+    cluster.await_full_isr([partition])
+    await_orders(cluster, home, partition)
+    connection = cluster.connect(home)
+    sent = [b"message %d" % number for number in range(300)]
+    try:
+        for one in sent[:100]:
+            connection.send_request(ProduceRequest("t", 0, encode([one])))
+        wait_until(lambda: payloads_at_home(connection, "t") == sent[:100], "the first messages")
+    finally:
+        connection.close()
+    cluster.stop(home)
+    leader = cluster.await_leader(partition, other_than=home)
+    cluster.start(home)
+    cluster.await_full_isr([partition])
+    assert cluster.leader(partition) == leader
+    connection = cluster.connect(home)
+    try:
+        for one in sent[100:]:
+            connection.send_request(ProduceRequest("t", 0, encode([one])))
+        wait_until(lambda: payloads_at_home(connection, "t") == sent, "the forwarded messages")
+    finally:
+        connection.close()
+    cluster.await_equal_logs(partition)
+
+
+def test_shutdown_when_asked_for_then_its_report_says_where_each_leadership_went(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster()
+    partitions = cluster.create_topic("t", 3, 3)
+    cluster.await_full_isr(partitions)
+    led = next(one for one in partitions if cluster.leader(one) == 1)
+    await_orders(cluster, 1, led)
+    connection = cluster.connect(1)
+    try:
+        steps = json.loads(decode_document(connection.call(ShutdownRequest(force=True))))
+    finally:
+        connection.close()
+    step = next(one for one in steps if one["step"] == "move leaderships")
+    assert step["done"]
+    assert f"{led}: led by broker {cluster.await_leader(led, other_than=1)}" in step["note"]
