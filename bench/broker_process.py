@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -58,6 +59,10 @@ class BrokerProcess:
     def connect(self) -> Connection:
         """Return a connection to it."""
         return Connection(self.address, timeout_s=60)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal, as SIGSTOP."""
+        self._process.send_signal(number)
 
     def memory_mb(self, field: str) -> float:
         """Return a memory figure in MB.

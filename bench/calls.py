@@ -82,7 +82,7 @@ def broker_paths() -> dict[str, list[str]]:
     }
     paths = {}
     with tempfile.TemporaryDirectory() as directory:
-        config = BrokerConfig(data_dir=Path(directory) / "data", port=0, num_threads=1)
+        config = BrokerConfig(data_dirs=(Path(directory) / "data",), port=0, num_threads=1)
         broker = Broker(config)
         threading.setprofile(counter.profile)
         broker.start()

@@ -75,7 +75,7 @@ def _produce(broker: BrokerProcess, source: Path, acks: Acks) -> float:
             message_set = memoryview(made.message_set)
             for start, end in pairwise((0, *made.cuts)):
                 producer.send_set(partition, message_set[start:end])
-        producer.barrier()
+        producer.wait_until_readable()
     cluster.close()
     return time.perf_counter() - started_s
 

@@ -1,13 +1,14 @@
-"""Spark reading topics, compared with Spark reading the same rows from text files.
+"""Spark reading topics, compared with Spark reading the same rows from text files; and loads.
 
-All runs of a round take turns in one session, after rounds that only warm up. Counting reads one
-narrow column here: Spark's own reader leaves out columns that a count does not need, but Spark does
-not pass that information to other readers.
+All runs of a round take turns in one session, after rounds that only warm up. `count` reads one
+narrow column: Spark's own reader leaves out columns that a count does not need, but Spark does not
+pass that information to other readers. Loads run in that session, and on processes of this machine.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -20,11 +21,16 @@ from bench.measure import ChartPosition, Goal, Measurement, Plan
 from bench.workload import payloads
 from broker.log.segment import segment_name
 from broker.protocol import codec
+from broker.spark.load import LoadRequest, run_load
+from broker.spark.local import LocalProcesses
+from broker.spark.options import parse_read_options
 from broker.spark.session import SessionSettings, open_session
 from broker.spark.source import read_messages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from broker.spark.jobs import TaskEngine
 
 _PARTITIONS = 4
 _SEGMENTS = 2
@@ -42,7 +48,11 @@ def run(plan: Plan) -> Iterator[Measurement]:
         narrow, _ = _measure(plan, directory, 1)
         wide, memory_mb = _measure(plan, directory, cores)
     yield from _compared("spark count", wide["text count"], wide["count"])
+    yield from _compared(
+        "spark count, all columns", wide["text count"], wide["count of all columns"]
+    )
     yield from _compared("spark to parquet", wide["text parquet"], wide["parquet"])
+    yield from _loads(count, wide)
     for name in ("count", "count of all columns", "parquet"):
         rates = [count / _M / elapsed_s for elapsed_s in wide[name]]
         position = ChartPosition("Spark reading topics", "", name)
@@ -59,6 +69,12 @@ def _compared(name: str, text_s: list[float], ours_s: list[float]) -> Iterator[M
     ratios = [text / ours for text, ours in zip(text_s, ours_s, strict=True)]
     position = ChartPosition("Spark, over its own reader of text files", "", name)
     yield Measurement(f"{name}, over text files", "x", ratios, Goal(0.5), position)
+
+
+def _loads(count: int, seconds: Seconds) -> Iterator[Measurement]:
+    for name, title in (("load", "on Spark that runs"), ("load here", "without Spark")):
+        rates = [count / _M / elapsed_s for elapsed_s in seconds[name]]
+        yield Measurement(f"load, {title}", "M msg/s", rates)
 
 
 def _write_inputs(directory: Path, message_count: int) -> int:
@@ -118,7 +134,21 @@ def _runs(spark: SparkSession, directory: Path) -> Mapping[str, Callable[[], obj
         "parquet": lambda: (
             read_messages(spark, options, columns=values).write.mode("overwrite").parquet(output)
         ),
+        "load": lambda: _load(spark, directory),
+        "load here": lambda: _load_here(directory),
     }
+
+
+def _load_here(directory: Path) -> None:
+    with LocalProcesses() as processes:
+        _load(processes, directory)
+
+
+def _load(engine: TaskEngine, directory: Path) -> None:
+    """Load the logs, into an output that is new each time."""
+    output = directory / "loads"
+    shutil.rmtree(output, ignore_errors=True)
+    run_load(engine, LoadRequest(output, parse_read_options({"path": str(directory / "logs")})))
 
 
 def _worker_memory_mb() -> Iterator[float]:
