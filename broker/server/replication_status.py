@@ -41,6 +41,8 @@ def _record(hosted: HostedReplica) -> dict[str, Any]:
         "log_end": log.log_end_offset,
         "flushed": log.flushed_offset,
         "high_watermark": log.high_watermark,
+        "segments": log.segment_count,
+        "last_append_ms": log.last_append_ms if log.log_end_offset > log.log_start_offset else None,
         "lags": {},
         "truncations": replica.counts.truncations,
         "truncated_bytes": replica.counts.truncated_bytes,

@@ -202,7 +202,7 @@ def _plain_value(value: Any, column: Column) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     if isinstance(value, dict):
-        return ",".join(f"{key}:{count}" for key, count in value.items())
+        return ",".join(f"{key}:{'-' if one is None else one}" for key, one in value.items())
     return str(value)
 
 

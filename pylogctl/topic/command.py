@@ -102,8 +102,10 @@ def list_topics(
 def describe(env: Environment, topics: _Topics) -> None:
     """Show the partitions of topics: broker, offsets, segments, size and age.
 
-    The last append is when the last segment file was written to. A broker that does not respond
-    leaves gaps and makes the exit status 6.
+    The last append is when the last segment file was written to. Of topics with replicas it shows
+    leaders, leader epochs, in-sync replicas, and how many bytes each follower is behind; offsets,
+    segments and age with --columns. A broker that does not respond, or a partition without a
+    leader, leaves gaps and makes the exit status 6.
     """
     from pylogctl.topic import reads
 

@@ -9,7 +9,7 @@ from broker.client.list_offsets import Watermarks
 from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.render import Column, ColumnKind, Document, Record
 from pylogctl.format.envelope import MessageFacts
-from pylogctl.topic.facts import PartitionFacts, TopicSummary
+from pylogctl.topic.facts import PartitionFacts, ReplicaFacts, TopicSummary
 
 _TOPIC = Column("topic", "name of the topic")
 _PARTITION = Column("partition", "partition as home broker and index")
@@ -39,6 +39,27 @@ DESCRIBE = Document(
         Column("segments", "number of segment files", ColumnKind.INTEGER),
         Column("bytes", "readable bytes", ColumnKind.BYTES),
         Column("last_append", "time of the last write", ColumnKind.TIME),
+    ),
+    empty="no partitions",
+)
+DESCRIBE_REPLICATED = Document(
+    "topic.describe-replicated/1",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("leader", "id of the broker that leads it", ColumnKind.INTEGER),
+        Column("address", "address of that broker", shown=False),
+        Column("epoch", "leader epoch: one higher with each decision", ColumnKind.INTEGER),
+        Column("replicas", "ids of its brokers, the preferred leader first"),
+        Column("isr", "ids of the in-sync replicas"),
+        Column("min_isr", "fewest of them to commit a message", ColumnKind.INTEGER, shown=False),
+        Column("lag", "bytes that each follower is behind, by broker id"),
+        Column("start", "first offset", ColumnKind.INTEGER, shown=False),
+        Column("end", "offset after the last readable message", ColumnKind.INTEGER, shown=False),
+        Column("segments", "number of the leader's segment files", ColumnKind.INTEGER, shown=False),
+        Column("bytes", "readable bytes", ColumnKind.BYTES),
+        Column("last_append", "time of the last write", ColumnKind.TIME, shown=False),
+        Column("settings", "of the topic, where not those of brokers", shown=False),
     ),
     empty="no partitions",
 )
@@ -190,11 +211,36 @@ def list_record(summary: TopicSummary, message_count: int | None) -> Record:
 
 def describe_record(facts: PartitionFacts) -> Record:
     """Return a row of `DESCRIBE`."""
-    ends = facts.ends
+    leader = facts.leader
     return {
         **_names(facts.partition),
-        "broker": facts.leader.id,
-        "address": f"{facts.leader.host}:{facts.leader.port}",
+        "broker": None if leader is None else leader.id,
+        **_log_fields(facts),
+    }
+
+
+def describe_replicated_record(facts: PartitionFacts) -> Record:
+    """Return a row of `DESCRIBE_REPLICATED`; of a topic without replicas, too."""
+    leader, home = facts.leader, facts.partition.home
+    found = facts.replicas or ReplicaFacts(0, (home,), (home,), 1, {}, None)
+    followers = [id for id in found.replicas if leader is None or id != leader.id]
+    return {
+        **_names(facts.partition),
+        "leader": None if leader is None else leader.id,
+        "epoch": found.leader_epoch,
+        "replicas": list(found.replicas),
+        "isr": list(found.isr),
+        "min_isr": found.min_isr,
+        "lag": {str(id): found.lags.get(id) for id in followers},
+        "settings": found.settings,
+        **_log_fields(facts),
+    }
+
+
+def _log_fields(facts: PartitionFacts) -> dict[str, Any]:
+    ends, leader = facts.ends, facts.leader
+    return {
+        "address": None if leader is None else f"{leader.host}:{leader.port}",
         "start": None if ends is None else ends.start,
         "end": None if ends is None else ends.end,
         "segments": facts.segment_count,

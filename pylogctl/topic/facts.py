@@ -1,4 +1,4 @@
-"""Facts about topics: partitions, offsets, segments, last append, number of messages.
+"""Facts about topics: partitions, replicas, offsets, segments, last append, number of messages.
 
 Each broker is asked over one connection. After a broker failed to respond it is not asked again.
 """
@@ -12,25 +12,30 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple, TypeVar
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.connection import Connection
+from broker.client.controller_client import cluster_metadata
 from broker.client.list_offsets import Watermarks
+from broker.cluster_state import NO_LEADER
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.partition_reader import naming_partition
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
+    LeaderNotAvailableError,
+    NotLeaderError,
     RequestTimeoutError,
     StorageError,
+    UnsupportedVersionError,
 )
 from broker.protocol.codec import scan
 from broker.protocol.extension_requests import StatusRequest
 from broker.protocol.message_set import slice_messages
-from broker.protocol.responses import BrokerAddress, decode_document
+from broker.protocol.responses import BrokerAddress, PartitionMetadata, decode_document
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 
 _T = TypeVar("_T")
-_NO_FACTS = (BrokerUnreachableError, RequestTimeoutError, StorageError)
+_SILENCE = (BrokerUnreachableError, RequestTimeoutError)
+_NO_FACTS = (*_SILENCE, StorageError)
 
 
 class Ends(NamedTuple):
@@ -53,17 +58,45 @@ class TopicSummary(NamedTuple):
         return None if self.ends is None else sum(e.end - e.start for e in self.ends.values())
 
 
+class ReplicaFacts(NamedTuple):
+    """How a partition is replicated.
+
+    Attributes:
+        leader_epoch: one higher with each decision who leads.
+        replicas: broker ids, the preferred leader first.
+        isr: those of them that are in sync.
+        min_isr: the fewest in-sync replicas with which messages are committed.
+        lags: by how many bytes each follower is behind the end of the leader's log; None of one
+            that has not fetched since the leader leads. Nothing if the leader did not respond.
+        settings: of the topic, where they are not those of the brokers; None if unknown.
+    """
+
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    min_isr: int
+    lags: Mapping[int, int | None]
+    settings: Mapping[str, str] | None
+
+
 class PartitionFacts(NamedTuple):
     """Facts about a partition; None where unknown, everywhere if its broker did not respond.
 
-    `last_append_ms` is in milliseconds since 1970.
+    Attributes:
+        partition: which one.
+        leader: the broker that serves it; None if it has no leader.
+        ends: of what can be read.
+        segment_count: number of segment files.
+        last_append_ms: time of the last write, in milliseconds since 1970.
+        replicas: None for a partition without replicas.
     """
 
     partition: TopicPartition
-    leader: BrokerAddress
+    leader: BrokerAddress | None
     ends: Ends | None = None
     segment_count: int | None = None
     last_append_ms: int | None = None
+    replicas: ReplicaFacts | None = None
 
 
 class TopicFacts:
@@ -74,9 +107,10 @@ class TopicFacts:
         self._connect = connect
         self._closing = ExitStack()
         self.positions = self._closing.enter_context(BoundaryFinder(cluster, connect))
-        self._failures: dict[int, BrokerError] = {}
-        self._unreadable: dict[TopicPartition, StorageError] = {}
-        self._segment_counts: dict[int, dict[TopicPartition, int] | None] = {}
+        self._silent: dict[int, BrokerError] = {}  # brokers that did not respond
+        self._failures: dict[int, BrokerError] = {}  # those of them that facts are missing from
+        self._unreadable: dict[TopicPartition, BrokerError] = {}
+        self._statuses: dict[int, dict[str, Any] | None] = {}
 
     def __enter__(self) -> TopicFacts:
         return self
@@ -90,15 +124,131 @@ class TopicFacts:
         return list(self._failures.values())
 
     @property
-    def unreadable(self) -> list[StorageError]:
-        """Return an error for each partition whose log its broker cannot read."""
+    def unreadable(self) -> list[BrokerError]:
+        """Return an error for each partition whose log no broker can read, or serves at present."""
         return list(self._unreadable.values())
+
+    def brokers_of(self, partitions: Iterable[TopicPartition]) -> set[int]:
+        """Return the ids of the brokers that serve partitions."""
+        return {self._cluster.leader_id(partition) for partition in partitions}
 
     def check_any_response(self, partitions: Iterable[TopicPartition]) -> None:
         """Raise BrokerError if none of the partitions' brokers has responded."""
-        homes = {partition.home for partition in partitions}
-        if homes and homes <= set(self._failures):
-            raise self._failures[min(homes)]
+        brokers = self.brokers_of(partitions)
+        if brokers and brokers <= set(self._failures):
+            raise self._failures[min(brokers)]
+
+    def replicated(self, topics: Iterable[str]) -> dict[str, list[PartitionMetadata]]:
+        """Return the partitions of those topics that have replicas, by home and index.
+
+        None have where no broker responds or knows of the others: `describe` tells of both.
+        """
+        for broker in self._cluster.brokers():
+            try:
+                metadata = cluster_metadata([broker], self._connect, tuple(topics))
+            except _SILENCE as error:
+                self._silent[broker.id] = error
+            except UnsupportedVersionError:
+                break
+            else:
+                return {
+                    topic.topic: sorted(topic.partitions)
+                    for topic in metadata.topics
+                    if any(len(one.replicas) > 1 or one.leader_epoch for one in topic.partitions)
+                }
+        return {}
+
+    def describe_replicated(self, known: PartitionMetadata) -> PartitionFacts:
+        """Return the facts about a partition with replicas; its leader tells most of them."""
+        partition = known.partition
+        self._cluster.note_leader(partition, known.leader)
+        replicas = ReplicaFacts(
+            known.leader_epoch, known.replicas, known.isr, known.min_isr, {}, None
+        )
+        leader, record = None, None
+        try:
+            leader = self._leader_of(known)
+            record = self._replica_record(leader, partition)
+        except _NO_FACTS as error:
+            self._failures[known.leader] = error
+        except (LeaderNotAvailableError, NotLeaderError) as error:
+            self._unreadable[partition] = error
+        replicas = replicas._replace(settings=self._settings_of(partition.topic))
+        if record is None:
+            return PartitionFacts(partition, leader, replicas=replicas)
+        return PartitionFacts(
+            partition,
+            leader,
+            Ends(record["log_start"], record["high_watermark"]),
+            record["segments"],
+            record["last_append_ms"],
+            replicas._replace(lags={int(id): lag for id, lag in record["lags"].items()}),
+        )
+
+    def _leader_of(self, known: PartitionMetadata) -> BrokerAddress:
+        """Return the address of the leader.
+
+        Raises:
+            LeaderNotAvailableError: there is none.
+            BrokerUnreachableError: it is not among the live brokers.
+        """
+        if known.leader == NO_LEADER:
+            which = " or ".join(map(str, known.isr))
+            raise LeaderNotAvailableError(
+                f"{known.partition} has no leader; it gets one when broker {which} is back"
+            )
+        return self._cluster.address(known.leader)
+
+    def _replica_record(self, leader: BrokerAddress, partition: TopicPartition) -> dict[str, Any]:
+        """Return what the leader says of a partition in its status.
+
+        Raises:
+            NotLeaderError: it does not lead it.
+            BrokerUnreachableError, RequestTimeoutError: it does not respond.
+        """
+        for record in (self._status(leader) or {}).get("replicas", ()):
+            if (record["topic"], record["partition"]) == (partition.topic, partition.name):
+                if record["role"] == "leader":
+                    return dict(record)
+                break
+        raise NotLeaderError(
+            f"broker {leader.id} does not lead {partition} any more, or not yet; try again", -1
+        )
+
+    def _settings_of(self, topic: str) -> dict[str, str] | None:
+        """Return the settings of a topic, as a broker that responds has them in effect."""
+        for status in self._statuses.values():
+            if status is not None:
+                return dict(status["topic_settings"].get(topic, {}))
+        for broker in self._cluster.brokers():
+            try:
+                status = self._status(broker)
+            except _SILENCE:
+                continue
+            if status is not None:
+                return dict(status["topic_settings"].get(topic, {}))
+        return None
+
+    def _status(self, broker: BrokerAddress) -> dict[str, Any] | None:
+        """Return the status of a broker, which is asked once; None for a 0.7 broker.
+
+        Raises:
+            BrokerUnreachableError, RequestTimeoutError: it does not respond.
+        """
+        if broker.id in self._silent:
+            raise self._silent[broker.id]
+        if broker.id not in self._statuses:
+            connection = self._connect(broker)
+            try:
+                is_07 = connection.hello() is None
+                document = b"null" if is_07 else decode_document(connection.call(StatusRequest()))
+            except _SILENCE as error:
+                self._silent[broker.id] = error
+                raise
+            finally:
+                connection.close()
+            self._statuses[broker.id] = json.loads(document)
+        return self._statuses[broker.id]
 
     def ends(self, partition: TopicPartition) -> Ends:
         """Return the first offset and the end of a partition.
@@ -176,13 +326,14 @@ class TopicFacts:
 
     def _ask(self, partition: TopicPartition, request: Callable[[], _T]) -> _T:
         """Ask the broker of a partition, unless it failed to respond earlier."""
-        home = partition.home
-        if home in self._failures:
-            raise self._failures[home]
+        broker_id = self._cluster.leader_id(partition)
+        if broker_id in self._silent:
+            self._failures[broker_id] = self._silent[broker_id]
+            raise self._silent[broker_id]
         try:
             return request()
-        except (BrokerUnreachableError, RequestTimeoutError) as error:
-            self._failures[home] = error
+        except _SILENCE as error:
+            self._silent[broker_id] = self._failures[broker_id] = error
             raise
         except StorageError as error:
             self._unreadable[partition] = error
@@ -194,15 +345,11 @@ class TopicFacts:
         A 0.7 broker lists segment starts only, in which an empty last segment and the end of the
         log look the same; there an empty last segment is not counted.
         """
-        home = partition.home
-        if home not in self._segment_counts:
-            connection = self._connect(self._cluster.leader(partition))
-            try:
-                self._segment_counts[home] = _segment_counts(connection, home)
-            finally:
-                connection.close()
-        counts = self._segment_counts[home]
-        return max(1, len(starts) - 1) if counts is None else counts.get(partition, 0)
+        status = self._status(self._cluster.leader(partition))
+        if status is None:
+            return max(1, len(starts) - 1)
+        attributes = status["metrics"].get(f"logs.{partition.topic}-{partition.index}")
+        return 0 if attributes is None else int(attributes["NumberOfSegments"])
 
     def _last_append_ms(
         self, partition: TopicPartition, starts: Sequence[int], now_ms: int
@@ -222,19 +369,6 @@ class TopicFacts:
 
         time_ms = bisect_left(range(now_ms), True, key=is_written)
         return time_ms if time_ms < now_ms else None
-
-
-def _segment_counts(connection: Connection, home: int) -> dict[TopicPartition, int] | None:
-    """Return the segment counts in a broker's status; None for a 0.7 broker."""
-    if connection.hello() is None:
-        return None
-    status: dict[str, Any] = json.loads(decode_document(connection.call(StatusRequest())))
-    counts = {}
-    for name, attributes in status["metrics"].items():
-        log, _, index = name.removeprefix("logs.").rpartition("-")
-        if name.startswith("logs.") and index.isdecimal():
-            counts[TopicPartition(log, home, int(index))] = int(attributes["NumberOfSegments"])
-    return counts
 
 
 def brokers_of_07(cluster: Cluster, connect: Connect) -> list[BrokerAddress]:

@@ -34,9 +34,8 @@ def _open_facts(env: Environment) -> Iterator[tuple[Cluster, TopicFacts]]:
 
 def _failures(facts: TopicFacts, partitions: Sequence[TopicPartition]) -> tuple[Done, Done]:
     """Return which brokers failed to respond, and which partitions they cannot read."""
-    brokers = {partition.home for partition in partitions}
     return (
-        Done(facts.failures, len(brokers), "brokers"),
+        Done(facts.failures, len(facts.brokers_of(partitions)), "brokers"),
         Done(facts.unreadable, len(partitions), "partitions"),
     )
 
@@ -94,19 +93,37 @@ def _known_topics(env: Environment, cluster: Cluster) -> list[str]:
 
 
 def describe(env: Environment, topics: Iterable[str]) -> None:
-    """Render the partitions of topics."""
+    """Render the partitions of topics, and of which settings those with replicas have."""
     now_ms = env.clock.time_ms()
     with _open_facts(env) as (cluster, facts):
+        topics = list(topics)
+        replicated = facts.replicated(topics)
 
         def describe_one(topic: str) -> list[PartitionFacts]:
+            if topic in replicated:
+                return [facts.describe_replicated(one) for one in replicated[topic]]
             return [facts.describe(one, now_ms=now_ms) for one in _partitions(cluster, topic)]
 
         described, done = for_each(env, "topics", topics, describe_one)
         found = [one for partitions in described for one in partitions]
         asked = [one.partition for one in found]
-        facts.check_any_response(asked)
-        render(env, document.DESCRIBE, [document.describe_record(one) for one in found])
+        if replicated:
+            records = [document.describe_replicated_record(one) for one in found]
+            render(env, document.DESCRIBE_REPLICATED, records)
+            _note_settings(env, found)
+        else:
+            facts.check_any_response(asked)
+            render(env, document.DESCRIBE, [document.describe_record(one) for one in found])
         raise_failures(env, done, *_failures(facts, asked))
+
+
+def _note_settings(env: Environment, described: Iterable[PartitionFacts]) -> None:
+    """Tell people of the settings of topics; programs have them in each record."""
+    settings = {one.partition.topic: one.replicas.settings for one in described if one.replicas}
+    for topic, of_topic in settings.items():
+        if of_topic:
+            shown = ", ".join(f"{name}={value}" for name, value in sorted(of_topic.items()))
+            env.note(f"settings of topic '{topic}': {shown}")
 
 
 def list_offsets(

@@ -68,6 +68,7 @@ def test_summary_when_a_broker_is_down_has_no_ends_and_the_failure_is_noted(
 def test_describe_when_a_broker_is_down_leaves_gaps_there_only(facts: TopicFacts) -> None:
     here, gone = (facts.describe(one, now_ms=1) for one in (HERE, GONE))
     assert (here.ends, gone.ends) == (Ends(0, 0), None)
+    assert gone.leader is not None
     assert gone.leader.id == 9
 
 

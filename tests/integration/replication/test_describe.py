@@ -1,0 +1,159 @@
+"""`pylogctl topic describe` of topics with replicas."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from broker.config import ProducerConfig
+from broker.producer.producer import Producer
+from broker.protocol.codec import encode
+from broker.topic import TopicPartition
+from pylogctl.cli.errors import ExitStatus
+from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.support.command_line import Invoke, Result
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+StartCluster = Callable[..., ReplicatedCluster]
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    document = json.loads(result.text)
+    assert document["schema"] == "pylogctl.topic.describe-replicated/1"
+    found: list[dict[str, Any]] = document["data"]
+    return found
+
+
+def publish(cluster: ReplicatedCluster, partition: TopicPartition, payloads: list[bytes]) -> None:
+    properties = {"zk.connect": cluster.zookeeper}
+    with Producer.from_config(ProducerConfig.from_properties(properties)) as producer:
+        producer.send_set(partition, encode(payloads)).result()
+
+
+def lead_nowhere(cluster: ReplicatedCluster, broker_id: int) -> None:
+    """Have new connections to a broker end at once; those that are open stay."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        cluster.network.open_door(broker_id, listener.getsockname()[1])
+
+
+def test_describe_when_replicas_are_in_sync_then_shows_leader_and_lags(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    (partition,) = cluster.create_topic("t", 1, 3, min_insync_replicas="2")
+    cluster.await_full_isr([partition])
+    publish(cluster, partition, [b"x" * 90])
+    state = cluster.state(partition)
+    assert state is not None
+    followers = [id for id in state.replicas if id != state.leader]
+    broker = f"127.0.0.1:{cluster.network.door_to_broker(followers[0])}"
+
+    def describe() -> dict[str, Any]:
+        (row,) = rows(invoke("topic", "describe", "t", "-b", broker, "--output", "json"))
+        return row
+
+    wait_until(lambda: set(describe()["lag"].values()) == {0}, "the next fetches", deadline_s=60)
+    row = describe()
+    assert row.pop("last_append")
+    assert row == {
+        "topic": "t",
+        "partition": partition.name,
+        "leader": state.leader,
+        "address": f"127.0.0.1:{cluster.network.door_to_broker(state.leader)}",
+        "epoch": state.leader_epoch,
+        "replicas": list(state.replicas),
+        "isr": list(state.isr),
+        "min_isr": 2,
+        "lag": {str(id): 0 for id in followers},
+        "start": 0,
+        "end": 100,
+        "segments": 1,
+        "bytes": 100,
+        "settings": {"min.insync.replicas": "2"},
+    }
+
+    table = invoke("topic", "describe", "t", "-Z", cluster.zookeeper)
+    assert table.status == ExitStatus.OK
+    assert "settings of topic 't': min.insync.replicas=2" in table.stderr
+    heading, line = table.text.splitlines()
+    assert len(heading) <= 80
+    assert heading.split()[2:7] == ["LEADER", "EPOCH", "REPLICAS", "ISR", "LAG"]
+    assert ",".join(f"{id}:0" for id in followers) in line
+
+
+def test_describe_when_the_home_broker_is_gone_then_the_new_leader_tells(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    (partition,) = cluster.create_topic("t", 1, 3)
+    cluster.await_full_isr([partition])
+    cluster.kill(partition.home)
+    leader = cluster.await_leader(partition, other_than=partition.home)
+
+    def describe() -> Result:
+        return invoke("topic", "describe", "t", "-Z", cluster.zookeeper, "--output", "json")
+
+    wait_until(lambda: describe().status == ExitStatus.OK, "the new leader's term", deadline_s=60)
+    (row,) = rows(describe())
+    assert row["leader"] == leader
+    assert row["lag"][str(partition.home)] is None
+    assert row["replicas"][0] == partition.home
+
+
+def test_describe_when_a_leader_does_not_respond_then_its_lags_are_unknown(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    first, second = cluster.create_topic("t", 2, 2)
+    cluster.await_full_isr([first, second])
+    lost, other = cluster.leader(first), cluster.leader(second)
+    lead_nowhere(cluster, lost)
+
+    result = invoke("topic", "describe", "t", "-Z", cluster.zookeeper, "--output", "json")
+
+    assert result.status == ExitStatus.PARTIAL
+    assert f"broker {lost}" in result.stderr
+    by_leader = {row["leader"]: row for row in rows(result)}
+    assert set(by_leader[lost]["lag"].values()) == {None}
+    assert by_leader[lost]["bytes"] is None
+    assert by_leader[other]["bytes"] == 0
+
+
+def test_describe_when_there_is_no_leader_then_says_what_it_needs(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    (partition,) = cluster.create_topic("t", 1, 2)
+    cluster.await_full_isr([partition])
+    state = cluster.state(partition)
+    assert state is not None
+    last, other = state.leader, next(id for id in state.replicas if id != state.leader)
+    (outside,) = {0, 1, 2} - set(state.replicas)
+    cluster.kill(other)
+
+    def has_isr(*expected: int) -> bool:
+        found = cluster.state(partition)
+        return found is not None and found.isr == expected
+
+    wait_until(lambda: has_isr(last), "the loss of the follower", deadline_s=60)
+    cluster.kill(last)
+    wait_until(lambda: cluster.leader(partition) == -1, "the loss of the leader", deadline_s=60)
+    broker = f"127.0.0.1:{cluster.network.door_to_broker(outside)}"
+
+    def describe() -> Result:
+        return invoke("topic", "describe", "t", "-b", broker, "--output", "json")
+
+    wait_until(lambda: b'"leader":null' in describe().stdout, "the news at that broker")
+    result = describe()
+    assert result.status == ExitStatus.PARTIAL
+    wanted = f"t[{partition.name}] has no leader; it gets one when broker {last} is back"
+    assert wanted in result.stderr
+    (row,) = rows(result)
+    assert (row["leader"], row["isr"]) == (None, [last])
+    assert row["lag"] == {str(id): None for id in state.replicas}
