@@ -33,6 +33,7 @@ from broker.errors import (
 )
 from broker.topic import TopicPartition, validate_topic_name
 from broker.zk import paths
+from broker.zk.replicated_topics import decode_assignment
 from broker.zk.session import Session
 from broker.zk.values import (
     FilterKind,
@@ -182,6 +183,20 @@ def threads_by_topic(
         for topic, count in topics_of(subscription, topics).items():
             threads.setdefault(topic, []).extend(thread_ids(consumer_id, count))
     return threads
+
+
+def topics_of_kafka07(members: Iterable[Subscription], all_topics: Iterable[str]) -> set[str]:
+    """Return the topics that members of Kafka 0.7 read, which know partitions of live homes only.
+
+    Args:
+        members: the subscriptions of a group.
+        all_topics: existing topics, for filters to choose from.
+
+    Raises:
+        ConfigError: a filter, perhaps a Java expression, is none in Python.
+    """
+    topics = list(all_topics)
+    return {topic for one in members if one.is_kafka07 for topic in topics_of(one, topics)}
 
 
 logger = logging.getLogger(__name__)
@@ -394,7 +409,8 @@ class GroupView:
         subscriptions = {one: member.subscription for one, member in members.items()}
         threads = threads_by_topic(subscriptions, topics)
         self._note_readers(members.values(), topics)
-        partitions = self._partitions(topics)
+        of_live_homes = topics_of_kafka07(subscriptions.values(), topics)
+        partitions = self._partitions(topics, of_live_homes)
         creations = read_creations(self._session, chain.from_iterable(partitions.values()))
         return View(
             partitions,
@@ -450,7 +466,49 @@ class GroupView:
             members[nodes[path]] = _Member(subscription, stat.czxid)
         return members
 
-    def _partitions(self, topics: Collection[str]) -> dict[str, list[TopicPartition]]:
+    def _partitions(
+        self, topics: Collection[str], of_live_homes: Collection[str]
+    ) -> dict[str, list[TopicPartition]]:
+        """Return the partitions of topics that the group splits.
+
+        Those with replicas are the group's whether their home broker is live or not, and whoever
+        leads them: no change of a leader makes a group rebalance. Members of Kafka 0.7 find the
+        partitions of live homes only, and all members must split the same.
+
+        Args:
+            topics: of the member.
+            of_live_homes: those that members of Kafka 0.7 read as well.
+        """
+        partitions = self._registered(topics)
+        for topic, replicated in self._replicated(topics, partitions).items():
+            if topic not in of_live_homes:
+                partitions[topic] = sorted({*partitions[topic], *replicated})
+        return partitions
+
+    def _replicated(
+        self, topics: Collection[str], registered: Mapping[str, Collection[TopicPartition]]
+    ) -> dict[str, list[TopicPartition]]:
+        """Return the partitions of topics with replicas, and watch these.
+
+        A topic gets replicas before a home broker registers it, and keeps them while it is there.
+        So only a topic that no broker registers is watched for replicas to come.
+        """
+        nodes = {paths.replicated_topic(topic): topic for topic in topics}
+        found = self._read_watched("data", nodes, self._session.get_many)
+        for path in nodes.keys() - found.keys():
+            if not registered[nodes[path]]:
+                self._watch_creation(path)
+        partitions = {}
+        for path, (value, stat) in found.items():
+            try:
+                assignment = decode_assignment(nodes[path], value, stat.version)
+            except CoordinationError as error:
+                logger.warning("%s; left out", error)
+                continue
+            partitions[nodes[path]] = list(assignment.replicas)
+        return partitions
+
+    def _registered(self, topics: Collection[str]) -> dict[str, list[TopicPartition]]:
         """Return the partitions of topics on all brokers that have registered them, live or not.
 
         All nodes of a broker expire with its session. A look at its id node as well could only make
@@ -496,19 +554,24 @@ class GroupView:
 
     def _children(self, path: str) -> list[str]:
         """Return a node's children, and watch them, or else the node's creation."""
-        for kind, read in (("children", self._session.children), ("exists", self._session.exists)):
-            try:
-                found = read(path, watch=self._watch(kind, path))
-            except CoordinationError as error:
-                self._disarm(kind, [path])
-                if not isinstance(error, RegistryNodeNotFoundError):
-                    raise
-            else:
-                if isinstance(found, list):
-                    return found
-                if found is not None:
-                    self._on_change()  # it was created between the two reads
+        try:
+            return self._session.children(path, watch=self._watch("children", path))
+        except CoordinationError as error:
+            self._disarm("children", [path])
+            if not isinstance(error, RegistryNodeNotFoundError):
+                raise
+        self._watch_creation(path)
         return []
+
+    def _watch_creation(self, path: str) -> None:
+        """Watch for a node that was missing when it was read."""
+        try:
+            found = self._session.exists(path, watch=self._watch("exists", path))
+        except CoordinationError:
+            self._disarm("exists", [path])
+            raise
+        if found is not None:
+            self._on_change()  # it was created between the two reads
 
     def _watch(self, kind: str, path: str) -> Callable[[], None] | None:
         """Return a watch to set with a read; None if one is armed already."""

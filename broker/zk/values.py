@@ -21,7 +21,9 @@ from broker.zk.paths import join_address
 _CREATOR_BEFORE_IPV6 = re.compile(r"(.+?-\d+):(.*:.*)", re.DOTALL)
 _INT64_CHARACTERS = 20
 _SHOWN_LENGTH = 40
-_FILTER = re.compile(r"([*!])(\d+)\1(.*)", re.DOTALL)
+_FILTER = re.compile(r"([*!])(0?)(\d+)\1(.*)", re.DOTALL)
+_STATIC_MARK = "{  "
+"""How a static subscription of ours begins; that of a member of Kafka 0.7 has one blank."""
 
 
 class BrokerInfo(NamedTuple):
@@ -219,9 +221,13 @@ def decode_partition_name(name: str) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class StaticSubscription:
-    """A subscription to named topics, with the stream count of each."""
+    """A subscription to named topics, with the stream count of each.
+
+    `is_kafka07` is whether a member of Kafka 0.7 has written it, as for filters.
+    """
 
     stream_counts: Mapping[str, int]
+    is_kafka07: bool = False
 
 
 class FilterKind(StrEnum):
@@ -238,27 +244,32 @@ class FilterSubscription:
     kind: FilterKind
     stream_count: int
     regex: str
+    is_kafka07: bool = False
 
 
 Subscription = StaticSubscription | FilterSubscription
 
 
 def encode_subscription(subscription: Subscription) -> bytes:
-    """Return the value of a consumer's node, byte for byte as Kafka 0.7 writes it.
+    """Return the value of a consumer's node, which Kafka 0.7 reads as one of its own.
 
-    Unlike in 0.7, a quote or backslash in a topic name is escaped: the group could not read the
-    node otherwise.
+    A mark tells members of ours from those of 0.7, which know live home brokers only: a second
+    blank behind the brace, or a zero before a filter's stream count. Without the mark it is byte
+    for byte as 0.7 writes it. Unlike in 0.7, a quote or backslash in a topic name is escaped: the
+    group could not read the node otherwise.
 
     Source: Kafka 0.7 `StaticTopicCount.dbString`, `WildcardTopicCount.dbString`.
     """
     if isinstance(subscription, FilterSubscription):
         kind = subscription.kind
-        return f"{kind}{subscription.stream_count}{kind}{subscription.regex}".encode()
+        mark = "" if subscription.is_kafka07 else "0"
+        return f"{kind}{mark}{subscription.stream_count}{kind}{subscription.regex}".encode()
     entries = (
         f"{json.dumps(topic, ensure_ascii=False)}: {count}"
         for topic, count in subscription.stream_counts.items()
     )
-    return ("{ " + ",".join(entries) + " }").encode()
+    opening = "{ " if subscription.is_kafka07 else _STATIC_MARK
+    return (opening + ",".join(entries) + " }").encode()
 
 
 def decode_subscription(value: bytes) -> Subscription:
@@ -277,8 +288,9 @@ def decode_subscription(value: bytes) -> Subscription:
         found = _FILTER.fullmatch(text)
         if not found:
             raise CoordinationError(f"consumer subscription is malformed: {text!r}")
-        return FilterSubscription(FilterKind(found[1]), int(found[2]), found[3])
-    return StaticSubscription(_decode_counts(text))
+        kind, mark, count, regex = found.groups()
+        return FilterSubscription(FilterKind(kind), int(count), regex, is_kafka07=not mark)
+    return StaticSubscription(_decode_counts(text), is_kafka07=not text.startswith(_STATIC_MARK))
 
 
 def _decode_counts(text: str) -> dict[str, int]:

@@ -15,10 +15,12 @@ from typing import NamedTuple
 
 from broker.client.cluster import Connect, RegistryCluster
 from broker.clock import Clock
+from broker.consumer.membership import GroupView
 from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.session import Session
+from broker.zk.values import StaticSubscription
 from pylogctl.cli.connections import connector, open_registry
 from pylogctl.cli.context import Environment
 from pylogctl.group.snapshot import (
@@ -315,13 +317,16 @@ class GroupObserver:
         return read_group(self.session, group, all_topics=self.registry.topics())
 
     def live_partitions(self, snapshot: GroupSnapshot) -> dict[str, list[TopicPartition]]:
-        """Return the partitions of each of a group's topics on live brokers.
+        """Return the partitions of each of a group's topics that its members split.
+
+        Those on live home brokers, and those that have replicas, as far as the members know them.
 
         Raises:
-            CoordinationError: ZooKeeper does not respond.
+            CoordinationError: ZooKeeper does not respond, or a node is malformed.
         """
-        cluster = RegistryCluster(self.registry)
-        return {topic: cluster.partitions(topic) for topic in snapshot.topics}
+        subscription = StaticSubscription(dict.fromkeys(snapshot.topics, 1))
+        view = GroupView(self.session, snapshot.name, subscription, lambda: None)
+        return view.read().partitions
 
     def lag(
         self,

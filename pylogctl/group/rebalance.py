@@ -38,7 +38,7 @@ _QUIET_S = 1.5  # members see a change within a second, and keep their partition
 _POLL_S = 0.1
 
 LivePartitions = Mapping[str, Sequence[TopicPartition]]
-"""The partitions of topics on live brokers."""
+"""The partitions of topics that members split: on live home brokers, or with replicas."""
 
 
 class ProblemKind(StrEnum):

@@ -61,7 +61,7 @@ def expire_session(connector: ConsumerConnector, server: str) -> None:
     client.close()
 
 
-def test_connector_when_it_joins_then_nodes_have_the_bytes_of_kafka_07(
+def test_connector_when_it_joins_then_nodes_have_the_bytes_of_kafka_07_and_its_mark(
     join: Join, nodes: Registry, topic: str
 ) -> None:
     connector = join(consumer_name="me")
@@ -69,14 +69,14 @@ def test_connector_when_it_joins_then_nodes_have_the_bytes_of_kafka_07(
     connector.await_assignment()
 
     value, stat = nodes.session.get(f"/consumers/{topic}/ids/{topic}_me")
-    assert value == f'{{ "{topic}": 2 }}'.encode()
+    assert value == f'{{  "{topic}": 2 }}'.encode()
     assert stat.ephemeral_owner != 0
 
 
 @pytest.mark.parametrize(
-    ("chosen", "written"), [(Whitelist("a, b"), b"*3*a|b"), (Blacklist(".*"), b"!3!.*")]
+    ("chosen", "written"), [(Whitelist("a, b"), b"*03*a|b"), (Blacklist(".*"), b"!03!.*")]
 )
-def test_connector_when_it_joins_by_filter_then_writes_it_as_kafka_07(
+def test_connector_when_it_joins_by_filter_then_writes_it_as_kafka_07_with_its_mark(
     join: Join, nodes: Registry, topic: str, chosen: Whitelist | Blacklist, written: bytes
 ) -> None:
     connector = join(consumer_name="me")

@@ -12,10 +12,17 @@ from broker.consumer.membership import (
     static_subscription,
     threads_by_topic,
     topics_of,
+    topics_of_kafka07,
     validate_group_name,
 )
 from broker.errors import ConfigError, InvalidTopicError
-from broker.zk.values import Subscription, encode_subscription
+from broker.zk.values import (
+    FilterKind,
+    FilterSubscription,
+    StaticSubscription,
+    Subscription,
+    encode_subscription,
+)
 from tests.doubles import FakeClock
 
 
@@ -57,14 +64,14 @@ def test_group_name_when_it_is_no_path_step_then_is_refused(name: str) -> None:
         validate_group_name(name)
 
 
-def test_subscriptions_when_written_then_have_the_bytes_of_kafka_07() -> None:
+def test_subscriptions_when_written_then_have_the_bytes_of_kafka_07_with_a_mark() -> None:
     static = static_subscription({"topic1": 2, "topic2": 1})
     listed = filter_subscription(Whitelist("a,b.*"), 3)
     barred = filter_subscription(Blacklist("c"), 1)
 
-    assert encode_subscription(static) == b'{ "topic1": 2,"topic2": 1 }'
-    assert encode_subscription(listed) == b"*3*a|b.*"
-    assert encode_subscription(barred) == b"!1!c"
+    assert encode_subscription(static) == b'{  "topic1": 2,"topic2": 1 }'
+    assert encode_subscription(listed) == b"*03*a|b.*"
+    assert encode_subscription(barred) == b"!01!c"
 
 
 @pytest.mark.parametrize("counts", [{}, {"t": 0}])
@@ -93,3 +100,13 @@ def test_threads_by_topic_when_members_differ_then_lists_all_threads_of_each_top
     threads = threads_by_topic(members, ["a", "b"])
 
     assert threads == {"a": ["g_x-0", "g_x-1", "g_y-0"], "b": ["g_y-0"]}
+
+
+def test_topics_of_kafka07_when_a_member_of_07_reads_some_topics_then_names_these() -> None:
+    members: list[Subscription] = [
+        static_subscription({"a": 2}),
+        StaticSubscription({"b": 1}, is_kafka07=True),
+        FilterSubscription(FilterKind.BLACKLIST, 1, "a|b|c", is_kafka07=True),
+    ]
+
+    assert topics_of_kafka07(members, ["a", "b", "c", "d"]) == {"b", "d"}

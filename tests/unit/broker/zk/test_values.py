@@ -107,13 +107,16 @@ def test_partition_name_when_malformed_then_coordination_error(name: str) -> Non
 @pytest.mark.parametrize(
     ("subscription", "value"),
     [
-        (StaticSubscription({"topic1": 2, "topic2": 1}), b'{ "topic1": 2,"topic2": 1 }'),
-        (StaticSubscription({"t": 1}), b'{ "t": 1 }'),
-        (FilterSubscription(FilterKind.WHITELIST, 2, "web.*"), b"*2*web.*"),
-        (FilterSubscription(FilterKind.BLACKLIST, 1, "a|b"), b"!1!a|b"),
+        (StaticSubscription({"topic1": 2, "topic2": 1}, True), b'{ "topic1": 2,"topic2": 1 }'),
+        (StaticSubscription({"t": 1}, True), b'{ "t": 1 }'),
+        (FilterSubscription(FilterKind.WHITELIST, 2, "web.*", True), b"*2*web.*"),
+        (FilterSubscription(FilterKind.BLACKLIST, 10, "a|b", True), b"!10!a|b"),
+        (StaticSubscription({"t": 1}), b'{  "t": 1 }'),
+        (FilterSubscription(FilterKind.WHITELIST, 2, "web.*"), b"*02*web.*"),
+        (FilterSubscription(FilterKind.BLACKLIST, 10, "a|b"), b"!010!a|b"),
     ],
 )
-def test_subscription_when_encoded_then_has_the_bytes_of_kafka_07(
+def test_subscription_when_encoded_then_has_the_bytes_of_kafka_07_and_a_mark_if_it_is_ours(
     subscription: values.Subscription, value: bytes
 ) -> None:
     assert values.encode_subscription(subscription) == value
@@ -121,7 +124,9 @@ def test_subscription_when_encoded_then_has_the_bytes_of_kafka_07(
 
 
 def test_subscription_when_any_json_object_of_integers_then_is_read() -> None:
-    assert values.decode_subscription(b'{"a":1,\n "b" : 2}') == StaticSubscription({"a": 1, "b": 2})
+    found = values.decode_subscription(b'{"a":1,\n "b" : 2}')
+
+    assert found == StaticSubscription({"a": 1, "b": 2}, is_kafka07=True)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +140,18 @@ def test_subscription_when_malformed_then_coordination_error(value: bytes) -> No
 
 @given(
     st.one_of(
-        st.dictionaries(st.text(), st.integers(0, 99)).map(StaticSubscription),
-        st.builds(FilterSubscription, st.sampled_from(FilterKind), st.integers(0, 99), st.text()),
+        st.builds(
+            StaticSubscription,
+            st.dictionaries(st.text(), st.integers(0, 99), min_size=1),
+            st.booleans(),
+        ),
+        st.builds(
+            FilterSubscription,
+            st.sampled_from(FilterKind),
+            st.integers(0, 99),
+            st.text(),
+            st.booleans(),
+        ),
     ).filter(lambda subscription: _is_utf8(subscription))
 )
 def test_subscription_when_encoded_and_decoded_then_is_the_same(
