@@ -156,16 +156,29 @@ class Reassignment(NamedTuple):
     target: tuple[int, ...]
 
 
+class UnreadableTopic(NamedTuple):
+    """A topic with nodes in ZooKeeper that are damaged, or were deleted by hand.
+
+    Attributes:
+        reason: names the first such node.
+        assignment: which brokers have its replicas; None if it is that what cannot be read.
+    """
+
+    reason: str
+    assignment: TopicAssignment | None
+
+
 class ClusterSnapshot(NamedTuple):
     """All that a controller needs to know of a cluster when it takes office.
 
     Attributes:
         brokers: those that are registered.
         topics: the replicated ones.
-        states: of partitions; one whose topic was just created has none.
+        states: of partitions; one that was just created, and never had a state, has none.
         settings: of topics that have any, as in `/config/topics`.
         reassignments: changes of replicas that are under way.
         deletions: topics that are being deleted.
+        unreadable: topics that are not among `topics`, as nodes of them cannot be read.
     """
 
     brokers: tuple[LiveBroker, ...] = ()
@@ -174,6 +187,7 @@ class ClusterSnapshot(NamedTuple):
     settings: Mapping[str, Mapping[str, str]] = {}
     reassignments: Mapping[TopicPartition, Reassignment] = {}
     deletions: frozenset[str] = frozenset()
+    unreadable: Mapping[str, UnreadableTopic] = {}
 
 
 class StoppedReplica(NamedTuple):

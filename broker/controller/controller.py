@@ -30,6 +30,7 @@ from broker.cluster_state import (
     StoredState,
     TopicAssignment,
     Unmoved,
+    UnreadableTopic,
 )
 from broker.controller.assignment import place_partitions
 from broker.controller.election import elect_offline, elect_preferred, elect_reassigned
@@ -61,7 +62,8 @@ class Push(NamedTuple):
 
     Attributes:
         broker_epoch: of the registration of the broker that it is for.
-        is_full: `partitions` has all there are; those not named are no more.
+        is_full: `partitions` has all there are; those not named are no more. Never while there
+            are topics that cannot be read.
         brokers: all that are registered.
         partitions: those that have changed.
         stopped: replicas of the broker that are to stop; takes effect after `partitions`.
@@ -146,6 +148,8 @@ class Controller:
         self._states: dict[TopicPartition, StoredState] = {}
         self._settings: dict[str, Mapping[str, str]] = {}
         self._reassignments: dict[TopicPartition, Reassignment] = {}
+        self._unreadable: Mapping[str, UnreadableTopic] = {}
+        self._unreadable_reassignments: dict[TopicPartition, Reassignment] = {}
         self._deletions: dict[str, set[int]] = {}  # the brokers that still may have a log
         self._unpushed: dict[TopicPartition, None] = {}  # in the order of the decisions
         self._without_full_push: set[int] = set()
@@ -164,6 +168,14 @@ class Controller:
     def topics(self) -> Collection[str]:
         """Return the names of the replicated topics, those that are being deleted too."""
         return self._topics.keys()
+
+    @property
+    def unreadable(self) -> Mapping[str, UnreadableTopic]:
+        """Return the topics that this controller leaves alone, by name.
+
+        Their brokers go on as they are. To take one in once it can be read takes a new controller.
+        """
+        return self._unreadable
 
     def partitions(self) -> Iterator[ReplicatedPartition]:
         """Yield every partition that has a state."""
@@ -219,7 +231,9 @@ class Controller:
     def take_pushes(self) -> dict[int, Push]:
         """Return what brokers are to be told since the last call, by broker id.
 
-        The first push after a broker has registered, or this controller has taken office, is full.
+        The first push after a broker has registered, or this controller has taken office, names
+        all partitions. It is full unless some topics cannot be read: a broker stops what a full
+        push does not name.
         """
         changed = [
             self._described(one)
@@ -230,10 +244,11 @@ class Controller:
         brokers = self.brokers
         pushes = {}
         for broker_id, broker in self._brokers.items():
-            is_full = broker_id in self._without_full_push
+            gets_all = broker_id in self._without_full_push
             stopped = tuple(self._stops.get(broker_id, ()))
-            if is_full or changed or stopped or self._brokers_unpushed:
-                partitions = everything if is_full else tuple(changed)
+            if gets_all or changed or stopped or self._brokers_unpushed:
+                partitions = everything if gets_all else tuple(changed)
+                is_full = gets_all and not self._unreadable
                 pushes[broker_id] = Push(broker.epoch, is_full, brokers, partitions, stopped)
         self._unpushed.clear()
         self._without_full_push.clear()
@@ -388,6 +403,7 @@ class Controller:
         """
         self._brokers = {one.id: one for one in snapshot.brokers}
         self._topics = {one.topic: one for one in snapshot.topics}
+        self._unreadable = dict(snapshot.unreadable)
         self._settings = dict(snapshot.settings)
         self._states = {
             partition: stored
@@ -398,6 +414,11 @@ class Controller:
             partition: change
             for partition, change in snapshot.reassignments.items()
             if partition in self._replicas_of(partition.topic)
+        }
+        self._unreadable_reassignments = {
+            partition: change
+            for partition, change in snapshot.reassignments.items()
+            if partition.topic in self._unreadable
         }
         self._without_full_push = set(self._brokers)
         for topic in snapshot.deletions & self._topics.keys():
@@ -625,6 +646,8 @@ class Controller:
             InvalidRequestError: the number of partitions or a setting is out of range.
         """
         validate_topic_name(topic)
+        if topic in self._unreadable:
+            raise TopicExistsError(f"topic '{topic}' exists: {self._unreadable[topic].reason}")
         if topic in self._topics:
             state = "is being deleted" if topic in self._deletions else "exists"
             raise TopicExistsError(f"topic '{topic}' {state}")
@@ -673,6 +696,11 @@ class Controller:
         return change.original if change else self._topics[partition.topic].replicas[partition]
 
     def _assignment(self, topic: str) -> TopicAssignment:
+        if topic in self._unreadable:
+            raise InvalidRequestError(
+                f"topic '{topic}' stays as it is until it can be read: "
+                f"{self._unreadable[topic].reason}"
+            )
         if topic not in self._topics or topic in self._deletions:
             raise UnknownTopicError(f"no replicated topic '{topic}'")
         return self._topics[topic]
@@ -680,15 +708,25 @@ class Controller:
     def delete_topic(self, topic: str) -> None:
         """Delete a topic with all its logs; those of brokers that are down once they are back.
 
+        One whose states cannot be read can be deleted too.
+
         Raises:
             UnknownTopicError: there is no such replicated topic.
+            InvalidRequestError: which brokers have it cannot be read.
         """
-        self._assignment(topic)
+        if (damaged := self._unreadable.get(topic)) is None or damaged.assignment is None:
+            self._assignment(topic)
         self._store.begin_deletion(topic)
+        if damaged is not None and damaged.assignment is not None:
+            self._topics[topic] = damaged.assignment
+            self._unreadable = {t: one for t, one in self._unreadable.items() if t != topic}
+            aside = self._unreadable_reassignments
+            self._unreadable_reassignments = {p: c for p, c in aside.items() if p.topic != topic}
+            if not self._unreadable:  # brokers wait for a push that is full
+                self._without_full_push = set(self._brokers)
         changes = {p: one for p, one in self._reassignments.items() if p.topic != topic}
         if len(changes) < len(self._reassignments):
-            self._store.write_reassignments(changes)
-            self._reassignments = changes
+            self._write_reassignments(changes)
         self._begin_stops(topic)
 
     def _begin_stops(self, topic: str) -> None:
@@ -820,8 +858,7 @@ class Controller:
                 changes.pop(partition, None)
             else:
                 changes[partition] = Reassignment(original, target)
-        self._store.write_reassignments(changes)
-        self._reassignments = changes
+        self._write_reassignments(changes)
         self._advance_reassignments()
 
     def _validate_target(self, partition: TopicPartition, target: tuple[int, ...]) -> None:
@@ -878,12 +915,17 @@ class Controller:
 
         self._decide([partition], reduced, "replicas removed")
         self._assign(partition, target)
-        changes = {p: one for p, one in self._reassignments.items() if p != partition}
-        self._store.write_reassignments(changes)
-        self._reassignments = changes
+        self._write_reassignments(
+            {p: one for p, one in self._reassignments.items() if p != partition}
+        )
         epoch = self._states[partition].state.leader_epoch
         for broker_id in sorted(removed):
             self._stop(broker_id, partition, epoch, deletes=True)
+
+    def _write_reassignments(self, changes: dict[TopicPartition, Reassignment]) -> None:
+        """Replace the record, but for topics that cannot be read."""
+        self._store.write_reassignments({**self._unreadable_reassignments, **changes})
+        self._reassignments = changes
 
     def _assign(self, partition: TopicPartition, replicas: tuple[int, ...]) -> None:
         assignment = self._topics[partition.topic]

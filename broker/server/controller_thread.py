@@ -68,6 +68,8 @@ state_changes = logging.getLogger("broker.state_change")
 """One line for each decision about a partition, on the broker that takes it and on others."""
 
 _RETRY_S = 1.0
+_REREAD_S = 3.0
+"""How often topics that cannot be read are looked at."""
 _PUSH_RETRY_S = 0.3
 _PUSH_TIMEOUT_S = 30.0
 _CONNECT_TIMEOUT_S = 2.0
@@ -127,6 +129,8 @@ class ControllerThread:
         self._on_controller = on_controller
         self._balance = balance
         self._balance_at_s = 0.0
+        self._reread_at_s = 0.0
+        self._reported_unreadable: dict[str, str] = {}
         self._election = ControllerElection(registry.session, broker_id)
         self._topics = ReplicatedTopics(registry.session, last_good_settings)
         self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -187,7 +191,8 @@ class ControllerThread:
 
         def create(controller: Controller) -> list[ReplicatedPartition]:
             homes = self._registry.topic_partitions(request.topic)
-            if homes and request.topic not in controller.topics:
+            known = {*controller.topics, *controller.unreadable}
+            if homes and request.topic not in known:
                 raise TopicExistsError(
                     f"topic '{request.topic}' exists without replicas on brokers {sorted(homes)}"
                 )
@@ -322,9 +327,9 @@ class ControllerThread:
         retry_s: float | None = None
         while not self._has_left():
             try:
-                event = self._events.get(timeout=retry_s or self._balance_wait_s())
+                event = self._events.get(timeout=retry_s or self._wait_s())
             except queue.Empty:
-                event = self._look if retry_s else self._balance_leaders
+                event = self._look if retry_s else self._do_what_is_due
             retry_s = None
             try:
                 event()
@@ -337,11 +342,47 @@ class ControllerThread:
                 self._controller = None
                 retry_s = _RETRY_S
 
-    def _balance_wait_s(self) -> float | None:
-        """Return how long it is until the next look at leaderships, None if there is none."""
-        if self._balance is None or self._controller is None:
+    def _wait_s(self) -> float | None:
+        """Return how long it is until something is due, None if nothing will be."""
+        if (controller := self._controller) is None:
             return None
-        return max(0.001, self._balance_at_s - self._clock.monotonic_s())
+        due = [self._balance_at_s] if self._balance is not None else []
+        due += [self._reread_at_s] if controller.unreadable else []
+        return max(0.001, min(due) - self._clock.monotonic_s()) if due else None
+
+    def _do_what_is_due(self) -> None:
+        now_s = self._clock.monotonic_s()
+        controller = self._controller
+        if controller is not None and controller.unreadable and now_s >= self._reread_at_s:
+            self._reread(controller)
+        if now_s >= self._balance_at_s:
+            self._balance_leaders()
+
+    def _reread(self, controller: Controller) -> None:
+        """Take topics in that could not be read and now can."""
+        self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
+        names = controller.unreadable
+        still = self._topics.find(names).unreadable
+        if still.keys() == names.keys():
+            self._report_unreadable({topic: one.reason for topic, one in still.items()})
+            return
+        logger.info("topics can be read again: reading all states")
+        self._controller = None
+        self._look()
+
+    def _report_unreadable(self, reasons: dict[str, str]) -> None:
+        """Log which topics cannot be read, once for each reason, and which can be again."""
+        for topic, reason in reasons.items():
+            if self._reported_unreadable.get(topic) != reason:
+                logger.error(
+                    "topic '%s' cannot be read: %s. Its brokers go on as they are, without "
+                    "elections. Write the node again, or delete the topic with `pylogctl topic "
+                    "delete %s --data` (docs/replication.md, Damaged nodes)",
+                    *(topic, reason, topic),
+                )
+        for topic in self._reported_unreadable.keys() - reasons.keys():
+            logger.info("topic '%s' can be read again, or is gone", topic)
+        self._reported_unreadable = reasons
 
     def _balance_leaders(self) -> None:
         if self._balance is None or (controller := self._controller) is None:
@@ -388,6 +429,10 @@ class ControllerThread:
             )
             self._guard(lambda: controller.load(snapshot))
             self._controller = controller
+            self._reread_at_s = self._clock.monotonic_s() + _REREAD_S
+            self._report_unreadable(
+                {topic: one.reason for topic, one in controller.unreadable.items()}
+            )
             if self._balance is not None:
                 self._balance_at_s = self._clock.monotonic_s() + self._balance.interval_s
             self._carry_out()
@@ -436,7 +481,7 @@ class ControllerThread:
         """Look at the list of topics; one that this controller has not made means a new start."""
         if (controller := self._controller) is not None:
             names = self._topics.topics(lambda: self._events.put(self._read_topics))
-            if set(names) != set(controller.topics):
+            if set(names) != {*controller.topics, *controller.unreadable}:
                 logger.warning("topics were created or deleted by hand: reading all states again")
                 self._controller = None
                 self._look()
@@ -467,7 +512,8 @@ class ControllerThread:
                 *(change.state.leader_epoch, list(change.state.isr), change.version),
                 *(change.reason, "; UNCLEAN: messages may be lost" if change.is_unclean else ""),
             )
-        if not controller.topics and all(one.is_clean for one in controller.brokers):
+        topics = controller.topics or controller.unreadable
+        if not topics and all(one.is_clean for one in controller.brokers):
             # nobody needs to know anything, and no connection is made; but a broker that may have
             # lost something is told that this is known, so that it is trusted with new topics
             return
@@ -573,10 +619,9 @@ class _Sender:
         while (push := self._next()) is not None:
             try:
                 self._connection.call(self._request(push))
-            except StaleControllerEpochError as error:
-                self._on_answer(self.controller, self.broker.id, push, error)
-            except StaleBrokerEpochError as error:
-                # If it has not registered again, it is about to learn of its registration.
+            except (StaleControllerEpochError, StaleBrokerEpochError) as error:
+                # If this controller stays in office, the broker will take it: it may be about to
+                # learn of its own registration.
                 self._on_answer(self.controller, self.broker.id, push, error)
                 self._wait_to_retry(push, error)
             except BrokerError as error:

@@ -103,8 +103,8 @@ class ReplicaManager:
         self.registered_epoch: Callable[[], int | None] = lambda: None
         """Returns the epoch of this broker's registration; orders for earlier ones are refused."""
         self.on_first_orders: Callable[[], object] = lambda: None
-        """Called once the controller's first states have been carried out."""
-        self._has_orders = False
+        """Called once a push that names all partitions has been carried out."""
+        self._has_full_orders = False
         self._known: dict[TopicPartition, ReplicatedPartition] = {}
         self._topics: set[str] = set()
         self._brokers: dict[int, LiveBroker] = {}
@@ -215,7 +215,7 @@ class ReplicaManager:
         """Return the error for a partition of which this broker has no log that it may use."""
         known = self._known.get(partition)
         if known is None:
-            if partition.topic in self._topics and not self._has_orders:
+            if partition.topic in self._topics and not self._has_full_orders:
                 return LeaderNotAvailableError(
                     f"the controller has not yet told this broker who leads {partition}; try again"
                 )
@@ -278,7 +278,9 @@ class ReplicaManager:
                 self._known.clear()
             for info in request.partitions:
                 self._known[info.partition] = info
-            self._topics = {partition.topic for partition in self._known}
+            topics = {partition.topic for partition in self._known}
+            # one that the controller does not tell of may be one that it cannot read
+            self._topics = topics if request.is_full else self._topics | topics
             self._create_home_topics(request.partitions)
             # clients wait for the new leaders; sorting keeps the order of the others
             for info in sorted(request.partitions, key=self._is_led_by_another):
@@ -291,8 +293,8 @@ class ReplicaManager:
                 self._stop_unnamed(request)
             self._note_states(request.partitions)
             self._direct_fetchers()
-            if not self._has_orders:
-                self._has_orders = True
+            if request.is_full and not self._has_full_orders:
+                self._has_full_orders = True
                 self.on_first_orders()
 
     def _is_led_by_another(self, info: ReplicatedPartition) -> bool:

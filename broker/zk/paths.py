@@ -129,9 +129,14 @@ def replicated_topic(name: str) -> str:
     return f"{REPLICATED_TOPICS}/{name}"
 
 
+def replicated_partitions(name: str) -> str:
+    """Return the path whose children are the partitions of a replicated topic (persistent)."""
+    return f"{replicated_topic(name)}/partitions"
+
+
 def replicated_partition(partition: TopicPartition) -> str:
     """Return the path above a replicated partition's state (persistent, empty)."""
-    return f"{replicated_topic(partition.topic)}/partitions/{partition.name}"
+    return f"{replicated_partitions(partition.topic)}/{partition.name}"
 
 
 def partition_state(partition: TopicPartition) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from broker.cluster_state import (
     NO_LEADER,
@@ -22,6 +22,7 @@ from broker.cluster_state import (
     StateWrite,
     StoredState,
     TopicAssignment,
+    UnreadableTopic,
 )
 from broker.errors import (
     ConfigError,
@@ -117,6 +118,8 @@ def decode_assignment(topic: str, value: bytes, version: int) -> TopicAssignment
             TopicPartition(topic, *decode_partition_name(name)): _ids(ids)
             for name, ids in found["partitions"].items()
         }
+        if not replicas:
+            raise ValueError("no partitions")
         return TopicAssignment(topic, str(found["creation_id"]), replicas, version)
 
     return _parsed(paths.replicated_topic(topic), value, parse)
@@ -181,11 +184,32 @@ def _ids(found: Any) -> tuple[int, ...]:
     return ids
 
 
+class FoundTopics(NamedTuple):
+    """Replicated topics as they were read.
+
+    Attributes:
+        topics: those whose nodes can all be read.
+        states: of their partitions; one that never had a state has none.
+        unreadable: the others, by name.
+    """
+
+    topics: tuple[TopicAssignment, ...]
+    states: dict[TopicPartition, StoredState]
+    unreadable: dict[str, UnreadableTopic]
+
+
+class _Malformed(NamedTuple):
+    """What is wrong with a node, and its version."""
+
+    reason: str
+    version: int
+
+
 class ReplicatedTopics:
     """Reads the replicated topics, and the brokers registered for replication.
 
-    All methods raise `RegistryUnreachableError` if no response comes in time. A malformed node is
-    left out and logged: its topic stays as it is until the node is mended.
+    All methods raise `RegistryUnreachableError` if no response comes in time. A malformed node of
+    a broker, or of the changes of replicas, is left out and logged.
 
     Args:
         session: started.
@@ -243,38 +267,122 @@ class ReplicatedTopics:
         names = self.topics(on_topics)
         if not names:
             return ClusterSnapshot(brokers)
-        topics = self._assignments(names)
-        states = self.states(one for topic in topics for one in topic.replicas)
-        topics = [one for one in topics if None not in (states.get(p) for p in one.replicas)]
+        deletions = frozenset(self._children(paths.DELETIONS, None))
+        found = self.find(names, deletions)
         return ClusterSnapshot(
             brokers,
-            tuple(topics),
-            {partition: stored for partition, stored in states.items() if stored is not None},
+            found.topics,
+            found.states,
             self.settings(names),
             self._reassignments(),
-            frozenset(self._children(paths.DELETIONS, None)),
+            deletions,
+            found.unreadable,
         )
 
-    def _assignments(self, names: Iterable[str]) -> list[TopicAssignment]:
-        nodes = {paths.replicated_topic(one): one for one in names}
-        topics = []
-        for path, (value, stat) in self._session.get_many(nodes).items():
-            with _reported():
-                topics.append(decode_assignment(nodes[path], value, stat.version))
-        return topics
+    def find(self, names: Iterable[str], deletions: Collection[str] = ()) -> FoundTopics:
+        """Return topics with the states of their partitions.
 
-    def states(
-        self, partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, StoredState | None]:
-        """Return the states of partitions: None for a malformed one, nothing for a missing one."""
-        nodes = {paths.partition_state(one): one for one in partitions}
-        states: dict[TopicPartition, StoredState | None] = {}
+        A state that is not there may never have been written, or was deleted by hand: in the
+        second case nothing is known of who has the messages, and the topic is unreadable.
+
+        Args:
+            names: of the topics; those that do not exist are left out.
+            deletions: topics that are being deleted, whose states may be gone.
+        """
+        assignments, unreadable = self._assignments(names)
+        states: dict[TopicPartition, StoredState] = {}
+        missing: list[TopicPartition] = []
+        stored = self._stored(one for topic in assignments for one in topic.replicas)
+        for topic in assignments:
+            for partition in topic.replicas:
+                found = stored.get(partition)
+                if isinstance(found, StoredState):
+                    states[partition] = found
+                elif topic.topic in deletions:
+                    continue
+                elif found is None:
+                    missing.append(partition)
+                else:
+                    unreadable.setdefault(topic.topic, UnreadableTopic(found.reason, topic))
+        reasons = self._find_deleted(missing)
+        for topic in assignments:
+            if topic.topic in reasons:
+                unreadable.setdefault(topic.topic, UnreadableTopic(reasons[topic.topic], topic))
+        return FoundTopics(
+            tuple(one for one in assignments if one.topic not in unreadable),
+            {one: state for one, state in states.items() if one.topic not in unreadable},
+            unreadable,
+        )
+
+    def _find_deleted(self, missing: Sequence[TopicPartition]) -> dict[str, str]:
+        """Return which node of a state was deleted by hand, by topic.
+
+        A state is created together with the node above it, and that one is never deleted alone.
+        ZooKeeper counts what was created and deleted below a node.
+        """
+        if not missing:
+            return {}
+        above = {paths.replicated_partitions(one.topic) for one in missing}
+        found = self._session.get_many([*above, *map(paths.replicated_partition, missing)])
+        reasons: dict[str, str] = {}
+        for partition in missing:
+            root = paths.replicated_partitions(partition.topic)
+            if root not in found:
+                reasons.setdefault(partition.topic, f"node {root} was deleted")
+            elif (
+                paths.replicated_partition(partition) in found
+                or found[root][1].cversion != found[root][1].children_count
+            ):
+                path = paths.partition_state(partition)
+                reasons.setdefault(partition.topic, f"node {path} was deleted")
+        return reasons
+
+    def _assignments(
+        self, names: Iterable[str]
+    ) -> tuple[list[TopicAssignment], dict[str, UnreadableTopic]]:
+        nodes = {paths.replicated_topic(one): one for one in names}
+        topics, unreadable = [], {}
         for path, (value, stat) in self._session.get_many(nodes).items():
-            states[nodes[path]] = None
-            with _reported():
-                state = decode_state(nodes[path], value)
-                states[nodes[path]] = StoredState(state, stat.version)
+            try:
+                topics.append(decode_assignment(nodes[path], value, stat.version))
+            except CoordinationError as error:
+                unreadable[nodes[path]] = UnreadableTopic(str(error), None)
+        return topics, unreadable
+
+    def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, StoredState]:
+        """Return the states of partitions, without those that are missing or malformed."""
+        found = self._stored(partitions).items()
+        return {one: stored for one, stored in found if isinstance(stored, StoredState)}
+
+    def _stored(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, StoredState | _Malformed]:
+        nodes = {paths.partition_state(one): one for one in partitions}
+        states: dict[TopicPartition, StoredState | _Malformed] = {}
+        for path, (value, stat) in self._session.get_many(nodes).items():
+            try:
+                found = decode_state(nodes[path], value)
+                states[nodes[path]] = StoredState(found, stat.version)
+            except CoordinationError as error:
+                states[nodes[path]] = _Malformed(str(error), stat.version)
         return states
+
+    def outcomes(self, writes: Sequence[StateWrite]) -> list[StateResult | int]:
+        """Return what became of writes of states that were refused, or had no answer.
+
+        In the place of a result it is the version of a node that is malformed, and may be replaced:
+        nobody else writes states, so that its last valid value is not newer than what is known.
+        """
+        found = self._stored(one.partition for one in writes)
+        outcomes: list[StateResult | int] = []
+        for write in writes:
+            stored = found.get(write.partition)
+            if isinstance(stored, _Malformed):
+                logger.warning("%s; it is written anew", stored.reason)
+                outcomes.append(stored.version)
+            else:
+                outcomes.append(StateResult(stored == _written(write).stored, stored))
+        return outcomes
 
     def leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """Return the leaders of the partitions of topics, without those that have none.
@@ -282,12 +390,12 @@ class ReplicatedTopics:
         Args:
             topics: their names; those without replicas are ignored.
         """
-        found = self._assignments(topics)
+        found, _ = self._assignments(topics)
         states = self.states(partition for one in found for partition in one.replicas)
         return {
             partition: stored.state.leader
             for partition, stored in states.items()
-            if stored is not None and stored.state.leader != NO_LEADER
+            if stored.state.leader != NO_LEADER
         }
 
     def settings(self, topics: Iterable[str]) -> dict[str, dict[str, str]]:
@@ -335,7 +443,11 @@ class ReplicatedTopicsStore:
         self._fence = CheckNode(paths.CONTROLLER_EPOCH, epoch_version)
 
     def write_states(self, writes: Sequence[StateWrite]) -> list[StateResult]:
-        """Write states, many in a transaction; see `Store.write_states`."""
+        """Write states, many in a transaction; see `Store.write_states`.
+
+        A malformed node is replaced, and nodes above that are gone are created.
+        """
+        writes = list(writes)
         results: dict[int, StateResult] = {}
         changes = [_changes_of(one, has_parent=False) for one in writes]
         batches = [range(len(writes))[at : at + _BATCH] for at in range(0, len(writes), _BATCH)]
@@ -346,16 +458,26 @@ class ReplicatedTopicsStore:
                 results.update((i, _written(writes[i])) for i in batch)
             else:
                 unsure += batch
+        if unsure:
+            self._mend_parents({writes[i].partition.topic for i in unsure})
         for _ in range(_ATTEMPTS):
             if not unsure:
                 return [results[i] for i in range(len(writes))]
             unsure = self._write_each(writes, unsure, results)
         raise RegistryUnreachableError("ZooKeeper's answers to writes of states were lost")
 
+    def _mend_parents(self, topics: Collection[str]) -> None:
+        """Create the nodes above partitions where a topic's was deleted by hand."""
+        nodes = {paths.replicated_partitions(one): paths.replicated_topic(one) for one in topics}
+        found = self._session.get_many([*nodes, *nodes.values()])
+        missing = [node for node, topic in nodes.items() if topic in found and node not in found]
+        if missing:  # if it fails, the writes fail too
+            self._transact_many([CreateNode(node, b"")] for node in missing)
+
     def _write_each(
-        self, writes: Sequence[StateWrite], numbers: list[int], results: dict[int, StateResult]
+        self, writes: list[StateWrite], numbers: list[int], results: dict[int, StateResult]
     ) -> list[int]:
-        """Write states one by one and add their results; return those of unknown outcome.
+        """Write states one by one and add their results; return those to be written once more.
 
         After a lost answer it is the next attempt that tells: its version does not fit if the
         write was carried out, and the node shows who wrote it.
@@ -366,19 +488,22 @@ class ReplicatedTopicsStore:
             _changes_of(writes[i], has_parent=parent in existing)
             for i, parent in zip(numbers, parents, strict=True)
         ]
-        refused, unknown = [], []
+        refused, again = [], []
         for i, outcome in zip(numbers, self._transact_many(changes), strict=True):
             if outcome.is_done:
                 results[i] = _written(writes[i])
             elif outcome.is_done is None:
-                unknown.append(i)
+                again.append(i)
             else:
                 refused.append(i)
-        found = self._topics.states(writes[i].partition for i in refused)
-        for i in refused:
-            stored = found.get(writes[i].partition)
-            results[i] = StateResult(stored == _written(writes[i]).stored, stored)
-        return unknown
+        outcomes = self._topics.outcomes([writes[i] for i in refused])
+        for i, found in zip(refused, outcomes, strict=True):
+            if isinstance(found, StateResult):
+                results[i] = found
+            else:
+                writes[i] = writes[i]._replace(expected_version=found)
+                again.append(i)
+        return again
 
     def _transact_many(self, changes: Iterable[Sequence[NodeChange]]) -> list[TransactionOutcome]:
         outcomes = self._session.transact_many([self._fence, *one] for one in changes)
@@ -417,7 +542,7 @@ class ReplicatedTopicsStore:
                 raise RegistryConflictError(f"there is a replicated topic '{assignment.topic}'")
             return [
                 CreateNode(path, encode_assignment(assignment)),
-                CreateNode(f"{path}/partitions", b""),
+                CreateNode(paths.replicated_partitions(assignment.topic), b""),
                 *self._replacement(paths.topic_settings(assignment.topic), _settings_of(settings)),
             ]
 
@@ -458,7 +583,8 @@ class ReplicatedTopicsStore:
             for at in range(0, len(nodes), _BATCH):
                 self._delete(nodes[at : at + _BATCH], topic)
         path = paths.replicated_topic(topic)
-        last = [f"{path}/partitions", path, paths.topic_settings(topic), paths.deletion(topic)]
+        parent = paths.replicated_partitions(topic)
+        last = [parent, path, paths.topic_settings(topic), paths.deletion(topic)]
         self._delete(last, topic)
 
     def _delete(self, nodes: Sequence[str], topic: str) -> None:

@@ -13,6 +13,7 @@ from broker.cluster_state import (
     StateWrite,
     StoredState,
     TopicAssignment,
+    UnreadableTopic,
 )
 from broker.errors import ControllerFencedError, RegistryConflictError
 from broker.topic import TopicPartition
@@ -28,16 +29,18 @@ class ModelRegistry:
         self.settings: dict[str, Mapping[str, str]] = {}
         self.reassignments: dict[TopicPartition, Reassignment] = {}
         self.deletions: set[str] = set()
+        self.unreadable: dict[str, UnreadableTopic] = {}
 
     def snapshot(self, brokers: Sequence[LiveBroker]) -> ClusterSnapshot:
         """What a new controller reads."""
         return ClusterSnapshot(
             tuple(brokers),
-            tuple(self.topics.values()),
-            dict(self.states),
+            tuple(one for one in self.topics.values() if one.topic not in self.unreadable),
+            {one: state for one, state in self.states.items() if one.topic not in self.unreadable},
             dict(self.settings),
             dict(self.reassignments),
             frozenset(self.deletions),
+            dict(self.unreadable),
         )
 
     def edit(self, partition: TopicPartition, state: PartitionState) -> None:

@@ -5,12 +5,19 @@ from __future__ import annotations
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from broker.clock import SystemClock
-from broker.cluster_state import IsrChange, IsrMember, Reassignment, ReplicatedPartition
+from broker.cluster_state import (
+    IsrChange,
+    IsrMember,
+    Reassignment,
+    ReplicatedPartition,
+    TopicAssignment,
+)
 from broker.controller.controller import ControllerSettings
 from broker.errors import (
     InvalidRequestError,
@@ -45,6 +52,7 @@ from broker.protocol.responses import encode_extension_error, encode_extension_r
 from broker.server.controller_thread import ControllerThread, LeaderBalance
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
+from broker.zk.replicated_topics import decode_state, encode_assignment
 from broker.zk.session import Session
 from tests.integration.broker.peers import Server
 from tests.support.waiting import wait_until
@@ -69,7 +77,7 @@ class PushTaker:
         self.may_answer = threading.Event()
         self.may_answer.set()
         self.server = Server(self._serve)
-        self.registry = Registry(zookeeper, session_timeout_ms=800)
+        self.registry = Registry(zookeeper, session_timeout_ms=10_000)
         self.registry.start()
         self.register()
         self.controllers: list[int] = []
@@ -449,6 +457,130 @@ def test_topic_when_deleted_by_hand_then_states_are_read_again(
         lambda: (one := brokers[0].thread.controller) is not None and not one.topics, "another look"
     )
     create(brokers)
+
+
+@pytest.fixture
+def fast_reread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have topics that cannot be read looked at often."""
+    monkeypatch.setattr("broker.server.controller_thread._REREAD_S", 0.1)
+
+
+def replace_controller(brokers: Brokers) -> PushTaker:
+    """End the office of the first broker; return its successor, which reads all nodes."""
+    brokers[1].thread.start()
+    wait_until(lambda: brokers[1].controllers == [0], "the look")
+    brokers[0].thread.request_stop()
+    wait_until(lambda: brokers[1].thread.controller, "another controller")
+    return brokers[1]
+
+
+STATE = "/replicated/topics/damaged/partitions/{}/state"
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+@pytest.mark.usefixtures("fast_reread")
+def test_topic_when_a_state_is_damaged_then_it_is_set_aside_until_it_is_mended(
+    brokers: Brokers, session: Session, caplog: pytest.LogCaptureFixture, is_deleted: bool
+) -> None:
+    create(brokers, "t")
+    create(brokers, "damaged")
+    await_count(brokers[2], 2)
+    (partition,) = [one for one in brokers[2].known if one.topic == "damaged"]
+    path = STATE.format(partition.name)
+    value, _ = session.get(path)
+    if is_deleted:
+        session.delete(path)
+    else:
+        session.set(path, b"{")
+
+    successor = replace_controller(brokers)
+
+    def pushes() -> list[PushStatesRequest]:
+        return [one for one in list(brokers[2].pushes) if one.controller_epoch >= 2]
+
+    wait_until(pushes, "a push of the successor")
+    assert not any(one.is_full for one in pushes())
+    assert {one.partition.topic for push in pushes() for one in push.partitions} == {"t"}
+    request = CreateReplicatedTopicRequest("u", 1, 3, ())
+    successor.thread.create_topic(request).result(60)
+    time.sleep(0.5)  # several looks
+    assert caplog.text.count("topic 'damaged' cannot be read: node " + path) == 1
+    assert "pylogctl topic delete damaged --data" in caplog.text
+    if is_deleted:
+        session.create(path, value)
+    else:
+        session.set(path, value)
+
+    wait_until(lambda: any(one.is_full for one in pushes()), "a full push", deadline_s=60)
+    full = next(one for one in pushes() if one.is_full)
+    assert {one.partition.topic for one in full.partitions} == {"t", "damaged", "u"}
+
+
+@pytest.mark.usefixtures("fast_reread")
+def test_topic_when_its_own_node_is_damaged_then_others_go_on_and_it_cannot_be_created(
+    brokers: Brokers, session: Session
+) -> None:
+    create(brokers, "t")
+    create(brokers, "damaged")
+    value, _ = session.get("/replicated/topics/damaged")
+    session.set("/replicated/topics/damaged", b"not JSON")
+    successor = replace_controller(brokers)
+
+    request = CreateReplicatedTopicRequest("damaged", 1, 3, ())
+    with pytest.raises(TopicExistsError, match="node /replicated/topics/damaged is malformed"):
+        successor.thread.create_topic(request).result(60)
+    with pytest.raises(InvalidRequestError, match="stays as it is"):
+        successor.thread.delete_topic(DeleteReplicatedTopicRequest("damaged")).result(60)
+    assert session.get("/replicated/topics/damaged")[0] == b"not JSON"
+
+    session.set("/replicated/topics/damaged", value)
+
+    def is_taken_in() -> bool:
+        controller = successor.thread.controller
+        return controller is not None and set(controller.topics) == {"t", "damaged"}
+
+    wait_until(is_taken_in, "another look", deadline_s=60)
+
+
+def test_topic_when_its_states_were_never_written_then_the_next_controller_writes_them(
+    brokers: Brokers, session: Session
+) -> None:
+    create(brokers, "t")
+    value = encode_assignment(TopicAssignment("new", "id", {TopicPartition("new", 1, 0): (1, 2)}))
+    session.create("/replicated/topics/new", value)
+    session.create("/replicated/topics/new/partitions")
+
+    replace_controller(brokers)
+
+    await_count(brokers[2], 2)
+    (told,) = [one for one in brokers[2].known.values() if one.partition.topic == "new"]
+    assert (told.state.leader, told.state.isr) == (1, (1, 2))
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_state_when_damaged_in_a_term_then_the_next_decision_mends_it(
+    brokers: Brokers, session: Session, is_deleted: bool
+) -> None:
+    create(brokers, "damaged")
+    await_told(brokers[0], lambda one: True)
+    info = led(brokers[0])
+    path = STATE.format(info.partition.name)
+    if is_deleted:
+        session.delete(path)
+    else:
+        session.set(path, b"{")
+    leader = brokers[info.state.leader]
+    change = IsrChange(info.partition, 0, info.version, (IsrMember(leader.id, leader.epoch),))
+
+    request = ChangeIsrRequest(leader.id, leader.epoch, (change,))
+    (decision,) = brokers[0].thread.change_isr(request).result(60)
+
+    assert decision.error == 0
+    assert decision.decided is not None
+    assert (decision.decided.state.isr == (leader.id,)) == (not is_deleted)  # else it asks again
+    value, stat = session.get(path)
+    assert decode_state(info.partition, value) == decision.decided.state
+    assert stat.version == decision.decided.version
 
 
 def test_settings_when_changed_then_brokers_are_told(brokers: Brokers, session: Session) -> None:

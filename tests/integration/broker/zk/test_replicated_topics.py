@@ -15,6 +15,7 @@ from broker.cluster_state import (
     StateWrite,
     StoredState,
     TopicAssignment,
+    UnreadableTopic,
 )
 from broker.controller.store import Store
 from broker.errors import ControllerFencedError, RegistryConflictError
@@ -132,21 +133,65 @@ def test_settings_when_a_node_is_not_valid_then_the_last_good_ones_of_its_topic_
     assert found == {"t": {"min.insync.replicas": "2 of t"}, "u": {"retention.ms": "5"}}
 
 
-def test_snapshot_when_nodes_are_malformed_then_their_topics_are_left_out_and_logged(
-    session: Session, store: ReplicatedTopicsStore, caplog: pytest.LogCaptureFixture
+def test_snapshot_when_nodes_are_malformed_then_their_topics_are_unreadable(
+    session: Session, store: ReplicatedTopicsStore
 ) -> None:
     create(store)
-    for name in ("broken", "half"):
-        other = TopicPartition(name, 0, 0)
-        create(store, TopicAssignment(name, "c", {other: (0,)}))
+    half = TopicAssignment("half", "c", {TopicPartition("half", 0, 0): (0,)})
+    create(store, TopicAssignment("broken", "c", {TopicPartition("broken", 0, 0): (0,)}))
+    create(store, half)
     session.set("/replicated/topics/broken", b"{")
     session.set("/replicated/topics/half/partitions/0-0/state", b'{"leader":0}')
 
     snapshot = ReplicatedTopics(session).snapshot(on_brokers=no_watch, on_topics=no_watch)
 
     assert [one.topic for one in snapshot.topics] == ["t"]
-    assert "node /replicated/topics/broken is malformed" in caplog.text
-    assert "node /replicated/topics/half/partitions/0-0/state is malformed" in caplog.text
+    assert snapshot.states.keys() == {P}
+    assert snapshot.unreadable == {
+        "broken": UnreadableTopic("node /replicated/topics/broken is malformed: b'{'", None),
+        "half": UnreadableTopic(
+            "node /replicated/topics/half/partitions/0-0/state is malformed: b'{\"leader\":0}'",
+            half,
+        ),
+    }
+
+
+def test_snapshot_when_partitions_never_had_a_state_then_their_topic_is_readable(
+    session: Session, store: ReplicatedTopicsStore
+) -> None:
+    added = TopicPartition("t", 1, 0)
+    create(store)
+    store.write_assignment(TOPIC._replace(replicas={P: (0, 1), added: (1, 0)}))
+    store.create_topic(TopicAssignment("new", "c", {TopicPartition("new", 0, 0): (0,)}), {})
+
+    found = ReplicatedTopics(session).find(["t", "new", "absent"])
+
+    assert {one.topic for one in found.topics} == {"t", "new"}
+    assert found.states == {P: StoredState(LED, 0)}
+    assert found.unreadable == {}
+
+
+@pytest.mark.parametrize(
+    ("deleted", "reason"),
+    [
+        (1, "node /replicated/topics/t/partitions/0-0/state was deleted"),
+        (2, "node /replicated/topics/t/partitions/0-0/state was deleted"),
+        (3, "node /replicated/topics/t/partitions was deleted"),
+    ],
+)
+def test_snapshot_when_a_state_was_deleted_by_hand_then_its_topic_is_unreadable(
+    session: Session, store: ReplicatedTopicsStore, deleted: int, reason: str
+) -> None:
+    create(store)
+    path = paths.partition_state(P)
+    for _ in range(deleted):
+        session.delete(path)
+        path = path.rpartition("/")[0]
+
+    topics = ReplicatedTopics(session)
+
+    assert topics.find(["t"]).unreadable == {"t": UnreadableTopic(reason, TOPIC)}
+    assert topics.find(["t"], deletions={"t"}).topics == (TOPIC,)
 
 
 def test_states_when_many_then_all_are_written_and_read(store: ReplicatedTopicsStore) -> None:
@@ -188,6 +233,33 @@ def test_states_when_only_the_state_was_deleted_by_hand_then_it_can_be_created_a
     session.delete("/replicated/topics/t/partitions/0-0/state")
 
     assert store.write_states([StateWrite(P, LED, None)])[0].is_written
+
+
+@pytest.mark.parametrize("expected_version", [0, None])
+def test_states_when_a_node_is_malformed_then_it_is_written_anew(
+    session: Session, store: ReplicatedTopicsStore, expected_version: int | None
+) -> None:
+    create(store)
+    session.set(paths.partition_state(P), b"{")
+    new = LED._replace(leader=1, leader_epoch=1)
+
+    results = store.write_states([StateWrite(P, new, expected_version)])
+
+    assert results == [StateResult(True, StoredState(new, 2))]
+    assert ReplicatedTopics(session).states([P]) == {P: StoredState(new, 2)}
+
+
+def test_states_when_all_nodes_below_the_topic_were_deleted_then_they_are_created_again(
+    session: Session, store: ReplicatedTopicsStore
+) -> None:
+    other = TopicPartition("t", 1, 0)
+    create(store, TOPIC._replace(replicas={P: (0, 1), other: (1, 0)}))
+    for _, path in reversed(list(session.walk("/replicated/topics/t/partitions"))):
+        session.delete(path)
+
+    results = store.write_states([StateWrite(P, LED, None), StateWrite(other, LED, None)])
+
+    assert results == [StateResult(True, StoredState(LED, 0))] * 2
 
 
 @pytest.mark.parametrize("lost", [1, 2])

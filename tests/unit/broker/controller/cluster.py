@@ -66,11 +66,17 @@ class Cluster:
         """Ask for in-sync replicas as the present leader."""
         stored = self.registry.states[P]
         leader = stored.state.leader
-        members = tuple(IsrMember(one, self.epoch_of(one)) for one in isr)
-        change = IsrChange(
-            P, stored.state.leader_epoch, stored.version if version is None else version, members
+        change = self.isr_change(
+            P, stored.state.leader_epoch, stored.version if version is None else version, isr
         )
         return self.controller.change_isr(leader, self.epoch_of(leader), [change])[0]
+
+    def isr_change(
+        self, partition: TopicPartition, leader_epoch: int, version: int, isr: tuple[int, ...]
+    ) -> IsrChange:
+        """Return what a leader asks for."""
+        members = tuple(IsrMember(one, self.epoch_of(one)) for one in isr)
+        return IsrChange(partition, leader_epoch, version, members)
 
     def epoch_of(self, broker_id: int) -> int:
         return self.live[broker_id].epoch if broker_id in self.live else 1
