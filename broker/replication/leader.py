@@ -270,6 +270,21 @@ class Leader:
         self._count(self._counted.union(wanted))
         return self._in_flight
 
+    def resignation(self) -> IsrChange | None:
+        """Return what has another member lead, as this log has failed; None if there is no other.
+
+        To be called instead of `tick` then.
+        """
+        others = [id for id in self.info.state.isr if id != self._me]
+        if self.is_stopped or not others:
+            return None
+        return IsrChange(
+            self.info.partition,
+            self.info.state.leader_epoch,
+            self.info.version,
+            tuple(IsrMember(id, UNKNOWN_BROKER_EPOCH) for id in others),
+        )
+
     def isr_decided(self, info: ReplicatedPartition) -> None:
         """Take over the state as the controller has it, of this leader epoch.
 

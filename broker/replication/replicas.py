@@ -34,6 +34,10 @@ class Replicas:
         open_log: opens or creates the log of a replica of a partition; a log of another creation
             is set aside first. May raise `StorageError`.
         delete_log: deletes the log of a replica.
+
+    Attributes:
+        known: the last that controllers have told of each partition, those without a replica on
+            this broker too.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class Replicas:
     ) -> None:
         self.controller_epoch = -1
         self.broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.known: dict[TopicPartition, ReplicatedPartition] = {}
         self._me = me
         self._settings = settings
         self._open_log = open_log
@@ -110,6 +115,7 @@ class Replicas:
         named = set()
         for info in partitions:
             named.add(info.partition)
+            self.note(info)
             try:
                 self._apply(info, now_s, applied)
             except StorageError as error:
@@ -120,11 +126,35 @@ class Replicas:
             self._last_full = (controller_epoch, broker_epoch)
             for replica in [one for one in self if one.partition not in named]:
                 applied.changes.append((replica, replica.stop(replica.leader_epoch)))
+            for partition in [one for one in list(self.known) if one not in named]:
+                del self.known[partition]
         return applied
+
+    def note(self, info: ReplicatedPartition) -> bool:
+        """Take note of what a controller tells of a partition, with or without a replica here.
+
+        Returns:
+            Whether it is news; not if it is of a deleted topic, or older than what is known.
+        """
+        known = self.known.get(info.partition)
+        if self._deleted.get((info.partition, info.creation_id)) == _LAST_EPOCH:
+            return False
+        if (
+            known is not None
+            and known.creation_id == info.creation_id
+            and (info.state.leader_epoch, info.version) < (known.state.leader_epoch, known.version)
+        ):
+            return False
+        self.known[info.partition] = info
+        return True
 
     def _stop(self, order: StoppedReplica, applied: Applied) -> None:
         if order.deletes_log:
             self._note_deleted(order.partition, order.creation_id, order.leader_epoch)
+            known = self.known.get(order.partition)
+            is_last = order.leader_epoch == _LAST_EPOCH
+            if is_last and known is not None and known.creation_id == order.creation_id:
+                del self.known[order.partition]
         replica = self._replicas.get(order.partition)
         if replica is None or replica.creation_id != order.creation_id:
             return

@@ -19,9 +19,7 @@ from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.cluster_state import (
     NO_CONTROLLER,
-    UNKNOWN_BROKER_EPOCH,
     IsrChange,
-    IsrMember,
     LiveBroker,
     ReplicatedPartition,
     ShutdownProgress,
@@ -105,7 +103,6 @@ class ReplicaManager:
         self.on_first_orders: Callable[[], object] = lambda: None
         """Called once a push that names all partitions has been carried out."""
         self._has_full_orders = False
-        self._known: dict[TopicPartition, ReplicatedPartition] = {}
         self._topics: set[str] = set()
         self._brokers: dict[int, LiveBroker] = {}
         self.controller_id = NO_CONTROLLER
@@ -208,12 +205,12 @@ class ReplicaManager:
 
     def leader_id(self, partition: TopicPartition) -> int:
         """Return which broker leads a partition, -1 if none does or that is not known."""
-        known = self._known.get(partition)
+        known = self._replicas.known.get(partition)
         return -1 if known is None else known.state.leader
 
     def not_led(self, partition: TopicPartition) -> ServerError:
         """Return the error for a partition of which this broker has no log that it may use."""
-        known = self._known.get(partition)
+        known = self._replicas.known.get(partition)
         if known is None:
             if partition.topic in self._topics and not self._has_full_orders:
                 return LeaderNotAvailableError(
@@ -274,13 +271,9 @@ class ReplicaManager:
                 self._ticker.start()
             self._brokers = {one.id: one for one in request.brokers}
             self.controller_id = request.controller_id
-            if request.is_full:
-                self._known.clear()
-            for info in request.partitions:
-                self._known[info.partition] = info
-            topics = {partition.topic for partition in self._known}
+            news = [info for info in request.partitions if self._replicas.note(info)]
             # one that the controller does not tell of may be one that it cannot read
-            self._topics = topics if request.is_full else self._topics | topics
+            self._topics |= {info.partition.topic for info in news}
             self._create_home_topics(request.partitions)
             # clients wait for the new leaders; sorting keeps the order of the others
             for info in sorted(request.partitions, key=self._is_led_by_another):
@@ -291,7 +284,8 @@ class ReplicaManager:
                 self._stop_one(request, order)
             if request.is_full:
                 self._stop_unnamed(request)
-            self._note_states(request.partitions)
+                self._topics = {partition.topic for partition in list(self._replicas.known)}
+            self._note_states(news)
             self._direct_fetchers()
             if request.is_full and not self._has_full_orders:
                 self._has_full_orders = True
@@ -391,7 +385,7 @@ class ReplicaManager:
         elif change in (RoleChange.FOLLOWS, RoleChange.STOPPED):
             hosted.log.refuse_appends(partial(self.not_led, partition))
         if change in (RoleChange.LEADS, RoleChange.FOLLOWS, RoleChange.STOPPED):
-            known = self._known.get(partition)
+            known = self._replicas.known.get(partition)
             state_changes.info(
                 "controller epoch %d: %s: broker %d %s in leader epoch %d, in sync %s, from offset "
                 "%d on",
@@ -453,7 +447,7 @@ class ReplicaManager:
                 role = hosted.replica.role
                 if isinstance(role, Leader):
                     if hosted.log.failure is not None:
-                        proposal = _resignation(role, self._me)
+                        proposal = role.resignation()
                     else:
                         proposal = role.tick(self._clock.monotonic_s())
                     if proposal is not None:
@@ -482,14 +476,14 @@ class ReplicaManager:
                     role.isr_failed(proposal, now_s)
                     continue
                 hosted.replica.isr_answered(proposal, decision.decided, now_s)
-                if decision.decided.state.leader_epoch == hosted.replica.leader_epoch:
-                    self._known[proposal.partition] = decision.decided
+                is_same_epoch = decision.decided.state.leader_epoch == hosted.replica.leader_epoch
+                # in another one, a push is on its way
+                if is_same_epoch and self._replicas.note(decision.decided):
                     self._note_states([decision.decided])
-                # else a push with the new leader epoch is on its way
 
     def could_move(self, partition: TopicPartition) -> bool:
         """Return whether another broker that is live has a replica of a partition."""
-        known = self._known.get(partition)
+        known = self._replicas.known.get(partition)
         return known is not None and any(
             one != self._me and one in self._brokers for one in known.replicas
         )
@@ -533,19 +527,6 @@ class ReplicaManager:
             except BrokerError:
                 connection.close()
                 raise
-
-
-def _resignation(leader: Leader, broker_id: int) -> IsrChange | None:
-    """Return what has another member lead, as the log has failed; None if there is no other."""
-    others = [id for id in leader.info.state.isr if id != broker_id]
-    if not others:
-        return None
-    return IsrChange(
-        leader.info.partition,
-        leader.info.state.leader_epoch,
-        leader.info.version,
-        tuple(IsrMember(id, UNKNOWN_BROKER_EPOCH) for id in others),
-    )
 
 
 def _flush(log: Log) -> None:

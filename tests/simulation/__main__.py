@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from itertools import count
 
 from tests.simulation.checker import ViolationError
@@ -59,6 +60,8 @@ def run_many(first: int, seconds: float, runs: int | None, name: str | None) -> 
     steps = committed = acknowledged = 0
     simulated_s = 0.0
     done = 0
+    counts: Counter[str] = Counter()
+    runs_with: Counter[str] = Counter()
     for seed in count(first):
         if time.monotonic() - began > seconds or done == runs:
             break
@@ -78,8 +81,12 @@ def run_many(first: int, seconds: float, runs: int | None, name: str | None) -> 
         done += 1
         steps += simulation.scheduler.step_count
         simulated_s += simulation.scheduler.now
+        counts.update(checker.counts)
+        runs_with.update(name for name, count in checker.counts.items() if count)
         committed += checker.committed_count
         acknowledged += sum(map(len, checker.acknowledged.values()))
+    for situation in sorted(runs_with):
+        print(f"{counts[situation]:9} in {runs_with[situation]:7} runs: {situation}")
     print(
         f"{done} runs from seed {first} on: {steps} steps, {simulated_s / 3600:.1f} hours of "
         f"clusters, {committed} messages committed, {acknowledged} acknowledged; all invariants "

@@ -16,6 +16,7 @@ from broker.cluster_state import (
 from broker.controller.controller import Controller, ControllerSettings, Push
 from broker.errors import (
     BrokerError,
+    FencedEpochError,
     NotControllerError,
     NotLeaderError,
     OffsetOutOfRangeError,
@@ -33,7 +34,7 @@ from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPositi
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replicas import Replicas
 from broker.topic import TopicPartition
-from tests.simulation.checker import Checker
+from tests.simulation.checker import Checker, Created
 from tests.simulation.disk import SimulatedLog
 from tests.simulation.events import Done, Network, Process, Scheduler
 from tests.simulation.registry import Registry, Session, SimulatedStore
@@ -56,13 +57,24 @@ class Fetched(NamedTuple):
 
 
 class OutOfRange(NamedTuple):
-    """The error response that names the leader's start."""
+    """The error response to a follower that names the leader's start."""
 
     log_start_offset: int
 
 
-class NotYet(NamedTuple):
-    """The response to a consumer that has read all that this replica knows to be committed."""
+class Published(NamedTuple):
+    """The response to a producer; the creation, which no real one has, is for the checker."""
+
+    created: Created
+    offset: int
+
+
+class Read(NamedTuple):
+    """The response to a consumer; no messages where it is ahead of this replica, or behind."""
+
+    created: Created
+    log_start_offset: int
+    messages: list[object]
 
 
 @dataclass
@@ -77,6 +89,7 @@ class _ParkedFetch:
 @dataclass
 class _Publish:
     leader: Leader
+    created: Created
     end_offset: int
     respond: Done
 
@@ -113,6 +126,7 @@ class Broker(Process):
         self.is_clean = True
         self.is_slow = False
         self.is_full = False
+        self.has_failed_disk = False
         self.is_stopping = False
         registry.listeners.append(self._registry_changed)
         self._reset()
@@ -124,7 +138,6 @@ class Broker(Process):
         self.broker_epoch = -1
         self.controller: Controller | None = None
         self.controller_id: int | None = None
-        self.metadata: dict[TopicPartition, ReplicatedPartition] = {}
         self._parked: list[_ParkedFetch] = []
         self._publishes: list[_Publish] = []
         self._queues: dict[int, list[Push]] = {}
@@ -138,6 +151,7 @@ class Broker(Process):
     def start(self) -> None:
         """Start the process; `is_clean` says how it ended before."""
         self.is_alive, self.is_paused, self.is_stopping = True, False, False
+        self.has_failed_disk = False
         self.run += 1
         self._waiting = []
         self._reset()
@@ -192,18 +206,33 @@ class Broker(Process):
         self.scheduler.note("broker {} stops in good order", self.id)
         self.is_alive = False
         self.is_clean = self._was_clean  # a loss is remembered until a controller knows of it
+        self.is_clean &= not self.has_failed_disk
+        self.scheduler.counts["stops in good order"] += self.is_clean
         for _, log in self.logs.values():
-            log.flush()
-            log.checkpoint = log.high_watermark
+            if not log.is_failed:
+                log.flush()
+                log.checkpoint = log.high_watermark
         if self.session is not None:
             self.registry.expire(self.session)
+
+    def fail_disk(self) -> None:
+        """Have the disk refuse everything until the next start."""
+        self.scheduler.note("the disk of broker {} fails", self.id)
+        self.has_failed_disk = True
+        for _, log in self.logs.values():
+            log.is_failed = True
 
     def _open(self, info: ReplicatedPartition) -> SimulatedLog:
         creation_id, log = self.logs.get(info.partition, ("", None))
         if log is None or creation_id != info.creation_id:
-            log = SimulatedLog(self.id, info.partition, self.checker)
+            if log is not None:
+                self.scheduler.counts["logs of a former creation set aside"] += 1
+                self.checker.logs.pop((self.id, log.created))
+            created = Created(info.partition, info.creation_id)
+            log = SimulatedLog(self.id, created, self.checker)
+            log.is_failed = self.has_failed_disk
             self.logs[info.partition] = (info.creation_id, log)
-            self.checker.logs[self.id, info.partition] = log
+            self.checker.logs[self.id, created] = log
         log.is_full = self.is_full
         return log
 
@@ -211,7 +240,7 @@ class Broker(Process):
         creation_id, _ = self.logs.get(replica.partition, ("", None))
         if creation_id == replica.creation_id:
             del self.logs[replica.partition]
-            del self.checker.logs[self.id, replica.partition]
+            del self.checker.logs[self.id, Created(replica.partition, creation_id)]
 
     # ZooKeeper.
 
@@ -382,23 +411,23 @@ class Broker(Process):
                 is_full=push.is_full,
             )
         except (StaleControllerEpochError, StaleBrokerEpochError) as error:
+            self.scheduler.counts["late orders refused"] += 1
             respond(error)
             return
         self.controller_id = controller_id
         self._is_known = True
-        for info in push.partitions:
-            known = self.metadata.get(info.partition)
-            if known is None or _order(info) >= _order(known):
-                self.metadata[info.partition] = info
         for replica, change in applied.changes:
             self._changed(replica, change)
         if applied.failures:  # the disk refused: the controller sends again
+            self.scheduler.counts["orders that the disk refused"] += 1
             return
         respond("done")
 
     def _changed(self, replica: Replica, change: RoleChange) -> None:
         if change is RoleChange.FOLLOWS and isinstance(replica.role, Follower):
             self._fetch(replica, replica.role)
+        if change is RoleChange.SKIPPED:
+            self.scheduler.counts["orders of earlier leader epochs skipped"] += 1
         if change not in (RoleChange.SKIPPED, RoleChange.REFRESHED):
             self.scheduler.note("broker {}: {} {}", self.id, replica.partition, change.name)
         self._settle()
@@ -440,6 +469,7 @@ class Broker(Process):
                     log.append(*response.data)
                     follower.appended(response.answer)
                     return self._begin_flush(log)
+                self.scheduler.counts[f"fetches {result.name.lower()}"] += 1
                 if result is FetchResult.TRUNCATED:
                     self.scheduler.note(
                         "broker {} cuts {} to {}", self.id, log.partition, log.log_end_offset
@@ -475,6 +505,7 @@ class Broker(Process):
             respond(OutOfRange(replica.log.log_start_offset))
             return
         except ServerError as error:
+            self.scheduler.counts[f"fetches refused: {type(error).__name__}"] += 1
             respond(error)
             return
         if leader.has_joining:
@@ -510,6 +541,8 @@ class Broker(Process):
     def _begin_flush(self, log: SimulatedLog) -> float:
         """Flush a log; return how long that takes."""
         random = self.scheduler.random.random
+        if log.is_failed:
+            return _RETRY_S
         delay = random() * (1.0 if self.is_slow else 0.02)
         if not self.options.counts_flushed:
             delay += 0.5
@@ -517,7 +550,7 @@ class Broker(Process):
         return delay + 0.001 if self.options.counts_flushed else 0.0
 
     def _flushed(self, log: SimulatedLog, cuts: int, end_offset: int) -> None:
-        if log.cuts == cuts:
+        if log.cuts == cuts and not log.is_failed:
             log.flushed_offset = max(log.flushed_offset, end_offset)
             replica = self.replicas.get(log.partition)
             if replica is not None and replica.log is log and isinstance(replica.role, Leader):
@@ -525,7 +558,9 @@ class Broker(Process):
                 self._settle()
 
     def _propose(self, replica: Replica, leader: Leader) -> None:
-        change = leader.tick(self.scheduler.now)
+        log = replica.log
+        assert isinstance(log, SimulatedLog)
+        change = leader.resignation() if log.is_failed else leader.tick(self.scheduler.now)
         if change is None:
             return
         controller = self.peers.get(self._controller())
@@ -553,6 +588,15 @@ class Broker(Process):
     ) -> None:
         now = self.scheduler.now
         known = decision.decided
+        counts = self.scheduler.counts
+        if decision.error:
+            counts["changes of in-sync replicas refused"] += 1
+            if decision.error == FencedEpochError.code:
+                counts["changes of in-sync replicas that met an election"] += 1
+        elif known is not None and known.version != change.version + 1:
+            counts["changes of in-sync replicas that met another"] += 1
+        if self.id not in {member.broker_id for member in change.isr}:
+            counts["leaderships given up for a failed disk"] += not decision.error
         if known is not None and known.creation_id == replica.creation_id:
             replica.isr_answered(change, known, now)
         else:
@@ -563,6 +607,8 @@ class Broker(Process):
             if isinstance(replica.role, Leader):
                 self._propose(replica, replica.role)
         for _, log in self.logs.values():
+            if log.is_failed:
+                continue
             if self.scheduler.random.random() < 0.1:
                 log.checkpoint = log.high_watermark
             if log.flushed_offset < log.log_end_offset:
@@ -581,10 +627,11 @@ class Broker(Process):
         for publish in self._publishes:
             try:
                 if publish.leader.is_committed(publish.end_offset):
-                    publish.respond(publish.end_offset - 1)
+                    publish.respond(Published(publish.created, publish.end_offset - 1))
                 else:
                     waiting.append(publish)
-            except ServerError:
+            except ServerError as error:
+                self.scheduler.counts[f"outcomes unknown: {type(error).__name__}"] += 1
                 publish.respond("unknown")
         self._publishes = waiting
 
@@ -602,17 +649,18 @@ class Broker(Process):
             assert isinstance(log, SimulatedLog)
             offset = log.append(message)
         except ServerError as error:
+            self.scheduler.counts[f"publishes refused: {type(error).__name__}"] += 1
             respond(error)
             return
-        epoch = leader.info.state.leader_epoch
-        self.checker.appended(partition, epoch, self.id, log.losses)
+        created, epoch = log.created, leader.info.state.leader_epoch
+        self.checker.appended(created, epoch, self.id, log.losses)
         self.scheduler.note("broker {} appends {} at {}", self.id, message, offset)
         leader.appended()
         self._begin_flush(log)
         if acks == -1:
-            self._publishes.append(_Publish(leader, offset + 1, respond))
+            self._publishes.append(_Publish(leader, created, offset + 1, respond))
         else:
-            respond(offset)
+            respond(Published(created, offset))
         self._settle()
 
     def read(self, partition: TopicPartition, offset: int, respond: Done) -> None:
@@ -623,18 +671,12 @@ class Broker(Process):
             return
         log = replica.log
         assert isinstance(log, SimulatedLog)
-        if offset < log.start:
-            respond(OutOfRange(log.start))
-        elif offset > log.high_watermark:
-            respond(NotYet())
-        else:
-            respond((offset, log.read(offset, min(offset + 10, log.high_watermark))))
+        messages = []
+        if log.start <= offset <= log.high_watermark:
+            messages = log.read(offset, min(offset + 10, log.high_watermark))
+        respond(Read(log.created, log.start, messages))
 
     def leader_of(self, partition: TopicPartition) -> tuple[int, int]:
         """Return whom this broker believes to lead, and in which epoch."""
-        info = self.metadata.get(partition)
+        info = self.replicas.known.get(partition)
         return (info.state.leader, info.state.leader_epoch) if info else (NO_LEADER, -1)
-
-
-def _order(info: ReplicatedPartition) -> tuple[int, int]:
-    return (info.state.leader_epoch, info.version)

@@ -6,6 +6,7 @@ one record of what was ever committed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 class ViolationError(AssertionError):
     """An invariant does not hold."""
+
+
+class Created(NamedTuple):
+    """A partition of one creation of its topic: what another one has is no loss."""
+
+    partition: TopicPartition
+    creation_id: str
+
+    def __str__(self) -> str:
+        return f"{self.partition} ({self.creation_id})"
 
 
 class Send(NamedTuple):
@@ -33,23 +44,25 @@ class Checker:
     Args:
         allows_loss: whether unclean elections are on: then messages may be lost, but replicas must
             still agree in the end.
+        counts: where it is counted what happened.
     """
 
-    def __init__(self, *, allows_loss: bool) -> None:
+    def __init__(self, *, allows_loss: bool, counts: Counter[str]) -> None:
         self.allows_loss = allows_loss
-        self.committed: dict[TopicPartition, list[object]] = {}
-        self.states: dict[TopicPartition, StoredState] = {}
-        self.replicas: dict[TopicPartition, tuple[int, ...]] = {}
-        self.logs: dict[tuple[int, TopicPartition], SimulatedLog] = {}
-        self.writers: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+        self.counts = counts
+        self.committed: dict[Created, list[object]] = {}
+        self.states: dict[Created, StoredState] = {}
+        self.deleted: set[str] = set()
+        """Creation ids of topics that are to be deleted: their logs may go."""
+        self.logs: dict[tuple[int, Created], SimulatedLog] = {}
+        self.writers: dict[tuple[Created, int], tuple[int, int]] = {}
         self.controllers: dict[int, tuple[int, int]] = {}
         self.controller_epoch = 0
         self.sent: dict[object, int] = {}
         """How often each message was sent where the outcome did not exclude that it is there."""
         self.refused: set[object] = set()
-        self.acknowledged: dict[TopicPartition, dict[int, object]] = {}
+        self.acknowledged: dict[Created, dict[int, object]] = {}
         self.committed_count = 0
-        self.truncations_below = 0
 
     def fail(self, invariant: str, text: str) -> None:
         raise ViolationError(f"{invariant}: {text}")
@@ -63,16 +76,16 @@ class Checker:
 
     def truncated(self, log: SimulatedLog, offset: int, high_watermark: int) -> None:
         if offset < high_watermark:
-            self.truncations_below += 1
+            self.counts["truncations below the high watermark"] += 1
             if not self.allows_loss:
                 self.fail("I19", f"{_name(log)} is cut to {offset} below {high_watermark}")
         self.epochs_changed(log)
         self.log_lost_its_end(log)
 
     def log_lost_its_end(self, log: SimulatedLog) -> None:
-        stored = self.states.get(log.partition)
+        stored = self.states.get(log.created)
         if stored is not None and log.owner in stored.state.isr:
-            self._check_complete(log.partition, log.owner, 0)
+            self._check_complete(log.created, log.owner, 0)
 
     def high_watermark_moved(self, log: SimulatedLog, before: int) -> None:
         """Check that what is committed stays the same, and is on all in-sync replicas (I2, I13)."""
@@ -81,7 +94,7 @@ class Checker:
             self.fail("I18", f"{_name(log)}: {log.start} {now} {log.log_end_offset}")
         if self.allows_loss:
             return
-        committed = self.committed.setdefault(log.partition, [])
+        committed = self.committed.setdefault(log.created, [])
         end = len(committed)
         start = max(before, log.start)
         known = log.read(start, min(now, end))
@@ -92,12 +105,12 @@ class Checker:
                 self.fail("I1", f"{_name(log)} starts at {log.start}, committed is up to {end}")
             committed += log.read(end, now)
             self.committed_count += now - end
-            for member in self.states[log.partition].state.isr:
-                self._check_complete(log.partition, member, end)
+            for member in self.states[log.created].state.isr:
+                self._check_complete(log.created, member, end)
 
-    def _check_complete(self, partition: TopicPartition, member: int, start: int) -> None:
+    def _check_complete(self, partition: Created, member: int, start: int) -> None:
         """Check that an in-sync replica has all that was ever committed (I13)."""
-        if self.allows_loss:
+        if self.allows_loss or partition.creation_id in self.deleted:
             return
         committed = self.committed.get(partition)
         log = self.logs.get((member, partition))
@@ -115,7 +128,7 @@ class Checker:
         if log.read(start, len(committed)) != committed[start:]:
             self.fail("I13", f"{_name(log)} is in sync and differs from what is committed")
 
-    def appended(self, partition: TopicPartition, epoch: int, broker: int, losses: int) -> None:
+    def appended(self, partition: Created, epoch: int, broker: int, losses: int) -> None:
         """Check that one broker writes in an epoch, and not after it has lost messages (I14)."""
         writer = self.writers.setdefault((partition, epoch), (broker, losses))
         if writer != (broker, losses):
@@ -124,12 +137,14 @@ class Checker:
     # The registry.
 
     def state_written(
-        self, partition: TopicPartition, stored: StoredState, replicas: tuple[int, ...]
+        self, partition: Created, stored: StoredState, replicas: tuple[int, ...]
     ) -> None:
+        """Note a new state, and check it against the one before it (I13, I15, I17)."""
         before, state = self.states.get(partition), stored.state
         self.states[partition] = stored
         if before is not None:
             self._check_order(partition, before, stored)
+            self._count_change(before.state, state)
         if state.leader != NO_LEADER and state.leader not in state.isr:
             self.fail("I17", f"{partition}: leader {state.leader} is not in {state.isr}")
         if (
@@ -141,9 +156,22 @@ class Checker:
         for member in state.isr:
             self._check_complete(partition, member, 0)
 
-    def _check_order(
-        self, partition: TopicPartition, before: StoredState, stored: StoredState
-    ) -> None:
+    def _count_change(self, before: PartitionState, state: PartitionState) -> None:
+        counts = self.counts
+        counts["in-sync replicas shrink"] += bool(set(before.isr) - set(state.isr))
+        counts["in-sync replicas grow"] += bool(set(state.isr) - set(before.isr))
+        if state.leader_epoch == before.leader_epoch:
+            return
+        if state.leader == NO_LEADER:
+            counts["left without a leader"] += 1
+        elif state.leader == before.leader:
+            counts["next epoch of the same leader"] += 1
+        elif state.leader in before.isr:
+            counts["elections"] += 1
+        else:
+            counts["unclean elections"] += 1
+
+    def _check_order(self, partition: Created, before: StoredState, stored: StoredState) -> None:
         old, new = before.state, stored.state
         if (
             new.leader_epoch < old.leader_epoch
@@ -165,7 +193,7 @@ class Checker:
 
     # Clients.
 
-    def acknowledged_send(self, partition: TopicPartition, offset: int, message: object) -> None:
+    def acknowledged_send(self, partition: Created, offset: int, message: object) -> None:
         """Note a success of acks -1: committed, at this offset (I1, I9)."""
         self.acknowledged.setdefault(partition, {})[offset] = message
         if self.allows_loss:
@@ -174,16 +202,14 @@ class Checker:
         if len(committed) <= offset or committed[offset] != message:
             self.fail("I1", f"{partition}: {message} was acknowledged at {offset}, not committed")
 
-    def check_in_the_end(
-        self, logs: Iterable[SimulatedLog], isr_of: dict[TopicPartition, PartitionState]
-    ) -> None:
+    def check_in_the_end(self, logs: Iterable[SimulatedLog], leaders: dict[Created, int]) -> None:
         """Check logs against each other and against the histories of clients (I1, I3, I4, I12)."""
-        by_partition: dict[TopicPartition, list[SimulatedLog]] = {}
+        by_partition: dict[Created, list[SimulatedLog]] = {}
         for log in logs:
-            by_partition.setdefault(log.partition, []).append(log)
+            by_partition.setdefault(log.created, []).append(log)
         for partition, found in by_partition.items():
             self._check_agree(found)
-            leader = next(one for one in found if one.owner == isr_of[partition].leader)
+            leader = next(one for one in found if one.owner == leaders[partition])
             self._check_content(partition, leader)
 
     def _check_agree(self, logs: list[SimulatedLog]) -> None:
@@ -197,12 +223,13 @@ class Checker:
             if mine.covering(start, end) != others.covering(start, end):
                 self.fail("I16", f"{_name(one)} and {_name(other)}: {mine}, {others}")
 
-    def _check_content(self, partition: TopicPartition, log: SimulatedLog) -> None:
+    def _check_content(self, partition: Created, log: SimulatedLog) -> None:
         found = log.read(log.start, log.log_end_offset)
         counts: dict[object, int] = {}
         for message in found:
             counts[message] = counts.get(message, 0) + 1
         for message, count in counts.items():
+            self.counts["messages twice in a log"] += count > 1
             if count > self.sent.get(message, 0):
                 why = "refused" if message in self.refused else "sent less often"
                 self.fail("I3, I4", f"{partition} has {message} {count} times: it was {why}")
@@ -216,4 +243,4 @@ class Checker:
 
 
 def _name(log: SimulatedLog) -> str:
-    return f"{log.partition} on broker {log.owner}"
+    return f"{log.created} on broker {log.owner}"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from broker.topic import TopicPartition
-from tests.simulation.broker import Broker, NotYet, OutOfRange
-from tests.simulation.checker import Checker, Send
+from tests.simulation.broker import Broker, Published, Read
+from tests.simulation.checker import Checker, Created, Send
 from tests.simulation.events import Network, Process, Scheduler
 
 _TIMEOUT_S = 2.0
 
 
 class Client(Process):
-    """What producers and consumers share: they find the leader by asking any broker."""
+    """What producers and consumers share: they find the leader by asking any broker.
+
+    Args:
+        partitions: returns those there are.
+    """
 
     def __init__(
         self,
@@ -20,19 +26,23 @@ class Client(Process):
         network: Network,
         brokers: dict[int, Broker],
         checker: Checker,
-        partition: TopicPartition,
+        partitions: Callable[[], Collection[TopicPartition]],
     ) -> None:
         super().__init__(id, scheduler)
         self.network = network
         self.brokers = brokers
         self.checker = checker
-        self.partition = partition
+        self.partitions = partitions
+        self.partition = scheduler.random.choice(list(partitions()))
         self.is_alive = True
         self.is_done = False
         self.leader = -1
 
     def find_leader(self) -> None:
-        """Ask a broker, which may be wrong."""
+        """Ask a broker, which may be wrong; take another partition if this one is no more."""
+        partitions = list(self.partitions())
+        if partitions and self.partition not in partitions:
+            self.partition = self.scheduler.random.choice(partitions)
         live = [one for one in self.brokers.values() if one.is_alive and not one.is_paused]
         if live:
             asked = self.scheduler.random.choice(live)
@@ -44,7 +54,7 @@ class Producer(Client):
 
     count = 0
     tries = 0
-    last_offset = -1
+    last: tuple[Created, int] | None = None
 
     def send_next(self) -> None:
         """Send the next message, a new one."""
@@ -63,12 +73,17 @@ class Producer(Client):
             return
         self.checker.sent[message] = self.checker.sent.get(message, 0) + 1
         acks = -1 if random.random() < 0.8 else 1
-        begin = len(self.checker.committed.get(self.partition, ()))
         partition = self.partition
+        begins = {
+            created: len(committed)
+            for created, committed in self.checker.committed.items()
+            if created.partition == partition
+        }
 
         def done(response: object) -> None:
-            if isinstance(response, int):
+            if isinstance(response, Published):
                 if acks == -1:
+                    begin = begins.get(response.created, 0)
                     self._acknowledged(message, response, begin)
                 self._next(message, is_again=False)
             elif isinstance(response, Exception):  # it was not appended
@@ -86,14 +101,15 @@ class Producer(Client):
             may_repeat=False,
         )
 
-    def _acknowledged(self, message: Send, offset: int, begin: int) -> None:
-        self.checker.acknowledged_send(self.partition, offset, message)
+    def _acknowledged(self, message: Send, response: Published, begin: int) -> None:
+        created, offset = response
+        self.checker.acknowledged_send(created, offset, message)
         if self.tries == 0 and not self.checker.allows_loss:
-            if offset <= self.last_offset:
-                self.checker.fail("I5", f"{message} is at {offset}, after {self.last_offset}")
+            if self.last is not None and created == self.last[0] and offset <= self.last[1]:
+                self.checker.fail("I5", f"{message} is at {response}, after {self.last}")
             if offset < begin:
                 self.checker.fail("I6", f"{message} is at {offset}, {begin} was committed before")
-        self.last_offset = offset
+        self.last = (created, offset)
 
     def _next(self, message: Send, *, is_again: bool) -> None:
         random = self.scheduler.random
@@ -108,6 +124,7 @@ class Producer(Client):
 class Consumer(Client):
     """Reads a partition from its leader, or from any of its replicas."""
 
+    created: Created | None = None
     offset = 0
     reads_any = False
 
@@ -125,12 +142,8 @@ class Consumer(Client):
         partition, offset = self.partition, self.offset
 
         def done(response: object) -> None:
-            if isinstance(response, OutOfRange):
-                self.offset = response.log_start_offset
-            elif isinstance(response, NotYet):
-                pass  # it waits
-            elif isinstance(response, tuple):
-                self._read(*response)
+            if isinstance(response, Read):
+                self._read(offset, response)
             else:
                 self.find_leader()
             self.later(0.1 + self.scheduler.random.random() * 0.2, self.poll)
@@ -139,14 +152,14 @@ class Consumer(Client):
             *(self, target, lambda r: target.read(partition, offset, r)), *(done, _TIMEOUT_S)
         )
 
-    def _read(self, offset: int, messages: list[object]) -> None:
-        if offset != self.offset:
+    def _read(self, offset: int, response: Read) -> None:
+        created, start, messages = response
+        if created != self.created or offset < start:
+            self.created, self.offset = created, start
             return
         if not self.checker.allows_loss:
-            committed = self.checker.committed.get(self.partition, [])
+            committed = self.checker.committed.get(created, [])
             expected = committed[offset : offset + len(messages)]
             if messages != expected:
-                self.checker.fail(
-                    "I2, I7", f"{self.partition} at {offset}: {messages}, not {expected}"
-                )
+                self.checker.fail("I2, I7", f"{created} at {offset}: {messages}, not {expected}")
         self.offset = offset + len(messages)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from broker.topic import TopicPartition
-from tests.simulation.checker import Checker
+from broker.errors import StorageError
+from tests.simulation.checker import Checker, Created
 from tests.support.replica_log import MemoryLog
 
 
 class SimulatedLog(MemoryLog):
     """A log whose changes the checker sees; it outlives the process that has it open."""
 
-    def __init__(self, owner: int, partition: TopicPartition, checker: Checker) -> None:
+    def __init__(self, owner: int, created: Created, checker: Checker) -> None:
         super().__init__()
         self.owner = owner
-        self.partition = partition
+        self.created = created
+        self.partition = created.partition
         self.checker = checker
+        self.is_failed = False
+        """Whether its disk refuses everything, until the broker is started again."""
         self.cuts = 0
         """How often its end was moved back: a flush that began before does not count then."""
         self.losses = 0
@@ -22,13 +25,26 @@ class SimulatedLog(MemoryLog):
         self.checkpoint = 0
         """The high watermark as it is on disk."""
 
+    def append(self, *entries: object) -> int:
+        self.raise_if_failed()
+        return super().append(*entries)
+
+    def begin_epoch(self, epoch: int, start_offset: int) -> None:
+        self.raise_if_failed()
+        super().begin_epoch(epoch, start_offset)
+
     def truncate(self, offset: int) -> None:
-        before = self.high_watermark
+        self.raise_if_failed()
+        before, end = self.high_watermark, self.log_end_offset
         super().truncate(offset)
         self.cuts += 1
+        self.checker.counts["truncations"] += offset < end
+        self.checker.counts["cuts of epochs without data"] += offset >= end
         self.checker.truncated(self, offset, before)
 
     def restart_at(self, offset: int) -> None:
+        self.raise_if_failed()
+        self.checker.counts["logs given up and fetched again"] += bool(self.entries)
         before = self.high_watermark
         super().restart_at(offset)
         self.cuts += 1
@@ -42,13 +58,20 @@ class SimulatedLog(MemoryLog):
 
     def crash(self, kept_end: int) -> None:
         self.losses += kept_end < self.log_end_offset
+        self.checker.counts["logs that lost their end"] += kept_end < self.log_end_offset
         super().crash(kept_end)
         self.cuts += 1
         self.checker.log_lost_its_end(self)
 
     def opened(self) -> None:
         """Recover: flush what there is, take the high watermark from its checkpoint."""
+        self.is_failed = False
         known = max(self.start, min(self.checkpoint, self.log_end_offset))
         self.high_watermark = known
         self.epochs = self.epochs.recovered(self.start, self.log_end_offset)
         self.flush()
+
+    def raise_if_failed(self) -> None:
+        """Raise if the disk refuses everything."""
+        if self.is_failed:
+            raise StorageError("input/output error")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
@@ -22,6 +23,8 @@ class Scheduler:
         self.random = random.Random(seed)
         self.step_count = 0
         self.trace: list[str] | None = None
+        self.counts: Counter[str] = Counter()
+        """How often each situation has come up."""
         self._queue: list[tuple[float, int, Action, tuple[Any, ...]]] = []
         self._count = 0
 
@@ -138,6 +141,7 @@ class Network:
             self.scheduler.after(self._delay(), target.deliver, target.run, handler, respond)
             if may_repeat and self.duplication and random() < self.duplication:
                 later = random() * 5
+                self.scheduler.counts["requests repeated late"] += 1
                 self.scheduler.after(later, target.deliver, target.run, handler, _ignore)
         self.scheduler.after(timeout_s, source.deliver, run, finish, None)
 

@@ -113,6 +113,15 @@ def _counts_any_fetch(
     return answer
 
 
+def _forgets_deletions(self: Replicas, *arguments: Any) -> None:
+    pass
+
+
+def _notes_anything(self: Replicas, info: ReplicatedPartition) -> bool:
+    self.known[info.partition] = info
+    return True
+
+
 def _allow_unclean(options: Options, registry: Registry) -> Options:
     return replace(options, controller=options.controller._replace(allows_unclean=True))
 
@@ -183,5 +192,13 @@ FAULTS = {
         "a broker that may have lost messages says that it has not",
         ((Broker, "start", _always_clean),),
         loses_power=True,
+    ),
+    "deletions-are-forgotten": Fault(
+        "late orders for a replica that was removed, or a topic that was deleted, are taken",
+        ((Replicas, "_note_deleted", _forgets_deletions),),
+    ),
+    "late-news-are-news": Fault(
+        "what a controller told first replaces what it told later, if it comes later",
+        ((Replicas, "note", _notes_anything),),
     ),
 }

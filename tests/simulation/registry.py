@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from broker.cluster_state import LiveBroker, Reassignment, StateResult, StateWrite, TopicAssignment
 from broker.errors import ControllerFencedError, RegistryUnreachableError
 from broker.topic import TopicPartition
-from tests.simulation.checker import Checker
+from tests.simulation.checker import Checker, Created
 from tests.simulation.events import Process, Scheduler
 from tests.support.model_store import ModelRegistry, ModelStore
 
@@ -69,6 +69,7 @@ class Registry(ModelRegistry):
     def lose_answer(self) -> None:
         """Now and then, raise after an operation as if its answer was lost."""
         if self.lost_answers and self.scheduler.random.random() < self.lost_answers:
+            self.scheduler.counts["answers of ZooKeeper lost"] += 1
             raise RegistryUnreachableError("no answer in time")
 
     def connect(self, process: Process) -> Session:
@@ -87,6 +88,7 @@ class Registry(ModelRegistry):
             return broker.epoch if holder is session else None
         self.zxid += 1
         self.brokers[id] = (session, LiveBroker(id, "host", 9092, self.zxid, is_clean, ""))
+        self.scheduler.counts["starts that may have lost messages"] += not is_clean
         self._changed()
         return self.zxid
 
@@ -106,6 +108,7 @@ class Registry(ModelRegistry):
             return None
         self.controller = session
         self.controller_epoch += 1
+        self.scheduler.counts["terms of controllers"] += 1
         self.lose_answer()
         return self.controller_epoch
 
@@ -119,6 +122,7 @@ class Registry(ModelRegistry):
         if session.is_expired:
             return
         session.is_expired = True
+        self.scheduler.counts["sessions ended"] += 1
         self.sessions.remove(session)
         id = session.process.id
         if id in self.brokers and self.brokers[id][0] is session:
@@ -163,6 +167,7 @@ class SimulatedStore(ModelStore):
         if self.session.is_expired and nodes.scheduler.random.random() < 0.5:
             raise RegistryUnreachableError("the session is lost")
         if self.nodes.is_fencing and self.nodes.controller_epoch != self.epoch:
+            nodes.scheduler.counts["controllers fenced"] += 1
             raise ControllerFencedError(f"there is a controller after epoch {self.epoch}")
         process = self.session.process
         self.nodes.checker.controller_acted(self.epoch, process.id, self.session.run)
@@ -190,8 +195,12 @@ class SimulatedStore(ModelStore):
         result = super()._write(write)
         if result.is_written and result.stored is not None:
             self.nodes.zxid += 1
-            replicas = self.nodes.topics[write.partition.topic].replicas[write.partition]
-            self.nodes.checker.state_written(write.partition, result.stored, replicas)
+            assignment = self.nodes.topics[write.partition.topic]
+            self.nodes.checker.state_written(
+                Created(write.partition, assignment.creation_id),
+                result.stored,
+                assignment.replicas.get(write.partition, ()),
+            )
             self.nodes.scheduler.note("state of {}: {} version {}", write.partition, *result.stored)
         return result
 
@@ -205,5 +214,21 @@ class SimulatedStore(ModelStore):
         return written
 
     def write_reassignments(self, changes: Mapping[TopicPartition, Reassignment]) -> None:
+        before = self.nodes.reassignments
         super().write_reassignments(changes)
+        counts = self.nodes.scheduler.counts
+        counts["changes of replicas begun"] += len(changes.keys() - before.keys())
+        counts["changes of replicas ended"] += len(before.keys() - changes.keys())
+        self.nodes.lose_answer()
+
+    def begin_deletion(self, topic: str) -> None:
+        super().begin_deletion(topic)
+        self.nodes.scheduler.note("topic {} is to be deleted", topic)
+        self.nodes.checker.deleted.add(self.nodes.topics[topic].creation_id)
+        self.nodes.lose_answer()
+
+    def finish_deletion(self, assignment: TopicAssignment) -> None:
+        super().finish_deletion(assignment)
+        self.nodes.scheduler.note("topic {} is deleted", assignment.topic)
+        self.nodes.scheduler.counts["topics deleted"] += 1
         self.nodes.lose_answer()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from unittest.mock import patch
 
 from broker.cluster_state import NO_LEADER
-from broker.controller.controller import ControllerSettings
+from broker.controller.controller import Controller, ControllerSettings
 from broker.topic import TopicPartition
 from tests.simulation.broker import Broker, Options
-from tests.simulation.checker import Checker
+from tests.simulation.checker import Checker, Created
 from tests.simulation.clients import Consumer, Producer
 from tests.simulation.events import Network, Scheduler
 from tests.simulation.faults import Fault
@@ -41,7 +42,7 @@ class Simulation:
             self.is_unclean = fault.is_unclean
         if fault is not None and fault.loses_power is not None:
             self.loses_power = fault.loses_power
-        self.checker = Checker(allows_loss=self.is_unclean)
+        self.checker = Checker(allows_loss=self.is_unclean, counts=scheduler.counts)
         self.network = network = Network(scheduler)
         self.registry = Registry(
             scheduler, self.checker, lambda id: (id, ZOOKEEPER) not in network.cuts
@@ -61,7 +62,7 @@ class Simulation:
         }
         for broker in self.brokers.values():
             broker.peers = self.brokers
-        self.partition = TopicPartition(TOPIC, 0, 0)
+        self._creation_count = 0
         self.factor = random.choice((2, 3, 3))
         self.clients: list[Producer] = []
         self.consumers: list[Consumer] = []
@@ -83,12 +84,10 @@ class Simulation:
             broker.start()
         self._advance(1.0)
         self._create_topic()
-        partitions = list(self.registry.states)
-        self.partition = partitions[0]
         for id in range(2):
             arguments = (self.scheduler, self.network, self.brokers, self.checker)
-            producer = Producer(-1 - id, *arguments, self.random.choice(partitions))
-            consumer = Consumer(-11 - id, *arguments, self.random.choice(partitions))
+            producer = Producer(-1 - id, *arguments, lambda: self.registry.states)
+            consumer = Consumer(-11 - id, *arguments, lambda: self.registry.states)
             consumer.reads_any = bool(id)
             producer.later(0.1, producer.send_next)
             consumer.later(0.1, consumer.poll)
@@ -106,10 +105,13 @@ class Simulation:
         self.checker.check_in_the_end(
             [
                 log
-                for (_, _), log in self.checker.logs.items()
-                if self._is_replica(log.owner, log.partition)
+                for (owner, one), log in self.checker.logs.items()
+                if self._is_replica(owner, one)
             ],
-            {partition: stored.state for partition, stored in self.registry.states.items()},
+            {
+                self._created(partition): stored.state.leader
+                for partition, stored in self.registry.states.items()
+            },
         )
         return self.checker
 
@@ -117,21 +119,44 @@ class Simulation:
         self.scheduler.run_until(until_s, _nothing)
 
     def _create_topic(self) -> None:
-        count = self.random.choice((1, 1, 2))
-        factor = self.factor
         while not self.registry.states:
-            for broker in self.brokers.values():
-                if broker.controller is not None:
-                    broker._control(
-                        lambda c: c.create_topic(
-                            TOPIC, count, factor, {}, creation_id="created", start=0
-                        )
-                    )
-                    break
+            self._order_topic(self.random.choice((1, 1, 2)))
             self._advance(self.scheduler.now + 0.2)
 
-    def _is_replica(self, owner: int, partition: TopicPartition) -> bool:
-        return owner in self.registry.topics[TOPIC].replicas[partition]
+    def _order_topic(self, partition_count: int) -> None:
+        """Have the topic created, if there is a controller and enough brokers are live."""
+        self._creation_count += 1
+        creation_id = f"creation {self._creation_count}"
+        self._administer(
+            lambda c: c.create_topic(
+                *(TOPIC, partition_count, self.factor, {}), creation_id=creation_id, start=0
+            )
+        )
+
+    def _administer(self, action: Callable[[Controller], object]) -> object:
+        """Have the controller do something; each that believes to be it is asked."""
+        answer = None
+        for one in self.brokers.values():
+            if one.is_alive and not one.is_paused and one.controller is not None:
+                answer = one._control(action)
+        return answer
+
+    def _created(self, partition: TopicPartition) -> Created:
+        return Created(partition, self.registry.topics[partition.topic].creation_id)
+
+    def _is_replica(self, owner: int, created: Created) -> bool:
+        topic = self.registry.topics.get(created.partition.topic)
+        return (
+            topic is not None
+            and topic.creation_id == created.creation_id
+            and owner in topic.replicas[created.partition]
+        )
+
+    def _leader(self) -> Broker | None:
+        """Return the leader of the first partition."""
+        for stored in self.registry.states.values():
+            return self.brokers.get(stored.state.leader)
+        return None
 
     # Faults.
 
@@ -155,9 +180,9 @@ class Simulation:
             self._start_later(broker)
 
     def _kill_leader(self, broker: Broker) -> None:
-        stored = self.registry.states.get(self.partition)
-        if stored is not None and stored.state.leader != NO_LEADER:
-            self._kill(self.brokers[stored.state.leader])
+        leader = self._leader()
+        if leader is not None:
+            self._kill(leader)
 
     def _start_later(self, broker: Broker) -> None:
         def start() -> None:
@@ -213,10 +238,10 @@ class Simulation:
         self._for_a_while(self.random.choice((1.0, 5.0)), lambda: self._mend(pairs))
 
     def _isolate_leader_with_zookeeper(self, broker: Broker) -> None:
-        stored = self.registry.states.get(self.partition)
-        if stored is None or stored.state.leader == NO_LEADER:
+        found = self._leader()
+        if found is None:
             return
-        leader = stored.state.leader
+        leader = found.id
         pairs = {(leader, one) for one in self.brokers if one != leader}
         pairs |= {(two, one) for one, two in pairs}
         self.network.cuts |= pairs
@@ -229,9 +254,9 @@ class Simulation:
             self.registry.expire(broker.session)
 
     def _expire_leader(self, broker: Broker) -> None:
-        stored = self.registry.states.get(self.partition)
-        if stored is not None and stored.state.leader != NO_LEADER:
-            self._expire(self.brokers[stored.state.leader])
+        leader = self._leader()
+        if leader is not None:
+            self._expire(leader)
 
     def _stall_zookeeper(self, broker: Broker) -> None:
         self.registry.is_down = True
@@ -258,32 +283,62 @@ class Simulation:
                 log.remove_before(self.random.randint(log.start, log.high_watermark))
                 log.checkpoint = max(log.checkpoint, log.start)
 
+    def _fail_disk(self, broker: Broker) -> None:
+        if broker.is_alive and not broker.has_failed_disk:
+            broker.fail_disk()
+            self._for_a_while(5.0, lambda: self._replace_disk(broker))
+
+    def _replace_disk(self, broker: Broker) -> None:
+        if broker.is_alive and broker.has_failed_disk:
+            broker.kill()
+            self._start_later(broker)
+
     def _prefer(self, broker: Broker) -> None:
-        for one in self.brokers.values():
-            if one.is_alive and not one.is_paused and one.controller is not None:
-                one._control(lambda c: c.elect_preferred(list(self.registry.states)))
+        if self.random.random() < 0.5:
+            self._administer(lambda c: c.elect_preferred(list(self.registry.states)))
+        else:
+            self._administer(lambda c: c.balance_leaders(10))
 
     def _reassign(self, broker: Broker) -> None:
+        if not self.registry.states:
+            return
         ids = list(self.brokers)
         self.random.shuffle(ids)
         target = tuple(ids[: self.random.randint(2, 3)])
         partition = self.random.choice(list(self.registry.states))
+        self.scheduler.note("reassign {} to {}", partition, target)
+        if self.registry.reassignments and self.random.random() < 0.3:
+            for one in list(self.registry.reassignments):
+                self._administer(partial(self._cancel, partition=one))
+        else:
+            self._administer(lambda c: c.reassign({partition: target}))
 
-        def reassign(one: Broker) -> None:
-            one._control(lambda c: c.reassign({partition: target}))
+    def _cancel(self, controller: Controller, partition: TopicPartition) -> None:
+        controller.cancel_reassignment(partition)
+        self.scheduler.counts["changes of replicas cancelled"] += 1
 
-        for one in self.brokers.values():
-            if one.is_alive and not one.is_paused and one.controller is not None:
-                self.scheduler.note("reassign {} to {}", partition, target)
-                reassign(one)
-
-    def _change_min_isr(self, broker: Broker) -> None:
-        value = str(self.random.randint(1, 2))
-        settings: dict[str, Mapping[str, str]] = {TOPIC: {"min.insync.replicas": value}}
+    def _change_settings(self, broker: Broker) -> None:
+        topic = {"min.insync.replicas": str(self.random.randint(1, 2))}
+        if self.is_unclean:
+            topic["unclean.leader.election.enable"] = self.random.choice(("true", "false"))
+        settings: dict[str, Mapping[str, str]] = {TOPIC: topic}
+        self.scheduler.note("settings {}", settings)
+        self.scheduler.counts["settings changed"] += 1
         self.registry.settings = settings
-        for one in self.brokers.values():
-            if one.is_alive and not one.is_paused and one.controller is not None:
-                one._control(lambda c: c.settings_changed(settings))
+        self._administer(lambda c: c.settings_changed(settings))
+
+    def _delete_or_create(self, broker: Broker) -> None:
+        if TOPIC in self.registry.topics:
+            self._administer(lambda c: c.delete_topic(TOPIC))
+            self._for_a_while(3.0, lambda: self._delete_or_create(broker))
+        else:
+            self._order_topic(self.random.choice((1, 1, 2)))
+
+    def _add_partition(self, broker: Broker) -> None:
+        if len(self.registry.states) < 3:
+            start = self.random.randint(0, 2)
+            added = self._administer(lambda c: c.add_partitions(TOPIC, 1, start=start))
+            self.scheduler.counts["partitions added"] += isinstance(added, list)
 
     # The end.
 
@@ -298,6 +353,7 @@ class Simulation:
             broker.is_slow = False
             if broker.is_paused:
                 broker.resume()
+            self._replace_disk(broker)
             if not broker.is_alive:
                 broker.start()
         for client in self.clients:
@@ -312,6 +368,8 @@ class Simulation:
             for broker in self.brokers.values():
                 if not broker.is_alive:
                     broker.start()
+            if TOPIC not in self.registry.topics:
+                self._order_topic(1)
             self._advance(self.scheduler.now + 0.5)
 
     def _unsettled(self) -> str | None:
@@ -323,11 +381,14 @@ class Simulation:
                 return f"broker {broker.id} has unanswered publishes"
         if sum(one.controller is not None for one in self.brokers.values()) != 1:
             return "there is not one controller"
+        if self.registry.deletions or not self.registry.states:
+            return f"there is no topic, or one is being deleted: {self.registry.deletions}"
         for partition, (state, _) in self.registry.states.items():
             replicas = self.registry.topics[TOPIC].replicas[partition]
             if state.leader == NO_LEADER or set(state.isr) != set(replicas):
                 return f"{partition}: {state}, replicas {replicas}"
-            logs = [self.checker.logs.get((one, partition)) for one in replicas]
+            created = self._created(partition)
+            logs = [self.checker.logs.get((one, created)) for one in replicas]
             ends = {log.log_end_offset for log in logs if log is not None}
             marks = {log.high_watermark for log in logs if log is not None}
             if len(ends) != 1 or marks != ends or None in logs:
@@ -360,7 +421,10 @@ _STRIKES_AND_WEIGHTS: tuple[tuple[Callable[[Simulation, Broker], None], float], 
     (Simulation._retain, 0.6),
     (Simulation._prefer, 0.8),
     (Simulation._reassign, 0.6),
-    (Simulation._change_min_isr, 0.3),
+    (Simulation._change_settings, 0.3),
+    (Simulation._fail_disk, 0.4),
+    (Simulation._delete_or_create, 0.15),
+    (Simulation._add_partition, 0.1),
 )
 _STRIKES = [one for one, _ in _STRIKES_AND_WEIGHTS]
 _WEIGHTS = [weight for _, weight in _STRIKES_AND_WEIGHTS]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -13,6 +14,49 @@ from tests.simulation.faults import FAULTS
 from tests.simulation.run import Simulation
 
 FIRST_SEEDS = range(0, 400, 50)
+SITUATIONS = (
+    "answers of ZooKeeper lost",
+    "changes of in-sync replicas that met an election",
+    "changes of in-sync replicas that met another",
+    "changes of replicas begun",
+    "changes of replicas cancelled",
+    "changes of replicas ended",
+    "controllers fenced",
+    "cuts of epochs without data",
+    "elections",
+    "fetches discarded",
+    "fetches refused: FencedEpochError",
+    "fetches refused: StaleBrokerEpochError",
+    "fetches refused: UnknownEpochError",
+    "fetches restarted",
+    "in-sync replicas grow",
+    "in-sync replicas shrink",
+    "late orders refused",
+    "leaderships given up for a failed disk",
+    "left without a leader",
+    "logs given up and fetched again",
+    "logs of a former creation set aside",
+    "logs that lost their end",
+    "messages twice in a log",
+    "next epoch of the same leader",
+    "orders of earlier leader epochs skipped",
+    "orders that the disk refused",
+    "outcomes unknown: NotEnoughReplicasAfterAppendError",
+    "outcomes unknown: NotLeaderError",
+    "partitions added",
+    "publishes refused: NotEnoughReplicasError",
+    "publishes refused: StorageError",
+    "requests repeated late",
+    "sessions ended",
+    "settings changed",
+    "starts that may have lost messages",
+    "stops in good order",
+    "terms of controllers",
+    "topics deleted",
+    "truncations",
+    "truncations below the high watermark",
+    "unclean elections",
+)
 
 
 @pytest.mark.parametrize("first", FIRST_SEEDS)
@@ -22,6 +66,13 @@ def test_cluster_when_all_goes_wrong_then_keeps_its_promises(first: int) -> None
             Simulation(seed).run()
         except AssertionError as error:
             pytest.fail(f"python -m tests.simulation --seed {seed}: {error}")
+
+
+def test_runs_when_many_then_every_situation_comes_up() -> None:
+    met: Counter[str] = Counter()
+    for seed in range(200):
+        met.update(Simulation(seed).run().counts)
+    assert [one for one in SITUATIONS if not met[one]] == []
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -240,3 +240,38 @@ def test_replica_when_the_broker_is_no_replica_any_more_then_has_no_role() -> No
 
     assert [change for _, change in applied.changes] == [RoleChange.STOPPED]
     assert broker.role is None
+
+
+def test_news_when_older_than_what_is_known_then_are_none() -> None:
+    broker = Broker()
+    late, now = info_of(0, 5, version=8), info_of(2, 6, version=9, replicas=(0, 2), isr=(0, 2))
+    broker.push(now)
+
+    broker.push(late)
+
+    assert broker.replicas.known == {PARTITION: now}
+    assert not broker.replicas.note(late)
+    assert broker.replicas.note(now._replace(min_isr=2))
+
+
+def test_news_when_of_a_deleted_topic_then_are_none_and_a_new_one_of_its_name_is_known() -> None:
+    broker = Broker()
+    former, created = info_of(2, 5, replicas=(0, 2), isr=(2,)), info_of(0, 0, created="b")
+    broker.push(former)
+    broker.push(stopped=(StoppedReplica(PARTITION, "a", LAST_EPOCH, True),))
+    assert broker.replicas.known == {}
+
+    broker.push(former)
+    assert broker.replicas.known == {}
+    broker.push(created)
+    broker.push(former)
+    assert broker.replicas.known == {PARTITION: created}
+
+
+def test_news_when_a_full_push_does_not_name_a_partition_then_it_is_unknown() -> None:
+    broker = Broker()
+    broker.push(info_of(0, 1, replicas=(0, 2)), is_full=True)
+
+    broker.push(controller_epoch=2, is_full=True)
+
+    assert broker.replicas.known == {}
