@@ -6,6 +6,8 @@ used: a program that only produces does not wait for the modules of the server.
 
 from __future__ import annotations
 
+__version__ = "0.1.0"
+
 
 def __getattr__(name: str) -> object:
     if name == "__all__":

@@ -1,5 +1,7 @@
 """The public names of the library, each with the module that `broker/__init__.py` loads it from."""
 
+__version__: str
+
 from broker.client.cluster import RegistryCluster as RegistryCluster
 from broker.client.cluster import StaticCluster as StaticCluster
 from broker.client.connection import Connection as Connection

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 from pathlib import Path
@@ -76,6 +75,8 @@ def exchange(first: Path, second: Path) -> None:
         OSError: a path does not exist, or the system or the file system (NFS, for example) cannot
             do it; nothing has changed.
     """
+    import ctypes  # late: only moves of logs need it
+
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except AttributeError:  # not Linux

@@ -5,5 +5,6 @@ Nothing in `broker` imports this package.
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from broker import __version__ as __version__
+
 __released__ = "2026-11-21"

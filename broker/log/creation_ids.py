@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import secrets
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
@@ -116,7 +115,7 @@ class CreationIds:
         Raises:
             StorageError: it cannot be stored.
         """
-        creation_id = secrets.token_hex(_ID_BYTES)
+        creation_id = os.urandom(_ID_BYTES).hex()
         for directory in self._directories.online:
             self._files[directory].append(topic, creation_id)
         self._ids[topic] = creation_id

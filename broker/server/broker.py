@@ -10,16 +10,14 @@ import os
 import resource
 import socket
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
+from broker import __version__
 from broker.clock import Clock, SystemClock
 from broker.cluster_state import NO_CONTROLLER, ReplicatedPartition, Unmoved
 from broker.config import BrokerConfig
-from broker.controller.controller import ControllerSettings
 from broker.errors import BrokerError, StorageError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
@@ -145,7 +143,7 @@ class Broker:
         )
         self._offload_metrics = self._make_metrics()
         self._pattern_filter = PatternFilter(self._clock, max_entry_bytes=config.max_request_bytes)
-        self._software = f"pylogctl {metadata.version('pylogctl')}"
+        self._software = f"pylogctl {__version__}"
         self._started_ms = self._clock.time_ms()
         self.refuses_appends = False
         """Whether the shutdown has reached the step that takes no more messages."""
@@ -264,6 +262,7 @@ class Broker:
     def _join_controllers(self, registry: Registry, view: ClusterView) -> None:
         """Be ready to be elected as the controller, and expect its orders."""
         assert self._settings is not None
+        from broker.controller.controller import ControllerSettings  # late: as the next one
         from broker.server.controller_thread import (  # late: kazoo
             ControllerThread,
             LeaderBalance,
@@ -735,7 +734,7 @@ def _advertised_host(host: str) -> str:
 
 def _new_cluster_id() -> str:
     """Return an id for a cluster that has none, in the form of later Kafka."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+    return base64.urlsafe_b64encode(os.urandom(16)).rstrip(b"=").decode()
 
 
 def _warn_if_exposed(listener: socket.socket) -> None:

@@ -8,10 +8,10 @@ brokers to one sender for each broker. A broker that is not the controller sleep
 from __future__ import annotations
 
 import logging
+import os
 import queue
 import random
 import threading
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -201,7 +201,7 @@ class ControllerThread:
                 request.partition_count,
                 request.replication_factor,
                 {one.name: one.value for one in request.settings},
-                creation_id=uuid.uuid4().hex,
+                creation_id=os.urandom(16).hex(),
                 start=random.randrange(1 << 16),
             )
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 from contextlib import suppress
-
-_LIBRARY = ctypes.CDLL(None)
 
 
 def give_back_freed_memory() -> None:
@@ -16,5 +13,7 @@ def give_back_freed_memory() -> None:
 
     Source: malloc_trim(3).
     """
+    import ctypes  # late: few brokers need it, and none while it starts
+
     with suppress(AttributeError):
-        _LIBRARY.malloc_trim(0)
+        ctypes.CDLL(None).malloc_trim(0)

@@ -80,6 +80,7 @@ class Registration:
         self.broker_epoch: int | None = None
         """The change of ZooKeeper that made the last registration for replication."""
         self._cluster_id: str | None = None
+        self._cluster_session: int | None = None  # in which it was found to be this one
         self._topics: dict[str, _Topic] = {}
         self._new_topics: set[str] = set()  # created, and not registered since
         self._registered_topics: dict[str, _Topic] = {}
@@ -125,20 +126,29 @@ class Registration:
 
     def join_cluster(self, proposed_id: str) -> str:
         """Return the id of the cluster; see `Registry.join_cluster`."""
+        session_id = self._session.session_id
         self._cluster_id = self._registered_cluster_id(proposed_id)
+        self._cluster_session = session_id
         return self._cluster_id
 
     def _registered_cluster_id(self, proposed_id: str) -> str:
-        with contextlib.suppress(RegistryConflictError):
-            self._session.create(paths.CLUSTER_ID, encode_cluster_id(proposed_id))
-        return decode_cluster_id(self._session.get(paths.CLUSTER_ID)[0])
+        try:
+            return decode_cluster_id(self._session.get(paths.CLUSTER_ID)[0])
+        except RegistryNodeNotFoundError:
+            with contextlib.suppress(RegistryConflictError):
+                self._session.create(paths.CLUSTER_ID, encode_cluster_id(proposed_id))
+            return decode_cluster_id(self._session.get(paths.CLUSTER_ID)[0])
 
     def _validate_cluster(self) -> None:
-        known = self._cluster_id
-        if known is not None and (found := self._registered_cluster_id(known)) != known:
+        known, session_id = self._cluster_id, self._session.session_id
+        if known is None or (session_id is not None and session_id == self._cluster_session):
+            return
+        found = self._registered_cluster_id(known)
+        if found != known:
             raise RegistryConflictError(
                 f"ZooKeeper is now of cluster {found}, and this broker of cluster {known}"
             )
+        self._cluster_session = session_id
 
     def mark_clean(self) -> None:
         """Have the next `synchronize` say that the broker has lost nothing it is trusted with."""

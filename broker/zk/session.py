@@ -528,10 +528,11 @@ class Session:
             RegistryConflictError: the node exists.
             RegistryUnreachableError: no response came in time; the node may have been created.
         """
-        self._write(lambda: self._start_create(path, value, ephemeral), path)
+        if self.create_many({path: value}, ephemeral=ephemeral):
+            raise RegistryConflictError(f"node {path} exists already")
 
     def create_many(self, nodes: Mapping[str, bytes], *, ephemeral: bool = True) -> list[str]:
-        """Create nodes and their parents, with all requests in flight at once.
+        """Create nodes, and parents that are missing, with all requests in flight at once.
 
         Args:
             nodes: absolute path below the chroot, and value, of each.
@@ -546,21 +547,54 @@ class Session:
         deadline_s = self._deadline_s()
         with self._translated("/"):
             self._await_connection(deadline_s)
+        existing, orphans = self._try_to_create(nodes, deadline_s, ephemeral=ephemeral)
+        if orphans:
+            # The server takes requests in their order, so that nothing has to be waited for. An
+            # error matters only where it leaves a node without its parent.
+            parents = [self._client.create_async(one) for one in self._parents(orphans)]
+            more, left = self._try_to_create(
+                {path: nodes[path] for path in orphans}, deadline_s, ephemeral=ephemeral
+            )
+            existing += more
+            for path in left:
+                with self._translated(path):
+                    for parent in parents:
+                        with suppress(kazoo_errors.NodeExistsError):
+                            _result_of(parent, deadline_s)
+                raise RegistryNodeNotFoundError(f"no parent of node {path} in ZooKeeper")
+        return existing
+
+    def _try_to_create(
+        self, nodes: Mapping[str, bytes], deadline_s: float, *, ephemeral: bool
+    ) -> tuple[list[str], list[str]]:
+        """Return the paths of nodes that exist already, and of those that have no parent."""
         pending = [
-            (path, self._start_create(path, value, ephemeral)) for path, value in nodes.items()
+            (path, self._client.create_async(self._full(path), value, ephemeral=ephemeral))
+            for path, value in nodes.items()
         ]
-        existing = []
+        existing, orphans = [], []
         for path, result in pending:
             try:
                 with self._translated(path):
                     _result_of(result, deadline_s)
             except RegistryConflictError:
                 existing.append(path)
-        return existing
+            except RegistryNodeNotFoundError:
+                orphans.append(path)
+        return existing, orphans
 
-    def _start_create(self, path: str, value: bytes, ephemeral: bool) -> Any:
-        full = resolve(self._address.chroot, path)
-        return self._client.create_async(full, value, ephemeral=ephemeral, makepath=True)
+    def _parents(self, node_paths: Iterable[str]) -> list[str]:
+        """Return the full paths of all nodes above some, those of the chroot too, highest first."""
+        found: set[str] = set()
+        for path in node_paths:
+            parent = self._full(path).rpartition("/")[0]
+            while parent and parent not in found:
+                found.add(parent)
+                parent = parent.rpartition("/")[0]
+        return sorted(found)
+
+    def _full(self, path: str) -> str:
+        return resolve(self._address.chroot, path)
 
     def set(self, path: str, value: bytes, *, version: int = -1) -> None:
         """Replace a node's value.

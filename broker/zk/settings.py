@@ -195,7 +195,9 @@ class SettingsRegistry:
 
     def _create_roots(self) -> None:
         """Create the parents of all nodes, which a transaction does not do."""
-        self._session.create_many(dict.fromkeys(_ROOTS, b""), ephemeral=False)
+        missing = set(_ROOTS) - self._session.get_many(_ROOTS).keys()
+        if missing:
+            self._session.create_many(dict.fromkeys(missing, b""), ephemeral=False)
 
     def _forget_old_changes(self) -> None:
         """Delete announcements that are older than others by more than clients need."""
