@@ -299,7 +299,7 @@ class UnknownEpochError(ServerError):
 
 
 class StaleBrokerEpochError(ServerError):
-    """A request is for, or of, an earlier registration of a broker."""
+    """A request is for, or of, another registration of a broker than its present one."""
 
     code = 77
 

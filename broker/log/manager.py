@@ -58,6 +58,7 @@ from broker.log.replica_logs import (
     read_creation_id,
     read_high_watermarks,
     replica_directory,
+    validate_replica_name,
     write_creation_id,
     write_high_watermarks,
 )
@@ -379,9 +380,10 @@ class LogManager:
             creation_id: of its topic in the cluster.
 
         Raises:
-            StorageError: the log is offline, or cannot be created.
+            StorageError: the log is offline, or cannot be created, or cannot have this name.
             ShuttingDownError: the logs are closed.
         """
+        validate_replica_name(partition)
         if self._replica_creation_ids.get(partition) == creation_id:
             log = self.find(partition)
             if log is not None:

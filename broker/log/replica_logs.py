@@ -13,6 +13,7 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
+from broker.errors import InvalidTopicError, StorageError
 from broker.files import DIRECTORY_MODE, sync_directory, write_atomically
 from broker.log.data_directory import (
     HIGH_WATERMARKS_NAME,
@@ -23,7 +24,7 @@ from broker.log.data_directory import (
     write_checkpoint,
 )
 from broker.log.log import Log
-from broker.topic import TopicPartition
+from broker.topic import TopicPartition, validate_topic_name
 
 _CREATION_ID_NAME = "replica-creation-id"
 _VERSION = "0"
@@ -99,6 +100,21 @@ def replica_directory(data_dir: Path, partition: TopicPartition) -> Path:
     """
     name = log_directory_name(partition.topic, partition.index)
     return data_dir / REPLICAS_NAME / str(partition.home) / name
+
+
+def validate_replica_name(partition: TopicPartition) -> None:
+    """Validate that a partition can have a log here, whatever a controller says.
+
+    Raises:
+        StorageError: its name leads out of the data directory, or no start would find the log.
+    """
+    try:
+        validate_topic_name(partition.topic)
+        log_directory_name(partition.topic, partition.index)
+    except InvalidTopicError as error:
+        raise StorageError(f"cannot create {partition}: {error}") from error
+    if partition.home < 0 or partition.index < 0:
+        raise StorageError(f"cannot create {partition}: no partition has this home and index")
 
 
 class ReplicaLogs:

@@ -215,8 +215,8 @@ class PushStatesRequest:
     Attributes:
         controller_id: id of the broker that is the controller.
         controller_epoch: its term; one lower than the broker has seen is refused.
-        broker_epoch: of the registration of the broker that this is for; lower than its own: it
-            is for an earlier run, and refused.
+        broker_epoch: of the registration of the broker that this is for; refused if that has
+            another one.
         is_full: `partitions` has all there are; those not named are no more.
         brokers: all that are registered.
         partitions: those that have changed; the replicas among the brokers act on them.

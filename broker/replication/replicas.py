@@ -9,8 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from broker.cluster_state import UNKNOWN_BROKER_EPOCH, ReplicatedPartition, StoppedReplica
-from broker.errors import StaleBrokerEpochError, StaleControllerEpochError, StorageError
+from broker.cluster_state import (
+    NO_LEADER,
+    UNKNOWN_BROKER_EPOCH,
+    ReplicatedPartition,
+    StoppedReplica,
+)
+from broker.errors import (
+    InvalidRequestError,
+    ServerError,
+    StaleBrokerEpochError,
+    StaleControllerEpochError,
+    StorageError,
+)
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replica_log import ReplicaLog
 from broker.topic import TopicPartition
@@ -19,10 +30,14 @@ _LAST_EPOCH = (1 << 31) - 1
 
 
 class Applied(NamedTuple):
-    """What one push did: the replicas that changed, and those whose disk refused."""
+    """What one push did: replicas that changed, and partitions whose order was not carried out.
+
+    A failure is a `StorageError` if the disk refused, an `InvalidRequestError` if the state cannot
+    be: a node in ZooKeeper was edited, or the order is of no controller.
+    """
 
     changes: list[tuple[Replica, RoleChange]]
-    failures: list[tuple[TopicPartition, StorageError]]
+    failures: list[tuple[TopicPartition, ServerError]]
 
 
 class Replicas:
@@ -92,22 +107,23 @@ class Replicas:
 
         Raises:
             StaleControllerEpochError: there is a later controller; nothing was done.
-            StaleBrokerEpochError: the orders are for an earlier registration, or this broker has
-                not registered since it started, so that they can only be for its former run;
-                nothing was done.
+            StaleBrokerEpochError: the orders are not for the present registration, or this broker
+                has not registered since it started, so that they can only be for its former run;
+                nothing was done. A controller can know of a registration before this broker does:
+                it tries again.
         """
         if controller_epoch < self.controller_epoch:
             raise StaleControllerEpochError(
                 f"orders of controller epoch {controller_epoch}: there is epoch "
                 f"{self.controller_epoch}"
             )
-        if broker_epoch < self.broker_epoch or self.broker_epoch == UNKNOWN_BROKER_EPOCH:
+        if broker_epoch != self.broker_epoch or self.broker_epoch == UNKNOWN_BROKER_EPOCH:
             raise StaleBrokerEpochError(
                 f"orders for broker {self._me} under broker epoch {broker_epoch}: "
                 + (
                     "it has not registered since it started"
                     if self.broker_epoch == UNKNOWN_BROKER_EPOCH
-                    else f"it has registered again under {self.broker_epoch}"
+                    else f"it is registered under {self.broker_epoch}"
                 )
             )
         self.controller_epoch = controller_epoch
@@ -117,8 +133,9 @@ class Replicas:
             named.add(info.partition)
             self.note(info)
             try:
+                _validate_state(info)
                 self._apply(info, now_s, applied)
-            except StorageError as error:
+            except (StorageError, InvalidRequestError) as error:
                 applied.failures.append((info.partition, error))
         for order in stopped:
             self._stop(order, applied)
@@ -188,3 +205,24 @@ class Replicas:
             replica = Replica(self._me, info, self._open_log(info), self._settings)
             self._replicas[info.partition] = replica
         applied.changes.append((replica, replica.apply(info, now_s)))
+
+
+def _validate_state(info: ReplicatedPartition) -> None:
+    """Validate what a leader and a follower rely on.
+
+    Raises:
+        InvalidRequestError: the state cannot be.
+    """
+    leader, leader_epoch, isr, _ = info.state
+    members = set(isr)
+    if (
+        len(members) != len(isr)
+        or len(set(info.replicas)) != len(info.replicas)
+        or not (members and members <= set(info.replicas))
+        or not (leader == NO_LEADER or leader in members)
+        or not 0 <= leader_epoch < _LAST_EPOCH
+    ):
+        raise InvalidRequestError(
+            f"{info.partition} cannot have leader {leader} in epoch {leader_epoch} with replicas "
+            f"{list(info.replicas)}, in sync {list(isr)}"
+        )

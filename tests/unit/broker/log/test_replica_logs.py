@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.errors import LeaderNotAvailableError
+from broker.errors import LeaderNotAvailableError, StorageError
 from broker.log.epoch_file import EPOCH_FILE_NAME
 from broker.log.log import Log, whole_entries
 from broker.log.manager import LogManager
@@ -68,6 +68,29 @@ def test_open_replica_when_home_is_another_broker_then_apart_from_own_partitions
     assert (tmp_path / "data/replicas/7/events_0").is_dir()
     assert manager.topics() == ["events"]
     assert {log.partition.home for log in manager.logs()} == {0, 7}
+
+
+@pytest.mark.parametrize(
+    "partition",
+    [
+        TopicPartition("../../../escaped", 7, 0),
+        TopicPartition("../escaped", 0, 0),
+        TopicPartition("", 7, 0),
+        TopicPartition("x" * 254, 7, 11),
+        TopicPartition("events", -2, 0),
+        TopicPartition("events", 7, -1),
+    ],
+)
+def test_open_replica_when_its_name_is_invalid_then_refused_and_nothing_is_created(
+    make_manager: ManagerFactory, tmp_path: Path, partition: TopicPartition
+) -> None:
+    manager = make_manager()
+    manager.open()
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(StorageError, match="cannot create"):
+        manager.open_replica(partition, "id")
+    assert sorted(tmp_path.rglob("*")) == before
+    assert manager.find(partition) is None
 
 
 def test_open_replica_when_topic_was_created_again_then_its_log_is_new(

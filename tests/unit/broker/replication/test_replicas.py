@@ -156,15 +156,43 @@ def test_proposal_when_the_controller_answers_the_present_version_then_is_refuse
     assert replica.leader.tick(62.0) is not None
 
 
-def test_orders_when_of_a_former_controller_or_registration_then_are_refused() -> None:
+def test_orders_when_of_a_former_controller_or_another_registration_then_are_refused() -> None:
     broker = Broker()
     broker.push(controller_epoch=2)
 
     with pytest.raises(StaleControllerEpochError):
         broker.push(info_of(ME, 1), controller_epoch=1)
-    with pytest.raises(StaleBrokerEpochError):
-        broker.push(info_of(ME, 1), controller_epoch=2, broker_epoch=9)
+    for broker_epoch in (9, 11, 2**62):
+        with pytest.raises(StaleBrokerEpochError):
+            broker.push(info_of(ME, 1), controller_epoch=2, broker_epoch=broker_epoch)
     assert broker.role is None
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        info_of(ME, 1, isr=(ME, 7)),
+        info_of(ME, 1, isr=()),
+        info_of(ME, 1, isr=(0,)),
+        info_of(ME, 1, isr=(ME, ME)),
+        info_of(ME, 1, replicas=(0, ME, ME)),
+        info_of(ME, -1),
+        info_of(ME, 2**31 - 1),
+    ],
+)
+def test_orders_when_a_state_cannot_be_then_fails_alone_and_the_role_stays(
+    state: ReplicatedPartition,
+) -> None:
+    broker = Broker()
+    broker.push(info_of(0, 0))
+    role = broker.role
+    other = info_of(ME, 3)._replace(partition=TopicPartition("other", 0, 0))
+
+    applied = broker.push(state, other)
+
+    assert [partition for partition, _ in applied.failures] == [PARTITION]
+    assert [replica.partition for replica, _ in applied.changes] == [other.partition]
+    assert broker.role is role
 
 
 def test_orders_when_this_run_has_not_registered_then_are_for_the_former_one() -> None:
