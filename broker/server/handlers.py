@@ -62,7 +62,6 @@ from broker.protocol.requests import (
     OffsetsRequest,
     ProduceRequest,
     RequestHeader,
-    RequestType,
     decode_request,
 )
 from broker.protocol.responses import encode_extension_error
@@ -215,7 +214,7 @@ class RequestHandlers:
                 raise UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
-            if request_type == RequestType.READ:
+            if kind in (ReadRequest, FilteredReadRequest):
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, refused)
         except ServerError as error:

@@ -314,3 +314,14 @@ def test_publish_when_messages_are_larger_than_a_fetch_then_they_are_copied(
     large = encode([b"x" * 5000])
     assert cluster.publish(0, ONE + large + ONE).error == 0
     cluster.await_bytes(ONE + large + ONE)
+
+
+def test_fetch_when_positions_of_clients_are_limited_then_followers_copy_all_the_same(
+    start_broker: BrokerFactory, connect: PeerFactory, tmp_path: Path
+) -> None:
+    def start_limited(**settings: object) -> Broker:
+        return start_broker(max_fetch_positions=1, **settings)
+
+    cluster = ScriptedCluster(start_limited, connect, tmp_path)
+    cluster.decide(0, (0, 1, 2))
+    assert cluster.publish(0, ONE).error == 0
