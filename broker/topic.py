@@ -10,6 +10,8 @@ from typing import NamedTuple
 from broker.errors import InvalidTopicError
 
 MAX_TOPIC_NAME_LENGTH = 255
+MAX_PARTITIONS = 10_000
+"""Of a topic that is created: a node in ZooKeeper lists them, and holds less than 1 MiB."""
 
 codecs.lookup("utf-16-le")  # loads a module, for which a busy process may have no descriptor later
 _FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")

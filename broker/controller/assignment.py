@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from broker.cluster_state import LiveBroker
 from broker.errors import InvalidReplicationFactorError, InvalidRequestError
-from broker.topic import TopicPartition
+from broker.topic import MAX_PARTITIONS, TopicPartition
 
 
 def place_partitions(
@@ -31,7 +31,8 @@ def place_partitions(
 
     Args:
         topic: its name.
-        partition_count: how many partitions to add, 1 or more.
+        partition_count: how many partitions to add: 1 or more, at most `MAX_PARTITIONS` with those
+            there are.
         replication_factor: replicas of each, the home included.
         brokers: those that may get replicas.
         start: the broker of the first partition, as a position in the order of brokers; larger
@@ -42,12 +43,18 @@ def place_partitions(
         The broker ids of each new partition, home first.
 
     Raises:
-        InvalidRequestError: no partitions are asked for.
+        InvalidRequestError: no partitions are asked for, or more than a topic can have.
         InvalidReplicationFactorError: there are fewer brokers than replicas asked for, or none.
     """
+    existing = tuple(existing)
     if partition_count < 1:
         raise InvalidRequestError(
             f"topic '{topic}' cannot get {partition_count} partitions: ask for 1 or more"
+        )
+    if len(existing) + partition_count > MAX_PARTITIONS:
+        raise InvalidRequestError(
+            f"topic '{topic}' cannot get {partition_count} partitions: a topic has at most "
+            f"{MAX_PARTITIONS}, this one has {len(existing)}"
         )
     if not 1 <= replication_factor <= len(brokers):
         raise InvalidReplicationFactorError(

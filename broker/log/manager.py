@@ -66,7 +66,7 @@ from broker.log.retention import RetentionTime, apply_retention
 from broker.log.segment import Disk, Segment, SegmentFiles, reason_of
 from broker.log.topics import Deletions, PartitionCounts
 from broker.stats import WindowedStats
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import MAX_PARTITIONS, TopicPartition, validate_topic_name
 from broker.topic_settings import NO_OVERRIDES, TopicConfig, TopicOverrides, topic_config
 
 _FIRST_RETENTION_DELAY_S = 60.0
@@ -594,14 +594,17 @@ class LogManager:
 
         Raises:
             InvalidTopicError: the name is invalid.
-            WrongPartitionError: the count is below 1.
+            WrongPartitionError: the count is below 1, or above `MAX_PARTITIONS`.
             TopicExistsError: the topic exists on this broker.
             StorageError: the count cannot be stored.
             UnknownTopicError: a topic of that name is being deleted.
         """
         validate_topic_name(topic, self._config.max_topic_name_length)
-        if partition_count < 1:
-            raise WrongPartitionError(f"topic '{topic}' needs at least 1 partition")
+        if not 1 <= partition_count <= MAX_PARTITIONS:
+            raise WrongPartitionError(
+                f"topic '{topic}' cannot have {partition_count} partitions: "
+                f"from 1 to {MAX_PARTITIONS} are possible"
+            )
         log_directory_name(topic, partition_count - 1)
         with self._create_lock:
             self._raise_if_deleting(topic)

@@ -24,7 +24,7 @@ from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import segment_name
 from broker.protocol.codec import encode
-from broker.topic import TopicPartition
+from broker.topic import MAX_PARTITIONS, TopicPartition
 from tests.doubles import FakeClock
 from tests.support.log_doubles import FaultyDisk
 from tests.support.log_fixtures import ManagerFactory, abandon, content
@@ -397,7 +397,11 @@ def test_create_topic_when_it_exists_then_refused(make_manager: ManagerFactory) 
 
 @pytest.mark.parametrize(
     ("topic", "count", "error"),
-    [("a/b", 1, InvalidTopicError), ("events", 0, WrongPartitionError)],
+    [
+        ("a/b", 1, InvalidTopicError),
+        ("events", 0, WrongPartitionError),
+        ("events", MAX_PARTITIONS + 1, WrongPartitionError),
+    ],
 )
 def test_create_topic_when_illegal_then_refused(
     make_manager: ManagerFactory, topic: str, count: int, error: type[Exception]

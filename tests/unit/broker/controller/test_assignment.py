@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from broker.cluster_state import LiveBroker
 from broker.controller.assignment import place_partitions
 from broker.errors import InvalidReplicationFactorError, InvalidRequestError
-from broker.topic import TopicPartition
+from broker.topic import MAX_PARTITIONS, TopicPartition
 
 
 def brokers(*racks: str) -> list[LiveBroker]:
@@ -71,6 +71,14 @@ def test_place_when_factor_is_out_of_range_then_error_says_how_many_brokers_live
 def test_place_when_no_partitions_are_asked_for_then_error() -> None:
     with pytest.raises(InvalidRequestError, match="ask for 1 or more"):
         place_partitions("t", 0, 1, brokers(""))
+
+
+def test_place_when_the_topic_would_have_too_many_partitions_then_error() -> None:
+    existing = place_partitions("t", 7, 1, brokers(""))
+    with pytest.raises(InvalidRequestError, match="at most 10000, this one has 7"):
+        place_partitions("t", 2**31 - 1, 1, brokers(""), existing=existing)
+    most = MAX_PARTITIONS - len(existing)
+    assert len(place_partitions("t", most, 1, brokers(""), existing=existing)) == most
 
 
 @given(
