@@ -1,0 +1,229 @@
+"""Requests that no broker, controller or client of ours would send, on the port of a broker.
+
+Whoever reaches the port of a broker may give it orders, as docs/replication.md says; this is about
+bytes and orders that are invalid: they change nothing, and cost no more than their connection.
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import pytest
+
+from broker.client.connection import Connection
+from broker.cluster_state import (
+    IsrChange,
+    IsrMember,
+    LiveBroker,
+    PartitionState,
+    ReplicatedPartition,
+    StoppedReplica,
+)
+from broker.protocol.cluster_requests import (
+    AddPartitionsRequest,
+    DeleteReplicatedTopicRequest,
+    ElectionKind,
+    ElectLeadersRequest,
+    ListReassignmentsRequest,
+    ReassignRequest,
+    ReplicaTarget,
+)
+from broker.protocol.codec import encode
+from broker.protocol.extension_requests import (
+    Acks,
+    ClusterMetadataRequest,
+    ExtensionRequest,
+    MoveLogRequest,
+    PartitionSet,
+    PublishRequest,
+)
+from broker.protocol.primitives import INT32
+from broker.protocol.replica_requests import (
+    ChangeIsrRequest,
+    ControlledShutdownRequest,
+    CreateReplicatedTopicRequest,
+    PushStatesRequest,
+    ReplicaFetchRequest,
+    ReplicaPosition,
+    Setting,
+)
+from broker.protocol.responses import decode_publish_response
+from broker.topic import TopicPartition
+from tests.integration.broker.server.peer import extension_frame
+from tests.integration.replication.replicated_cluster import ReplicatedCluster, is_alive
+
+pytestmark = pytest.mark.zookeeper
+
+_T = TypeVar("_T")
+StartCluster = Callable[..., ReplicatedCluster]
+SEED = 7
+_SIZE_TYPE_VERSION = 8
+"""What mutations leave alone, so that no request becomes one that deletes or shuts down."""
+_NUMBERS = (-(2**31), -2, -1, 0, 1, 2, 7, 255, 32767, 32768, 2**24, 2**31 - 1)
+_NAMES = ("t", "", ".", "..", "../../t", "a/b", "t\n", "\0", "x" * 300, "ä" * 200, "no-such")
+MEMORY_GROWTH_MB = 60
+
+
+class Requests:
+    """Requests with the fields of true ones, and numbers and names that fit nothing."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+
+    def __iter__(self) -> Iterator[ExtensionRequest]:
+        makers = (
+            self._fetch,
+            self._push,
+            self._change_isr,
+            lambda: ControlledShutdownRequest(self._number(), -1),
+            self._create,
+            lambda: DeleteReplicatedTopicRequest(self.random.choice(_NAMES[1:])),
+            lambda: AddPartitionsRequest(self._name(), self.random.choice((-(2**31), -1, 0))),
+            lambda: ElectLeadersRequest(ElectionKind.UNCLEAN, self._many(self._partition)),
+            lambda: ReassignRequest(self._many(self._target)),
+            ListReassignmentsRequest,
+            lambda: ClusterMetadataRequest(self._many(self._name)),
+            lambda: MoveLogRequest(self._partition(), self.random.choice(("/", "", "..", "\0"))),
+        )
+        while True:
+            yield self.random.choice(makers)()
+
+    def _number(self) -> int:
+        return self.random.choice(_NUMBERS)
+
+    def _name(self) -> str:
+        return self.random.choice(_NAMES)
+
+    def _many(self, make: Callable[[], _T]) -> tuple[_T, ...]:
+        return tuple(make() for _ in range(self.random.choice((0, 1, 1, 2, 30))))
+
+    def _partition(self) -> TopicPartition:
+        return TopicPartition(self._name(), self._number(), self._number())
+
+    def _fetch(self) -> ReplicaFetchRequest:
+        number = self._number
+        return ReplicaFetchRequest(
+            self.random.choice((-1, 7, 2**31 - 1)),
+            number(),
+            self.random.choice((-1, 0, 5)),
+            number(),
+            number(),
+            self._many(
+                lambda: ReplicaPosition(
+                    self._partition(), number(), number(), number(), number(), number()
+                )
+            ),
+        )
+
+    def _state(self) -> ReplicatedPartition:
+        number = self._number
+        state = PartitionState(number(), number(), self._many(number), number())
+        return ReplicatedPartition(
+            self._partition(), self._name(), self._many(number), number(), state, number()
+        )
+
+    def _push(self) -> PushStatesRequest:
+        """Of a controller that is over, or for a registration that is over."""
+        number = self._number
+        epochs = self.random.choice(((-1, 2**62), (0, 2**62), (2**31 - 1, 0), (2**31 - 1, -1)))
+        return PushStatesRequest(
+            number(),
+            *epochs,
+            self.random.random() < 0.5,
+            self._many(lambda: LiveBroker(number(), "host", number(), number(), True, "rack")),
+            self._many(self._state),
+            self._many(lambda: StoppedReplica(self._partition(), "", number(), True)),
+        )
+
+    def _change_isr(self) -> ChangeIsrRequest:
+        number = self._number
+        return ChangeIsrRequest(
+            number(),
+            self.random.choice((-(2**63), -1, 0, 2**63 - 1)),
+            self._many(
+                lambda: IsrChange(
+                    self._partition(),
+                    number(),
+                    number(),
+                    self._many(lambda: IsrMember(number(), number())),
+                )
+            ),
+        )
+
+    def _create(self) -> CreateReplicatedTopicRequest:
+        return CreateReplicatedTopicRequest(
+            self.random.choice(_NAMES[1:-1]),
+            self._number(),
+            self.random.choice((-1, 0, 3, 2**31 - 1)),
+            self._many(lambda: Setting(self._name(), self._name())),
+        )
+
+    def _target(self) -> ReplicaTarget:
+        return ReplicaTarget(self._partition(), (7, *self._many(self._number)))
+
+    def mutated(self, frame: bytes) -> bytes:
+        """Return a frame with some of its bytes changed, of the same type and version."""
+        body = bytearray(frame[_SIZE_TYPE_VERSION:])
+        for _ in range(self.random.choice((1, 1, 2, 8))):
+            at = self.random.randrange(len(body) + 1)
+            match self.random.randrange(4):
+                case 0:
+                    body[at : at + 1] = self.random.randbytes(1)
+                case 1:
+                    body[at : at + 4] = struct.pack(">i", self._number())
+                case 2:
+                    del body[at:]
+                case 3:
+                    body[at:at] = self.random.randbytes(self.random.choice((1, 2, 4, 300)))
+        kept = frame[INT32.size : _SIZE_TYPE_VERSION]
+        return INT32.pack(len(kept) + len(body)) + kept + body
+
+
+def send(cluster: ReplicatedCluster, broker_id: int, frame: bytes) -> None:
+    """Send a frame on a connection of its own, and wait for a response or the end."""
+    with socket.create_connection(
+        ("127.0.0.1", cluster.brokers[broker_id].port), timeout=60
+    ) as peer:
+        peer.sendall(frame)
+        peer.recv(65536)
+
+
+def publish(connection: Connection, partition: TopicPartition) -> int:
+    message_set = PartitionSet(partition, encode([b"a message"]))
+    request = PublishRequest(Acks.COMMITTED, 30_000, (message_set,))
+    (published,) = decode_publish_response(connection.call(request))
+    assert published.error == 0
+    return published.base_offset
+
+
+def test_broker_when_invalid_requests_come_then_goes_on_and_nothing_has_changed(
+    start_cluster: StartCluster,
+) -> None:
+    cluster = start_cluster(2)
+    partitions = cluster.create_topic("t", 2, 2)
+    cluster.await_full_isr(partitions)
+    states = [cluster.state(one) for one in partitions]
+    requests = Requests(SEED)
+    memory_mb = {}
+    for count, request in zip(range(600), requests, strict=False):
+        frame = extension_frame(request)
+        for broker_id in cluster.brokers:
+            send(cluster, broker_id, frame if count % 3 == 0 else requests.mutated(frame))
+        if count == 100:
+            memory_mb = {id: one.memory_mb("VmRSS") for id, one in cluster.brokers.items()}
+
+    for broker_id, broker in cluster.brokers.items():
+        assert is_alive(cluster, broker_id)
+        assert broker.memory_mb("VmRSS") - memory_mb[broker_id] < MEMORY_GROWTH_MB
+        assert "Traceback" not in cluster.output_of(broker_id)
+    assert [cluster.state(one) for one in partitions] == states
+    assert cluster.session.children("/replicated/topics") == ["t"]
+    for partition in partitions:
+        connection = cluster.connect(cluster.leader(partition))
+        assert publish(connection, partition) == 0
+        connection.close()
+        cluster.await_equal_logs(partition)
