@@ -361,7 +361,7 @@ class EmbeddedZooKeeper:
         child = self._child
         return child.pid if child and child.exit_status is None else None
 
-    def start(self, timeout_s: float = 30.0) -> None:
+    def start(self, timeout_s: float = 60.0) -> None:
         """Start the server, and wait until it grants a session.
 
         Raises:

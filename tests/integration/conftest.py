@@ -10,6 +10,7 @@ import pytest
 
 from broker.config import BrokerConfig
 from broker.server.broker import Broker
+from tests.support.ports import port_of_its_own
 from tests.support.zookeeper import java as java
 from tests.support.zookeeper import session as session
 from tests.support.zookeeper import zookeeper as zookeeper
@@ -23,7 +24,11 @@ def start_broker(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
     brokers: list[Broker] = []
 
     def start(*, data_dir: Path = tmp_path / "data", **settings: object) -> Broker:
-        defaults: dict[str, object] = {"port": 0, "data_dirs": (data_dir,), "num_threads": 1}
+        defaults: dict[str, object] = {
+            "port": port_of_its_own(),
+            "data_dirs": (data_dir,),
+            "num_threads": 1,
+        }
         broker = Broker(BrokerConfig(**(defaults | settings)))  # type: ignore[arg-type]  # test settings by name
         broker.start()
         brokers.append(broker)
@@ -43,5 +48,5 @@ def running_broker(start_broker: Callable[..., Broker]) -> Broker:
 @pytest.fixture
 def raw_socket(running_broker: Broker) -> Iterator[socket.socket]:
     """A plain connection to `running_broker`."""
-    with socket.create_connection(("127.0.0.1", running_broker.port), timeout=10) as sock:
+    with socket.create_connection(("127.0.0.1", running_broker.port), timeout=60) as sock:
         yield sock

@@ -7,10 +7,10 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -79,24 +79,43 @@ def process_environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(home), **extra}
 
 
-@pytest.fixture
-def spawn(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
-    """Start the program as a process; keyword arguments are those of Popen, `env` adds to it."""
+class Process(subprocess.Popen[bytes]):
+    """A process that a test that fails kills at the end of its `with`, and does not wait for."""
 
-    def start(*args: str, env: Mapping[str, str] | None = None, **options: object) -> object:
-        defaults: dict[str, object] = {
+    def __exit__(self, *failure: Any) -> None:
+        if failure[0] is not None:
+            self.kill()
+        super().__exit__(*failure)
+
+
+@pytest.fixture
+def spawn(tmp_path: Path) -> Iterator[Spawn]:
+    """Start the program as a process; keyword arguments are those of Popen, `env` adds to it.
+
+    Those that still run at the end of the test are killed.
+    """
+    started: list[Process] = []
+
+    def start(*args: str, env: Mapping[str, str] | None = None, **options: Any) -> Process:
+        defaults: dict[str, Any] = {
             "stdin": subprocess.DEVNULL,
             "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE,
             "cwd": REPOSITORY,
         }
-        return subprocess.Popen(
+        process = Process(
             [sys.executable, "-m", "pylogctl", *args],
             env=process_environment(tmp_path / "home", env or {}),
-            **(defaults | options),  # type: ignore[call-overload]  # options by name
+            **(defaults | options),
         )
+        started.append(process)
+        return process
 
-    return start  # type: ignore[return-value]  # the overloads of Popen defeat the checker
+    yield start
+    for process in started:
+        process.kill()
+        with suppress(BrokenPipeError), process:
+            pass
 
 
 @pytest.fixture

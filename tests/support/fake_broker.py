@@ -86,7 +86,7 @@ class FakeBroker(Cluster):
     def publish(self, request: PublishRequest) -> bytes:
         """Return the body of the response."""
         self.is_asked.set()
-        assert self.may_answer.wait(20)
+        assert self.may_answer.wait(60)
         if self.is_interrupted:
             raise BrokerUnreachableError("interrupted")
         act = self.acts[self.publish_count] if self.publish_count < len(self.acts) else Act.TAKE

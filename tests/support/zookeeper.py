@@ -28,8 +28,9 @@ def zookeeper_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def zookeeper_server(java: Java, zookeeper_dir: Path) -> Iterator[EmbeddedZooKeeper]:
-    # A short tick allows short session timeouts.
-    with EmbeddedZooKeeper(zookeeper_dir, java=java, is_durable=False, tick_ms=200) as server:
+    # Sessions last 2 to 20 ticks: 1 s where a test waits for their end, and those that nothing
+    # is to end outlive a pause of the machine.
+    with EmbeddedZooKeeper(zookeeper_dir, java=java, is_durable=False, tick_ms=500) as server:
         yield server
 
 

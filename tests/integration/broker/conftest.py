@@ -20,8 +20,8 @@ def start_server() -> Iterator[ServerFactory]:
     """Start stand-ins for brokers; stopped at the end."""
     servers: list[Server] = []
 
-    def start(serve: Serve, port: int = 0) -> Server:
-        server = Server(serve, port)
+    def start(serve: Serve) -> Server:
+        server = Server(serve)
         servers.append(server)
         return server
 

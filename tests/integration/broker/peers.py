@@ -11,6 +11,7 @@ from broker.protocol.framing import FrameDecoder, encode_frame
 from broker.protocol.primitives import INT16
 from broker.protocol.requests import FIRST_EXTENSION_TYPE
 from broker.protocol.responses import BrokerAddress, HelloResponse, encode_extension_response
+from tests.support.ports import port_of_its_own
 
 Serve = Callable[[socket.socket], object]
 
@@ -20,13 +21,12 @@ class Server:
 
     Args:
         serve: gets each connection; it is closed when this returns.
-        port: 0 picks a free one.
     """
 
-    def __init__(self, serve: Serve, port: int = 0) -> None:
+    def __init__(self, serve: Serve) -> None:
         self._serve = serve
-        self._listener = socket.create_server(("127.0.0.1", port))
-        self.port = int(self._listener.getsockname()[1])
+        self.port = port_of_its_own()
+        self._listener = socket.create_server(("127.0.0.1", self.port))
         self.connection_count = 0
         self._lock = threading.Lock()
         self._open: list[socket.socket] = []

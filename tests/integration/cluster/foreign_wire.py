@@ -37,7 +37,7 @@ class Broker:
 
     def __init__(self, registration: bytes) -> None:
         _, host, port = registration.decode().split(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=10)
+        self._socket = socket.create_connection((host, int(port)), timeout=60)
 
     def close(self) -> None:
         self._socket.close()

@@ -101,7 +101,7 @@ class Member:
         """Have it leave the group, and wait for its end."""
         self.process.terminate()
         try:
-            status = self.process.wait(20)
+            status = self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGUSR1)  # it writes where its threads are
             with suppress(subprocess.TimeoutExpired):
@@ -234,7 +234,7 @@ class Cluster:
             return len(owners) == partition_count and len(shares) == thread_count and is_even
 
         started_s = time.monotonic()
-        wait_until(is_settled, f"settling after {what}", deadline_s=40)
+        wait_until(is_settled, f"settling after {what}")
         print(f"settled {time.monotonic() - started_s:.2f} s after {what}")
 
     def ends(self, topic: str) -> dict[str, int]:
@@ -265,7 +265,7 @@ class Cluster:
                     numbers[one.partition].add(one.number)
             return all(len(numbers[name]) >= count for name, count in load.counts().items())
 
-        wait_until(is_complete, "delivery of every message", deadline_s=40)
+        wait_until(is_complete, "delivery of every message")
 
     def stop(self) -> None:
         """End the brokers."""

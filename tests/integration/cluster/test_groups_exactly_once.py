@@ -18,6 +18,7 @@ from broker.protocol.codec import encode
 from broker.protocol.compression import Codec
 from broker.protocol.message_set import build_set
 from tests.integration.cluster.group_harness import SESSION_TIMEOUT_MS, Cluster
+from tests.support.command_line import Process
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.zookeeper, pytest.mark.slow]
@@ -41,7 +42,7 @@ def produce(cluster: Cluster, topic: str) -> Counter[str]:
 
 
 def start(cluster: Cluster, topic: str, database: Path, *, idle_ms: int) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
+    return Process(
         [
             sys.executable,
             REPOSITORY / "examples" / "exactly_once.py",
@@ -57,7 +58,7 @@ def start(cluster: Cluster, topic: str, database: Path, *, idle_ms: int) -> subp
 def counted(database: Path) -> Counter[str]:
     if not database.exists():
         return Counter()
-    connection = sqlite3.connect(database, timeout=10)
+    connection = sqlite3.connect(database, timeout=60)
     try:
         return Counter(dict(connection.execute("SELECT word, count FROM words")))
     except sqlite3.OperationalError:  # the table is not there yet

@@ -18,6 +18,7 @@ from broker.client.connection import Connection
 from broker.producer.producer import Producer
 from broker.zk.registry import Registry
 from tests.integration.cluster.group_harness import Cluster
+from tests.support.command_line import Process
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -78,7 +79,7 @@ def test_mirror_example_when_terminated_then_has_mirrored_all(
             producer.send(topic, [b"%d" % number])
     target = Cluster(f"{cluster.zookeeper}-{topic}", work_dir, broker_count=1)
     try:
-        mirror = subprocess.Popen(
+        mirror = Process(
             [sys.executable, EXAMPLES / "mirror.py", cluster.zookeeper, target.zookeeper, topic,
              "s/^/dc1./"],
             stdout=subprocess.PIPE,
@@ -87,7 +88,7 @@ def test_mirror_example_when_terminated_then_has_mirrored_all(
             count = count_of(RegistryCluster(registry), f"dc1.{topic}")
             wait_until(lambda: count() == 100, "all messages arriving")
             mirror.send_signal(signal.SIGTERM)
-            output, _ = mirror.communicate(timeout=30)
+            output, _ = mirror.communicate(timeout=60)
     finally:
         target.stop()
     assert (mirror.returncode, output) == (0, b"100 messages mirrored\n")

@@ -134,7 +134,7 @@ def test_asynchronous_producer_when_broker_is_killed_and_moves_then_all_arrives_
         is_over.set()
         sender.join()
         producer.wait_until_readable()
-        producer.close(timeout_s=30)
+        producer.close(timeout_s=60)
 
     assert told.errors == []
     assert told.counts == Counter(range(next(sent)))
@@ -186,7 +186,7 @@ def test_producer_when_broker_stays_away_then_all_is_reported_and_others_go_on(
     try:
         for number in range(100, 200):
             producer.send(topic, [b"%d" % number], key=KEY)
-        producer.flush(timeout_s=20)
+        producer.flush(timeout_s=60)
         producer.close()
     finally:
         cluster.start_broker(VICTIM)
@@ -204,7 +204,7 @@ def test_producer_when_all_brokers_are_away_then_messages_wait_for_them(
     config = settings_of(alone, producer_type="async", queue_time="10")
     try:
         with Producer.from_config(config, on_delivery=told) as producer:
-            producer.send(topic, [b"0"]).result(20)
+            producer.send(topic, [b"0"]).result(60)
             alone.brokers[VICTIM].kill()
             wait_until(
                 lambda: not session.children(paths.BROKER_IDS), "the end of the broker's session"
@@ -212,7 +212,7 @@ def test_producer_when_all_brokers_are_away_then_messages_wait_for_them(
             deliveries = [producer.send(topic, [b"%d" % number]) for number in range(1, 10)]
             assert not deliveries[0].wait(0)
             alone.start_broker(VICTIM)
-            assert all(delivery.wait(20) for delivery in deliveries)
+            assert all(delivery.wait(60) for delivery in deliveries)
         assert told.errors == []
         check_log(alone, topic, told.acknowledged)
     finally:

@@ -16,7 +16,7 @@ from broker.protocol.responses import BrokerAddress
 from tests.integration.broker.server.peer import Peer
 
 REPOSITORY = Path(__file__).parents[3]
-WAIT_S = 30.0
+WAIT_S = 60.0
 
 
 class BrokerProcess:

@@ -13,7 +13,7 @@ import pytest
 
 from broker.protocol.codec import encode
 from pylogctl import __version__
-from tests.support.command_line import REPOSITORY, Invoke, Spawn, process_environment
+from tests.support.command_line import REPOSITORY, Invoke, Process, Spawn, process_environment
 
 VERSION_LINE = f"pylogctl {__version__}\n".encode()
 
@@ -57,7 +57,7 @@ def test_dump_whose_reader_goes_away_ends_by_sigpipe_in_silence(
     assert process.stderr is not None
     process.stdout.read(10)
     process.stdout.close()
-    assert process.wait(timeout=30) == -signal.SIGPIPE
+    assert process.wait(timeout=60) == -signal.SIGPIPE
     assert process.stderr.read() == b""
     process.stderr.close()
 
@@ -131,7 +131,7 @@ __main__.main()
 def test_signal_ends_a_short_command_with_its_status(
     tmp_path: Path, signum: signal.Signals, status: int
 ) -> None:
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-c", _WAITER],
         cwd=REPOSITORY,
         env=process_environment(tmp_path, {}),
@@ -140,7 +140,7 @@ def test_signal_ends_a_short_command_with_its_status(
     ) as process:
         _await_ready(process)
         process.send_signal(signum)
-        _, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == status
     assert stderr == b""
 

@@ -31,7 +31,7 @@ def on_terminal(tmp_path: Path) -> OnTerminal:
             env=process_environment(tmp_path / "home", extra),
             dimensions=(30, 100),
             encoding="utf-8",
-            timeout=30,
+            timeout=60,
         )
 
     return run

@@ -105,7 +105,7 @@ class LoadThread:
     def stop(self) -> None:
         """End it, and fail if it had failed."""
         self._stopped.set()
-        self._thread.join(30)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         assert self.failure is None, self.failure
 

@@ -192,7 +192,7 @@ class ReplicatedCluster:
         def has_leader() -> bool:
             return self.leader(partition) not in (-1, other_than)
 
-        wait_until(has_leader, f"a leader of {partition}", deadline_s=30)
+        wait_until(has_leader, f"a leader of {partition}")
         return self.leader(partition)
 
     def await_full_isr(self, partitions: Iterable[TopicPartition]) -> None:
@@ -206,7 +206,6 @@ class ReplicatedCluster:
         wait_until(
             lambda: all(map(is_full, partitions)),
             f"full in-sync replicas of {[str(one) for one in partitions]}",
-            deadline_s=60,
         )
 
     def log_bytes(self, broker_id: int, partition: TopicPartition) -> tuple[int, bytes]:
@@ -226,7 +225,7 @@ class ReplicatedCluster:
             start = max(one[0] for one in logs)
             return len({data[start - begin :] for begin, data in logs}) == 1
 
-        wait_until(are_equal, f"equal logs of {partition}", deadline_s=30)
+        wait_until(are_equal, f"equal logs of {partition}")
 
     def _json(self, path: str) -> Any:
         try:

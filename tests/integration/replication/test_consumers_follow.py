@@ -115,10 +115,11 @@ def kill_leader_under_load(
     cluster.kill(leader)
     cluster.await_leader(partitions[0], other_than=leader)
     before = producer.acknowledged_count
-    wait_until(lambda: producer.acknowledged_count > before + 30, "progress", deadline_s=30)
+    wait_until(lambda: producer.acknowledged_count > before + 30, "progress")
     producer.stop()
     wait_until(
-        lambda: acknowledged(producer) <= set(payloads()), "all messages read", deadline_s=30
+        lambda: acknowledged(producer) <= set(payloads()),
+        "all messages read",
     )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -30,6 +31,7 @@ from broker.protocol.responses import (
     encode_extension_response,
 )
 from broker.server.broker import Broker
+from tests.doubles import FakeClock
 from tests.integration.broker.factories import (
     BrokerFactory,
     ConnectionFactory,
@@ -37,26 +39,28 @@ from tests.integration.broker.factories import (
     address_of,
 )
 from tests.integration.broker.peers import Server, hang_up, say, stay_silent
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
+from tests.support.ports import port_of_its_own
 
 
 def test_connect_when_nobody_listens_then_tries_again_and_says_how_often(
-    open_connection: ConnectionFactory,
+    open_connection: ConnectionFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connection = open_connection(BrokerAddress(-1, "127.0.0.1", free_port()), connect_timeout_s=0.2)
+    clock = FakeClock()
+    time = SimpleNamespace(monotonic=clock.monotonic_s, sleep=clock.advance)
+    monkeypatch.setattr("broker.client.connection.time", time)
+    address = BrokerAddress(-1, "127.0.0.1", port_of_its_own())
+    connection = open_connection(address, connect_timeout_s=0.2)
     with pytest.raises(
         BrokerUnreachableError,
-        match=r"^cannot reach 127.0.0.1:\d+: connection refused \(4 attempts in 0\.\ds\)$",
+        match=r"^cannot reach 127.0.0.1:\d+: connection refused \(4 attempts in 0\.1s\)$",
     ):
         connection.connect()
 
 
 def test_connect_when_broker_id_is_known_then_named(open_connection: ConnectionFactory) -> None:
-    connection = open_connection(BrokerAddress(3, "127.0.0.1", free_port()), connect_timeout_s=0.01)
+    connection = open_connection(
+        BrokerAddress(3, "127.0.0.1", port_of_its_own()), connect_timeout_s=0.01
+    )
     with pytest.raises(BrokerUnreachableError, match=r"^cannot reach broker 3 at 127.0.0.1:\d+: "):
         connection.connect()
 
@@ -74,8 +78,8 @@ def test_connect_when_host_is_unknown_then_gives_up_at_once(
 def test_connect_when_broker_comes_up_late_then_succeeds(
     start_broker: BrokerFactory, open_connection: ConnectionFactory
 ) -> None:
-    port = free_port()
-    connection = open_connection(BrokerAddress(-1, "127.0.0.1", port), connect_timeout_s=20.0)
+    port = port_of_its_own()
+    connection = open_connection(BrokerAddress(-1, "127.0.0.1", port), connect_timeout_s=60.0)
     connecting = threading.Thread(target=connection.connect)
     connecting.start()
     start_broker(port=port)
@@ -217,7 +221,7 @@ def test_send_when_broker_takes_no_bytes_then_timeout(
     start_server: ServerFactory, open_connection: ConnectionFactory
 ) -> None:
     stopped = threading.Event()
-    server = start_server(lambda sock: stopped.wait(30))
+    server = start_server(lambda sock: stopped.wait(60))
     connection = open_connection(server.address, timeout_s=0.2)
     request = ProduceRequest("events", 0, bytes(32 << 20))
     with pytest.raises(RequestTimeoutError, match="while sending"):

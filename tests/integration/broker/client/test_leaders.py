@@ -67,7 +67,7 @@ def test_producer_when_the_leader_moves_then_all_goes_to_the_new_one_in_order(
         deliveries: list[Delivery] = []
         for number in range(COUNT):
             if number in (30, 60):
-                assert not is_queued or deliveries[number - 10].wait(20)
+                assert not is_queued or deliveries[number - 10].wait(60)
                 replicas.leader = 1 - replicas.leader
             deliveries.append(producer.send("t", [b"%d" % number], key=b"k"))
         producer.flush()

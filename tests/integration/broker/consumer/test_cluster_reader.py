@@ -122,7 +122,7 @@ def test_reader_when_left_while_several_brokers_are_polled_then_does_not_wait_fo
 
     thread = threading.Thread(target=read_both, daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(60)
 
     assert not thread.is_alive()
     cluster.close()

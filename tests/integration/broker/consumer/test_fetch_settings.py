@@ -59,7 +59,7 @@ def test_poll_when_more_bytes_are_wanted_then_waits_for_them(
     wait_until(lambda: status()["connections"] == 2, "the fetcher's connection")
 
     peer.publish("t", ONE)
-    thread.join(20)
+    thread.join(60)
 
     assert polled == [2 * ONE]
     fetcher.interrupt()

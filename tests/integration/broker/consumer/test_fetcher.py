@@ -86,7 +86,7 @@ def poll_for(fetcher: Fetcher, size: int, partition: TopicPartition = EVENTS) ->
     """Poll until so many bytes of a partition have come, and check that they are without gaps."""
     received = bytearray()
     start: int | None = None
-    give_up_s = time.monotonic() + 20
+    give_up_s = time.monotonic() + 60
     while len(received) < size and time.monotonic() < give_up_s:
         for chunk in fetcher.poll():
             assert chunk.error == 0
@@ -361,7 +361,7 @@ def test_partition_reader_when_messages_are_larger_than_a_chunk_then_joined(
     reader = PartitionReader(EVENTS, MessagePosition(0))
     found: list[bytes] = []
 
-    give_up_s = time.monotonic() + 20
+    give_up_s = time.monotonic() + 60
     while reader.offset < len(whole) and time.monotonic() < give_up_s:
         for chunk in fetcher.poll():
             reader.add(chunk)

@@ -395,12 +395,12 @@ def test_close_when_a_move_is_under_way_then_it_is_given_up(
 
     def wait_then(copy: LogCopy, *arguments: object) -> None:
         entered.set()
-        copy._stopping.wait(30)
+        copy._stopping.wait(60)
         copy_range(copy, *arguments)  # type: ignore[arg-type]  # as it was called
 
     monkeypatch.setattr(LogCopy, "_copy_range", wait_then)
     move = manager.move_log(EVENTS, dirs[1])
-    assert entered.wait(30)
+    assert entered.wait(60)
     with pytest.raises(InvalidRequestError, match="being moved already"):
         manager.move_log(EVENTS, dirs[1])
     manager.close()

@@ -140,7 +140,7 @@ def test_send_when_window_is_full_then_waits_for_the_oldest(
     flush = Log.flush
 
     def flush_later(log: Log) -> None:
-        may_flush.wait(30)
+        may_flush.wait(60)
         flush(log)
 
     monkeypatch.setattr(Log, "flush", flush_later)
@@ -190,7 +190,7 @@ def test_send_when_broker_cannot_flush_in_time_then_delivery_says_so(
 ) -> None:
     may_flush = threading.Event()
     flush = Log.flush
-    monkeypatch.setattr(Log, "flush", lambda log: may_flush.wait(30) and flush(log))
+    monkeypatch.setattr(Log, "flush", lambda log: may_flush.wait(60) and flush(log))
     producer = open_producer(running_broker, timeout_s=0.2)
     delivery = producer.send("events", [b"one"])
     producer.flush()
@@ -343,7 +343,7 @@ def test_send_when_connection_is_reset_then_what_was_acknowledged_before_is_not_
     server = start_server(serve)
     producer = open_producer(server, codec=Codec.NONE)
     deliveries = [producer.send_set(EVENTS, encode([payload])) for payload in (b"one", b"two")]
-    assert is_reset.wait(20)
+    assert is_reset.wait(60)
     deliveries.append(producer.send_set(EVENTS, encode([b"six"])))
     producer.flush()
     assert [one.error for one in deliveries] == [None] * 3
@@ -393,7 +393,7 @@ def test_send_when_broker_is_shutting_down_then_sent_again_to_the_next_one(
     flush_all = LogManager.flush_all
 
     def flush_later(logs: LogManager) -> None:
-        may_flush.wait(30)
+        may_flush.wait(60)
         flush_all(logs)
 
     monkeypatch.setattr(LogManager, "flush_all", flush_later)

@@ -19,6 +19,7 @@ from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from broker.zk.registry import Registry
 from broker.zk.session import Session
+from tests.support.ports import port_of_its_own
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -144,9 +145,9 @@ def test_partitions_when_there_can_be_no_such_topic_then_says_so(watched: Watche
 def test_cluster_when_zookeeper_is_away_then_what_was_known_stands_until_it_is_back(
     java: Java, tmp_path: Path
 ) -> None:
-    server = EmbeddedZooKeeper(tmp_path, java=java, is_durable=False, tick_ms=200)
+    port = port_of_its_own()
+    server = EmbeddedZooKeeper(tmp_path, port=port, java=java, is_durable=False, tick_ms=200)
     server.start()
-    port = int(server.connect.rpartition(":")[2])
     watched = WatchedCluster(Registry(server.connect, request_timeout_s=0.5))
     try:
         with Session(server.connect) as session:

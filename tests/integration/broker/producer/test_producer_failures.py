@@ -143,7 +143,7 @@ def test_with_when_queued_messages_were_lost_then_raises_at_the_end() -> None:
     broker = FakeBroker([Act.REFUSE, Act.TAKE, Act.REFUSE])
     with pytest.raises(DeliveryFailedError, match="of 2 sends") as e, queued(broker) as producer:
         for number in range(5):
-            producer.send("t", [b"%d" % number]).wait(timeout_s=20)
+            producer.send("t", [b"%d" % number]).wait(timeout_s=60)
 
     assert isinstance(e.value.__cause__, InvalidMessageError)
     assert [payload for _, payload in broker.log(T)] == [b"1", b"3", b"4"]
@@ -162,7 +162,7 @@ def test_close_when_queued_messages_could_not_be_sent_in_time_then_raises_once()
 
 def test_with_when_queued_messages_were_asked_for_then_does_not_raise() -> None:
     with queued(FakeBroker([Act.REFUSE])) as producer, pytest.raises(InvalidMessageError):
-        producer.send("t", [b"a"]).result(timeout_s=20)
+        producer.send("t", [b"a"]).result(timeout_s=60)
 
 
 def test_with_when_queued_messages_were_reported_then_does_not_raise() -> None:
@@ -202,7 +202,7 @@ def test_with_when_a_message_of_a_callback_was_lost_then_raises() -> None:
         queued(FakeBroker([Act.REFUSE]), callbacks=Adds()) as producer,
         pytest.raises(InvalidMessageError),
     ):
-        producer.send("t", [b"a"]).result(timeout_s=20)
+        producer.send("t", [b"a"]).result(timeout_s=60)
 
 
 def test_with_when_counting_for_an_audit_then_a_loss_is_not_taken_as_noticed(

@@ -41,7 +41,7 @@ def held_flushes(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     flush = Log.flush
 
     def flush_later(log: Log) -> None:
-        may_flush.wait(30)
+        may_flush.wait(60)
         flush(log)
 
     monkeypatch.setattr(Log, "flush", flush_later)

@@ -45,7 +45,7 @@ from broker.protocol.responses import (
 )
 from broker.topic import TopicPartition
 
-ANSWER_TIMEOUT_S = 20.0
+ANSWER_TIMEOUT_S = 60.0
 
 
 def partition(topic: str, index: int = 0, home: int = -1) -> TopicPartition:

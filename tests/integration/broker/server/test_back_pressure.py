@@ -31,7 +31,7 @@ def send_until_blocked(broker: Broker, peer: Peer, frame: bytes, *, at_most: int
         else:  # the broker was only slow: it has read since the last time
             read_bytes = bytes_read(broker)
     peer.socket.setblocking(True)
-    peer.socket.settimeout(20)
+    peer.socket.settimeout(60)
     rest = -sent % len(frame)
     if rest:
         threading.Thread(target=peer.socket.sendall, args=(frame[-rest:],)).start()

@@ -110,7 +110,7 @@ def test_metadata_when_the_registry_is_not_read_yet_then_the_response_waits(
     apply = RegistryFeed._apply
 
     def apply_later(feed: RegistryFeed, change: RegistryChange) -> None:
-        is_readable.wait(20)
+        is_readable.wait(60)
         apply(feed, change)
 
     monkeypatch.setattr(RegistryFeed, "_apply", apply_later)

@@ -71,7 +71,7 @@ def reader(broker: Broker, index: int, size: int, found: dict[int, bytes]) -> Ca
                 data.extend(more)
                 return len(data) >= size
 
-            wait_until(is_read, "all data", deadline_s=60)
+            wait_until(is_read, "all data")
         found[index] = bytes(data)
 
     return read

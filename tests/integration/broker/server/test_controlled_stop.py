@@ -98,12 +98,12 @@ def test_stop_when_an_append_is_under_way_then_it_is_flushed_and_answered(
 
     def append_later(log: Log, *args: object, **options: object) -> int:
         has_begun.set()
-        may_go_on.wait(20)
+        may_go_on.wait(60)
         return append(log, *args, **options)  # type: ignore[arg-type]  # as they came
 
     monkeypatch.setattr(Log, "append", append_later)
     client.send_extension(publish_request("events", encode([b"two"])))
-    assert has_begun.wait(20)
+    assert has_begun.wait(60)
     stopping = in_background(running_broker.stop)
     wait_until(lambda: running_broker.refuses_appends, "the refusal of appends")
     assert not client.has_answer(0.05)

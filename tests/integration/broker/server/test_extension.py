@@ -242,7 +242,7 @@ def test_list_offsets_when_slow_then_other_connections_are_served(
     may_go_on = threading.Event()
 
     def slow(log: Log, position: int) -> int:
-        may_go_on.wait(30)
+        may_go_on.wait(60)
         return position
 
     monkeypatch.setattr(Log, "boundary_at_or_before", slow)

@@ -227,7 +227,7 @@ def held_flush_of_all(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     flush_all = LogManager.flush_all
 
     def flush_later(logs: LogManager) -> None:
-        may_flush.wait(30)
+        may_flush.wait(60)
         flush_all(logs)
 
     monkeypatch.setattr(LogManager, "flush_all", flush_later)
@@ -455,7 +455,7 @@ def test_broker_when_listening_on_an_ipv6_address_then_serves_there(
         broker = start_broker(host="::1")
     except AddressInUseError:
         pytest.skip("this machine has no IPv6")
-    with socket.create_connection(("::1", broker.port), timeout=20) as sock:
+    with socket.create_connection(("::1", broker.port), timeout=60) as sock:
         sock.sendall(encode_request(FetchRequest("events", 0, 0, 10)))
         assert sock.recv(6) == b"\0\0\0\2\0\0"
 

@@ -119,7 +119,7 @@ def test_publish_when_one_of_its_partitions_is_late_then_the_other_is_good(
 
     def flush_first_only(log: Log) -> None:
         if log.partition.index:
-            may_flush.wait(30)
+            may_flush.wait(60)
         flush(log)
 
     monkeypatch.setattr(Log, "flush", flush_first_only)

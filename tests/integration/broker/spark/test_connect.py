@@ -14,7 +14,7 @@ from tests.support.segments import WriteSegments
 from tests.support.spark_session import REPOSITORY
 
 pytest.importorskip("grpc", reason="Spark Connect is not installed")
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def test_topics_when_read_and_loaded_through_connect_then_all_messages_are_there(

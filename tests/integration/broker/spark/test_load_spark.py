@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from broker.spark.load_output import LoadOutput, Manifest
 from broker.spark.load_task import DateRule
 from broker.spark.local import LocalProcesses
 from tests.integration.broker.spark.flaky import flaky_load_range
+from tests.support.command_line import Process
 from tests.support.segments import WriteSegments
 from tests.support.spark_rows import parse
 from tests.support.spark_session import REPOSITORY, publish
@@ -129,7 +129,7 @@ def contents(output: Path, manifest: Manifest) -> list[tuple[str, int, Any]]:
     return sorted(found, key=lambda one: one[0])
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("engine", ["spark", "processes"])
 def test_load_when_its_process_is_killed_then_the_next_one_has_each_message_once(
     spark: SparkSession, running_broker: Broker, tmp_path: Path, engine: str
@@ -148,7 +148,7 @@ def test_load_when_its_process_is_killed_then_the_next_one_has_each_message_once
         options["brokers"],
     ]
     environ = os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(job, cwd=REPOSITORY, env=environ) as process:
+    with Process(job, cwd=REPOSITORY, env=environ) as process:
         wait_until(
             lambda: len(list(output.glob("_staging/*/topic=events/*/*.parquet"))) > 5,
             "writing",

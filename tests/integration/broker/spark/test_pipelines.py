@@ -18,7 +18,7 @@ from tests.support.spark_session import REPOSITORY, publish
 
 pytest.importorskip("grpc", reason="Spark Connect is not installed")
 pytest.importorskip("yaml", reason="the extra pipelines of PySpark is not installed")
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 
 def run_pipeline(folder: Path) -> None:

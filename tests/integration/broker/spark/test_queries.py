@@ -223,7 +223,7 @@ def kill(job: subprocess.Popen[bytes]) -> None:
     job.wait()
 
 
-@pytest.mark.timeout(300)  # two programs with a JVM each
+@pytest.mark.timeout(600)  # two programs with a JVM each
 def test_query_when_killed_inside_and_between_batches_then_files_have_every_message_once(
     spark: SparkSession, running_broker: Broker, tmp_path: Path, start_job: StartJob
 ) -> None:

@@ -95,7 +95,7 @@ def no_java(*, minimum_version: int) -> Java:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_session_when_it_ends_then_has_said_nothing_and_left_nothing(
     write_segments: WriteSegments, tmp_path: Path
 ) -> None:

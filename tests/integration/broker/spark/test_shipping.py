@@ -54,7 +54,7 @@ def test_zip_when_the_package_is_installed_too_then_the_installed_one_is_used(
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_executors_when_they_lack_the_package_then_load_and_read_with_the_one_they_are_sent(
     running_broker: Broker, bare_python: Path, tmp_path: Path
 ) -> None:

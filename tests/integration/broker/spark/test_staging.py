@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ from broker.server.broker import Broker
 from broker.spark.options import parse_write_options
 from broker.spark.writer import BatchWriter, StagingFile, staged_sets
 from broker.topic import TopicPartition
+from tests.support.command_line import Process
 from tests.support.spark_rows import read, values
 from tests.support.spark_session import REPOSITORY
 from tests.support.waiting import wait_until
@@ -116,7 +116,7 @@ def test_commit_when_the_broker_is_gone_then_what_is_staged_stays(
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_write_when_spark_was_killed_then_the_next_one_removes_what_it_staged(
     running_broker: Broker, tmp_path: Path
 ) -> None:
@@ -130,7 +130,7 @@ def test_write_when_spark_was_killed_then_the_next_one_removes_what_it_staged(
         brokers,
     ]
     environ = os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path)}
-    with subprocess.Popen(job, cwd=REPOSITORY, env=environ, start_new_session=True) as process:
+    with Process(job, cwd=REPOSITORY, env=environ, start_new_session=True) as process:
         try:
             wait_until(lambda: list(staging.glob("*/*.sets")), "staging", deadline_s=120)
             writer_to(running_broker, staging)

@@ -109,7 +109,7 @@ class Running:
         self.join()
 
     def join(self) -> None:
-        self._thread.join(30)
+        self._thread.join(60)
         assert not self._thread.is_alive()
 
 
@@ -244,7 +244,7 @@ def test_mirror_when_stopped_while_it_has_found_no_place_for_what_it_read_then_s
         )
     )
     group.fill(0, build_set([b"1"]))
-    assert target.is_asked.wait(30)
+    assert target.is_asked.wait(60)
 
     running.stop()
 
@@ -277,7 +277,7 @@ def test_mirror_when_stopped_while_the_registry_of_the_target_is_silent_then_wai
     )
     running = Running(mirror)
     group.fill(0, build_set([b"1"]))
-    assert target.is_asked.wait(30)
+    assert target.is_asked.wait(60)
 
     running.stop()
 
@@ -286,7 +286,7 @@ def test_mirror_when_stopped_while_the_registry_of_the_target_is_silent_then_wai
     assert group.owned[0].finished == 0
     target.is_over.set()
     for thread in (*mirror._readers, *mirror._senders):
-        thread.join(30)
+        thread.join(60)
         assert not thread.is_alive()
 
 

@@ -144,7 +144,7 @@ def test_store_when_killed_behind_an_add_then_has_the_message(tmp_path: Path) ->
         "os.kill(os.getpid(), signal.SIGKILL)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], cwd=REPOSITORY, timeout=20, check=False
+        [sys.executable, "-c", code, str(tmp_path)], cwd=REPOSITORY, timeout=60, check=False
     )
 
     assert done.returncode == -signal.SIGKILL

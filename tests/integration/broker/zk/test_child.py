@@ -13,7 +13,7 @@ import pytest
 from broker.zk import child
 from broker.zk.child import ChildProcess
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 MODES = [
     child.PIPE,
     pytest.param(

@@ -54,7 +54,7 @@ def test_election_when_there_is_a_controller_then_others_lose_and_hear_of_its_en
     )
 
     ControllerElection(rival, 1).resign()
-    assert ended.wait(10)
+    assert ended.wait(60)
     assert win(session) == Term(2, 2)
 
 

@@ -17,7 +17,7 @@ from broker.zk.embedded import EmbeddedZooKeeper, is_locked
 from broker.zk.java import Java
 from broker.zk.session import Session
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 # Starts a server on the directory given, says where, and waits to be killed.
 PARENT = """

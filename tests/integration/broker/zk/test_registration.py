@@ -17,6 +17,7 @@ from broker.zk.embedded import EmbeddedZooKeeper
 from broker.zk.java import Java
 from broker.zk.registry import Registry
 from tests.integration.broker.server.peer import Peer
+from tests.support.ports import port_of_its_own
 from tests.support.waiting import wait_until
 
 ONE = encode([b"one message"])
@@ -111,9 +112,11 @@ def test_start_when_the_registry_is_away_then_says_so_and_leaves_nothing(tmp_pat
 def test_broker_when_the_registry_is_lost_then_serves_on_and_is_back_in_it_later(
     start_broker: BrokerFactory, java: Java, tmp_path: Path
 ) -> None:
-    server = EmbeddedZooKeeper(tmp_path / "zookeeper", java=java, is_durable=False, tick_ms=200)
+    port = port_of_its_own()
+    server = EmbeddedZooKeeper(
+        tmp_path / "zookeeper", port=port, java=java, is_durable=False, tick_ms=200
+    )
     server.start()
-    port = int(server.connect.rpartition(":")[2])
     try:
         broker = start_broker(zookeeper=server.connect, zk_session_timeout_ms=1000)
         with Peer(broker.port) as peer:

@@ -22,11 +22,12 @@ from broker.zk.registration import Registration
 from broker.zk.registry import Registry
 from broker.zk.session import Session, SessionState
 from broker.zk.values import BrokerInfo
+from tests.support.ports import port_of_its_own
 from tests.support.zookeeper import expire_session
 
 pytestmark = pytest.mark.zookeeper
 
-DEADLINE_S = 30
+DEADLINE_S = 60
 CREATOR = "10.1.2.3-1315436360737"
 
 
@@ -47,8 +48,18 @@ def registry(zookeeper: str) -> Iterator[Registry]:
 
 @pytest.fixture
 def other(zookeeper: str) -> Iterator[Registry]:
-    """Return a second registry, with a session time-out short enough to wait for."""
-    started = Registry(zookeeper, session_timeout_ms=800)
+    """Return a second registry."""
+    started = Registry(zookeeper)
+    started.start()
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def impatient(zookeeper: str) -> Iterator[Registry]:
+    """Return a second registry, which does not wait long for the end of a former session."""
+    started = Registry(zookeeper)
+    started._registration._wait_limit_s = 0.1
     started.start()
     yield started
     started.stop()
@@ -162,12 +173,12 @@ def test_register_broker_when_address_is_the_same_then_waits_for_the_old_session
 
 
 def test_register_broker_when_creator_is_the_same_but_holder_stays_then_conflict(
-    registry: Registry, other: Registry
+    registry: Registry, impatient: Registry
 ) -> None:
     registry.register_broker(3, "original", 9092, creator=CREATOR)
 
     with pytest.raises(RegistryConflictError, match="already registered by original:9092"):
-        other.register_broker(3, "copy", 9092, creator=CREATOR)
+        impatient.register_broker(3, "copy", 9092, creator=CREATOR)
 
 
 def test_register_broker_when_holder_is_unreadable_then_coordination_error(
@@ -324,8 +335,8 @@ def test_zookeeper_when_restarted_under_a_registry_then_it_recovers(
     tmp_path: Path, java: Java, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "broker.zk.registry")
-    with EmbeddedZooKeeper(tmp_path, java=java) as server:
-        port = int(server.connect.rpartition(":")[2])
+    port = port_of_its_own()
+    with EmbeddedZooKeeper(tmp_path, port=port, java=java) as server:
         registry = Registry(f"{server.connect}/cluster", request_timeout_s=0.5)
         registry.start()
         registry.register_broker(3, "h", 9092, creator=CREATOR)

@@ -15,7 +15,7 @@ from broker.errors import (
 )
 from broker.zk.session import Session, SessionState
 
-WATCH_DEADLINE_S = 10
+WATCH_DEADLINE_S = 60
 
 
 @pytest.fixture
@@ -286,4 +286,4 @@ def test_session_timeout_when_server_clamps_it_then_is_what_the_server_grants(
     zookeeper: str,
 ) -> None:
     with Session(zookeeper, session_timeout_ms=60_000) as patient:
-        assert patient.session_timeout_s == 4.0  # 20 of the server's ticks
+        assert patient.session_timeout_s == 10.0  # 20 of the server's ticks

@@ -27,7 +27,7 @@ from broker.zk.session import Session
 from pylogctl.broker.control import is_running
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.broker.server.peer import Peer
-from tests.support.command_line import Invoke, Spawn
+from tests.support.command_line import Invoke, Process, Spawn
 from tests.support.waiting import wait_until
 
 _NOTES_OF_A_SLOW_START = re.compile(
@@ -43,7 +43,7 @@ class Served:
         assert process.stdout is not None
         line = process.stdout.readline().decode()
         if not line:
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=60)
             pytest.fail(f"the broker did not start: {errors.decode()}")
         if line.startswith("{"):
             self.fields = {name: str(value) for name, value in json.loads(line).items()}
@@ -78,7 +78,7 @@ def serve(spawn: Spawn) -> Iterator[Callable[..., Served]]:
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGINT])
@@ -453,7 +453,7 @@ def test_stop_by_pid_file_that_takes_too_long_kills_only_when_told(
     invoke: Invoke, tmp_path: Path
 ) -> None:
     pid_file = tmp_path / "pid"
-    with subprocess.Popen(
+    with Process(
         ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"], stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
@@ -465,7 +465,7 @@ def test_stop_by_pid_file_that_takes_too_long_kills_only_when_told(
         assert "nothing was killed" in result.stderr
         assert process.poll() is None
         assert invoke(*args, "--kill").status == 0
-        assert process.wait(timeout=30) == -signal.SIGKILL
+        assert process.wait(timeout=60) == -signal.SIGKILL
 
 
 @pytest.mark.parametrize(
@@ -512,7 +512,7 @@ def test_status_of_something_else_says_that_it_is_no_broker(invoke: Invoke) -> N
         thread.start()
         address = f"127.0.0.1:{server.getsockname()[1]}"
         result = invoke("broker", "status", "-b", address)
-        thread.join(timeout=30)
+        thread.join(timeout=60)
     assert result.status == ExitStatus.REMOTE
     assert "does not speak the log protocol (first bytes: 'HTTP')" in result.stderr
 

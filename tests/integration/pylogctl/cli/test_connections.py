@@ -19,6 +19,7 @@ from pylogctl.cli.connections import connector
 from pylogctl.cli.context import Environment, SharedOptions, Streams
 from pylogctl.cli.errors import ExitStatus
 from tests.support.command_line import Invoke
+from tests.support.ports import port_of_its_own
 
 
 def at(*brokers: Broker) -> str:
@@ -108,7 +109,7 @@ def server_that_sends(data: bytes | None) -> Iterator[str]:
         thread.start()
         yield f"127.0.0.1:{listener.getsockname()[1]}"
         listener.shutdown(socket.SHUT_RDWR)
-        thread.join(10)
+        thread.join(60)
         for client in clients:
             client.close()
 
@@ -116,8 +117,7 @@ def server_that_sends(data: bytes | None) -> Iterator[str]:
 @pytest.fixture
 def unused() -> str:
     """An address at which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return f"127.0.0.1:{listener.getsockname()[1]}"
+    return f"127.0.0.1:{port_of_its_own()}"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_command_when_every_broker_refuses_does_not_try_again(
 ) -> None:
     result = invoke(*command, "-b", unused, stdin=b"a\n")
     assert result.status == ExitStatus.UNREACHABLE
-    assert f"cannot reach {unused}: connection refused (1 attempt in 0.0s)" in result.stderr
+    assert f"cannot reach {unused}: connection refused (1 attempt in " in result.stderr
 
 
 @pytest.mark.parametrize("command", [("topic", "list"), ("zk", "ls"), ("consume", "t", "-e")])

@@ -33,7 +33,7 @@ def _complete(*words: str, program: Path | None = None) -> list[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=30,
+        timeout=60,
     )
     assert done.stderr == ""
     return done.stdout.split("\n")[:-1]
@@ -94,7 +94,7 @@ def test_bash_when_an_address_stands_on_the_line_looks_up_names_there(
     echo: Path, line: str, inserted: str
 ) -> None:
     shell = pexpect.spawn(
-        str(BASH), ["--norc", "-i"], cwd=str(REPOSITORY), encoding="utf-8", timeout=30,
+        str(BASH), ["--norc", "-i"], cwd=str(REPOSITORY), encoding="utf-8", timeout=60,
         env={"PS1": "$ ", "TERM": "dumb", "PATH": f"{echo.parent}:/usr/bin:/bin"},
         dimensions=(24, 400),
     )  # fmt: skip
@@ -135,7 +135,7 @@ def test_bash_when_a_value_lives_in_the_cluster_then_looks_it_up(
 def test_script_has_no_syntax_error(shell: str, name: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    subprocess.run([shell, "-n", str(REPOSITORY / "completions" / name)], check=True, timeout=30)
+    subprocess.run([shell, "-n", str(REPOSITORY / "completions" / name)], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -12,7 +12,7 @@ import pytest
 
 from pylogctl.cli.errors import ExitStatus
 from pylogctl.cli.process import graceful_stop
-from tests.support.command_line import REPOSITORY, process_environment
+from tests.support.command_line import REPOSITORY, Process, process_environment
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_first_signal_is_noted_and_not_raised(signum: signal.Signals, status: Ex
     with graceful_stop() as stop:
         assert stop.status is ExitStatus.OK
         os.kill(os.getpid(), signum)
-        assert stop.wait(10)
+        assert stop.wait(60)
         assert stop.is_set
         assert stop.status is status
 
@@ -52,7 +52,7 @@ with graceful_stop() as stop:
 
 
 def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-c", _STUBBORN],
         cwd=REPOSITORY,
         env=process_environment(tmp_path, {}),
@@ -62,4 +62,4 @@ def test_second_interrupt_ends_at_once(tmp_path: Path) -> None:
         for word in (b"ready\n", b"noted\n"):
             assert process.stdout.readline() == word
             process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 130
+        assert process.wait(timeout=60) == 130

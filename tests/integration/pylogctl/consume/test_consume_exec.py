@@ -162,7 +162,7 @@ def test_exec_when_a_parked_message_can_be_handled_later_does_it_while_idle(
         marker.touch()
         wait_until(lambda: log.read_text() == "two\nbad\n", "the stored message")
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=60)
     assert process.returncode == 130
     assert kept(tmp_path) == []
 
@@ -192,7 +192,7 @@ def test_exec_when_interrupted_waits_for_the_command_and_commits_its_message(
         wait_until(started.exists, "the command")
         process.send_signal(signal.SIGINT)
         goes_on.touch()
-        stdout, _ = process.communicate(timeout=20)
+        stdout, _ = process.communicate(timeout=60)
     assert (process.returncode, stdout) == (130, b"one\n")
     assert stored_offset(session) == 13
 

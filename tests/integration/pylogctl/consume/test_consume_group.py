@@ -270,11 +270,11 @@ def test_consume_when_two_members_share_a_topic_each_message_comes_once(
             publish("t", [b"%d-%d" % (index, n) for n in range(50, 60)], index=index)
         for member in members:
             member.send_signal(signal.SIGINT)
-        outputs = [member.communicate(timeout=20)[0] for member in members]
+        outputs = [member.communicate(timeout=60)[0] for member in members]
     assert [member.returncode for member in members] == [130, 130]
     lines = b"".join(outputs).split()
     with spawn("consume", "t", *options, "-e") as process:
-        rest = process.communicate(timeout=20)[0].split()
+        rest = process.communicate(timeout=60)[0].split()
     assert sorted(lines + rest) == sorted(b"%d-%d" % (i, n) for i in range(2) for n in range(60))
 
 
@@ -293,7 +293,7 @@ def test_consume_when_a_topic_is_created_under_a_group_then_reads_it_from_its_st
         stack.callback(member.kill)
         wait_until(lambda: owners(session, group, "old"), "an owner of the first topic")
         publish("new", [b"1", b"2", b"3"])
-        output, _ = member.communicate(timeout=20)
+        output, _ = member.communicate(timeout=60)
     assert output.split() == [b"1", b"2", b"3"]
 
 

@@ -29,7 +29,7 @@ def test_reading_when_a_stored_offset_is_out_of_range_then_ends_only_after_all_t
     may_fetch = threading.Event()
 
     def connect(address: BrokerAddress) -> Connection:
-        assert may_fetch.wait(30)
+        assert may_fetch.wait(60)
         return Connection(address)
 
     with Registry(zookeeper) as registry:

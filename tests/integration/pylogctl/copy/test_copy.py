@@ -280,7 +280,7 @@ def test_copy_when_interrupted_then_tells_where_to_go_on(
     with spawn("copy", "t", "u", "--rate", "2000/s", *sides) as process:
         wait_until(lambda: len(stored(target, "u")) > 0, "the copy to begin")
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == ExitStatus.SIGINT
     found = re.search(r"to copy the rest: -o (\S+)", stderr.decode())
     assert found is not None

@@ -22,7 +22,7 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
 TOPIC_COUNT = 60
 """Each is a task: two run at a time."""
@@ -112,7 +112,8 @@ def test_load_when_interrupted_while_spark_starts_then_ends_and_leaves_nothing(
 ) -> None:
     job = start_load()
     wait_until(
-        lambda: len(processes_of(job.pid)) > 1 or job.poll() is not None, "a JVM", deadline_s=60
+        lambda: len(processes_of(job.pid)) > 1 or job.poll() is not None,
+        "a JVM",
     )
     job.send_signal(signal.SIGTERM)
 
@@ -149,7 +150,6 @@ def test_load_when_ended_by_a_signal_then_its_processes_end(
             sum("(python" in text for text in processes_of(job.pid)) == 4 or job.poll() is not None
         ),
         "the load, two processes and multiprocessing's own",
-        deadline_s=60,
     )
     if is_of_terminal:
         os.killpg(job.pid, signum)

@@ -47,7 +47,7 @@ def start_count(start_pipeline: StartPipeline, running_broker: Broker, tmp_path:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)  # two programs with a JVM each
+@pytest.mark.timeout(600)  # two programs with a JVM each
 def test_count_when_killed_and_started_again_then_each_window_is_there_once(
     spark: SparkSession, running_broker: Broker, tmp_path: Path, start_count: Start
 ) -> None:

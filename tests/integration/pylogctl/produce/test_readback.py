@@ -50,11 +50,11 @@ def test_verify_when_everything_is_as_sent_is_content(
     publish(b"somebody else's")
     sent.note(publish(b"c" * 900_000))
     sent.note(publish(b"d" * 900_000, b"e" * 900_000))
-    sent.verify(cluster, Connection, timeout_s=20)
+    sent.verify(cluster, Connection, timeout_s=60)
 
 
 def test_verify_when_nothing_was_sent_is_content(cluster: StaticCluster) -> None:
-    SentSets().verify(cluster, Connection, timeout_s=20)
+    SentSets().verify(cluster, Connection, timeout_s=60)
 
 
 def test_verify_when_something_else_lies_there_names_the_messages(
@@ -65,7 +65,7 @@ def test_verify_when_something_else_lies_there_names_the_messages(
     second = publish(b"b", b"c")
     sent.note(second._replace(message_set=encode([b"b", b"C"])))
     with pytest.raises(CliError) as caught:
-        sent.verify(cluster, Connection, timeout_s=20)
+        sent.verify(cluster, Connection, timeout_s=60)
     assert caught.value.status is ExitStatus.CORRUPT
     assert caught.value.message == (
         "t[0-0]: messages 2 to 3 read back at offset 11 differ from what was sent"
@@ -83,4 +83,4 @@ def test_verify_when_a_stored_byte_is_damaged_names_the_messages(
         file.seek(-1, 2)
         file.write(b"X")
     with pytest.raises(CliError, match=r"t\[0-0\]: message 2 read back at offset 11"):
-        sent.verify(cluster, Connection, timeout_s=20)
+        sent.verify(cluster, Connection, timeout_s=60)

@@ -16,7 +16,7 @@ from broker.errors import ConfigError
 from broker.zk.java import find_java
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
-from tests.support.command_line import REPOSITORY, Invoke, Spawn, process_environment
+from tests.support.command_line import REPOSITORY, Invoke, Process, Spawn, process_environment
 
 pytestmark = pytest.mark.zookeeper
 
@@ -39,7 +39,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     except ConfigError as error:
         pytest.skip(str(error))
     directory = tmp_path_factory.mktemp("zk")
-    with subprocess.Popen(
+    with Process(
         [sys.executable, "-m", "pylogctl", "zk", "start", "--port", "0", "--data", str(directory),
          "--output", "jsonl"],
         cwd=REPOSITORY,
@@ -56,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                 session.create(path, value)
         yield ready["zookeeper"]
         process.send_signal(signal.SIGTERM)
-        _, stderr = process.communicate(timeout=30)
+        _, stderr = process.communicate(timeout=60)
     assert (process.returncode, stderr) == (0, b"")
 
 
@@ -203,7 +203,7 @@ def test_start_on_a_directory_in_use_is_a_conflict(
         assert first.stdout.readline().startswith(b"READY zookeeper=127.0.0.1:")
         result = run_process("zk", "start", "--port", "0", "--data", str(tmp_path))
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=30)
+        first.communicate(timeout=60)
     assert first.returncode == 0
     assert result.status == ExitStatus.CONFLICT
     assert "already runs on" in result.stderr

@@ -38,7 +38,7 @@ def test_lease_when_its_time_is_over_then_is_not_valid() -> None:
 def test_lease_when_renewed_then_those_that_wait_go_on() -> None:
     lease = Lease()
     answers: list[bool] = []
-    waiter = threading.Thread(target=lambda: answers.append(lease.wait(20)))
+    waiter = threading.Thread(target=lambda: answers.append(lease.wait(60)))
     waiter.start()
 
     lease.renew(time.monotonic() + 100)

@@ -209,7 +209,7 @@ def test_delete_topic_when_others_append_all_the_time_then_nothing_breaks(
         futures = [pool.submit(append) for _ in range(2)]
         for _ in range(20):
             appended.clear()
-            assert appended.wait(20)
+            assert appended.wait(60)
             manager.delete_topic("events")
         stopped.set()
         for future in futures:

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from broker.errors import LeaderNotAvailableError, StorageError
 from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.log.flusher import PeriodicTask
 from broker.log.log import Log, whole_entries
 from broker.log.manager import LogManager
 from broker.log.replica_logs import read_high_watermarks
@@ -170,16 +172,21 @@ def test_delete_replica_when_called_then_nothing_of_it_is_left(
 
 
 def test_start_when_an_interval_for_high_watermarks_is_set_then_they_are_written_so_often(
-    make_manager: ManagerFactory,
+    make_manager: ManagerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    intervals: dict[str, float] = {}
+
+    class NotedTask(PeriodicTask):
+        def __init__(self, name: str, work: Callable[[], object], **times_s: float) -> None:
+            super().__init__(name, work, **times_s)
+            intervals[name] = times_s["interval_s"]
+
+    monkeypatch.setattr("broker.log.manager.PeriodicTask", NotedTask)
     manager = opened(make_manager(high_watermark_checkpoint_ms=10), AWAY)
     manager.start()
     (directory,) = manager._config.data_dirs
-    wait_until(
-        lambda: read_high_watermarks(directory) == {AWAY: 24},
-        "writing the high watermark",
-        deadline_s=4.0,  # less than the default interval
-    )
+    wait_until(lambda: read_high_watermarks(directory) == {AWAY: 24}, "writing the high watermark")
+    assert intervals["high-watermarks"] == 0.01
 
 
 def test_read_high_watermarks_when_damaged_then_empty(tmp_path: Path) -> None:

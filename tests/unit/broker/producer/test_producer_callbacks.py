@@ -255,7 +255,7 @@ def test_after_dequeue_when_the_time_limit_passes_then_what_it_returns_is_sent(
 ) -> None:
     producer = open_producer(Holding(until_close=False), linger_s=0.01)
     delivery = producer.send("t", [b"1"])
-    assert delivery.wait(10)
+    assert delivery.wait(60)
     producer.flush()
     assert payloads(broker) == [b"1"]
     assert len(reports.all) == 1

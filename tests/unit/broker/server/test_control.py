@@ -32,5 +32,5 @@ def test_response_when_client_hangs_up_before_the_controller_has_decided_then_no
     response.cancel()  # as a connection does when it closes
     controller.outcome.set_result(ShutdownProgress((), (), ()))
 
-    assert len(response.result(10)) == 1
+    assert len(response.result(60)) == 1
     handler.stop()

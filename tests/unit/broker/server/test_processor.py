@@ -85,7 +85,7 @@ class Bench:
 
     def connect(self, name: str = "client") -> socket.socket:
         client, server = socket.socketpair()
-        client.settimeout(20)
+        client.settimeout(60)
         server.setblocking(False)
         self.processor.add_connection(server, name)
         self._clients.append(client)
@@ -306,7 +306,7 @@ def test_deadlines_when_responses_complete_early_then_do_not_pile_up(bench: Benc
     client = bench.connect()
     for _ in range(500):
         client.sendall(encode_frame(b"x"))
-        one = waiting.get(timeout=20)
+        one = waiting.get(timeout=60)
         may_complete.set()
         bench.processor.wake(one)
         assert client.recv(1) == b"y"
@@ -438,7 +438,7 @@ def test_offloaded_request_when_it_takes_long_then_others_are_served(
     may_go_on = threading.Event()
 
     def work(frame: bytes) -> Outcome:
-        may_go_on.wait(20)
+        may_go_on.wait(60)
         return Response(frame)
 
     bench.start(offloading, work)
@@ -480,7 +480,7 @@ def test_offloaded_request_when_what_follows_is_no_request_then_gets_its_respons
     may_go_on = threading.Event()
 
     def work(frame: bytes) -> Outcome:
-        may_go_on.wait(20)
+        may_go_on.wait(60)
         return Response(frame)
 
     bench.start(offloading, work)
@@ -499,7 +499,7 @@ def test_offloaded_request_when_the_client_leaves_then_the_work_is_done_and_noth
     may_go_on, is_done = threading.Event(), threading.Event()
 
     def work(frame: bytes) -> Outcome | None:
-        may_go_on.wait(20)
+        may_go_on.wait(60)
         is_done.set()
         return Response(frame)
 
@@ -511,7 +511,7 @@ def test_offloaded_request_when_the_client_leaves_then_the_work_is_done_and_noth
     assert other.recv(10) == b"other"
     may_go_on.set()
 
-    assert is_done.wait(20)
+    assert is_done.wait(60)
     wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
     other.sendall(encode_frame(b"other"))
     assert other.recv(10) == b"other"
@@ -527,7 +527,7 @@ def test_offloaded_request_when_the_client_leaves_then_its_frame_has_room_until_
 
     def work(frame: bytes) -> Outcome:
         has_begun.set()
-        may_go_on.wait(20)
+        may_go_on.wait(60)
         return Response(frame)
 
     bench.start(respond, work)
@@ -537,7 +537,7 @@ def test_offloaded_request_when_the_client_leaves_then_its_frame_has_room_until_
     client.sendall(large[:-1])  # in two: what comes in one piece needs no room of its own
     wait_until(lambda: bench.queued_bytes.taken == len(large), "room for the frame")
     client.sendall(large[-1:])
-    assert has_begun.wait(20)
+    assert has_begun.wait(60)
     client.close()  # which the broker sees as it goes on sending
     wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
 
@@ -566,13 +566,13 @@ def test_processor_when_stopped_while_a_worker_is_busy_then_stops(bench: Bench) 
 
     def work(frame: bytes) -> Outcome:
         is_working.set()
-        may_go_on.wait(20)
+        may_go_on.wait(60)
         return Response(frame)
 
     bench.start(offloading, work)
     client = bench.connect()
     client.sendall(encode_frame(b"slow"))
-    assert is_working.wait(20)
+    assert is_working.wait(60)
 
     bench.stop_processor()
 

@@ -52,13 +52,13 @@ def test_metrics_are_served_as_they_are_at_each_request() -> None:
     with served_metrics(0, lambda: next(texts)) as address:
         assert address is not None
         for expected in (b"first\n", b"second\n"):
-            with urllib.request.urlopen(address, timeout=20) as answer:
+            with urllib.request.urlopen(address, timeout=60) as answer:
                 assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
                 assert answer.read() == expected
         with pytest.raises(urllib.error.HTTPError, match="404"):
-            urllib.request.urlopen(f"{address}/more", timeout=20)
+            urllib.request.urlopen(f"{address}/more", timeout=60)
     with pytest.raises(urllib.error.URLError):
-        urllib.request.urlopen(address, timeout=20)
+        urllib.request.urlopen(address, timeout=60)
 
 
 def test_metrics_without_a_port_are_not_served() -> None:
