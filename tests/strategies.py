@@ -56,6 +56,7 @@ from broker.protocol.extension_requests import (
     PartitionPosition,
     PartitionSet,
     PublishRequest,
+    ReadChangesRequest,
     ReadRequest,
     ShutdownRequest,
     StatusRequest,
@@ -312,6 +313,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     CreateTopicRequest: st.builds(CreateTopicRequest, SHORT_STRING, INT32),
     DeleteTopicRequest: st.builds(DeleteTopicRequest, SHORT_STRING),
     MoveLogRequest: st.builds(MoveLogRequest, PARTITION, SHORT_STRING),
+    ReadChangesRequest: st.builds(ReadChangesRequest, INT64),
     ReplicaFetchRequest: st.builds(
         ReplicaFetchRequest,
         *(INT32, INT64, INT32, INT32, INT32),

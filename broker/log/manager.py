@@ -1,7 +1,8 @@
 """All logs of one broker: opening, creating, flushing, retention, deleting, closing.
 
 Owns the map from topic and index to log, and the threads that work on logs. Calls `on_new_topic`
-and `on_deleted_topic`, by which a broker keeps the registry up to date, and `on_no_directory`.
+and `on_deleted_topic`, by which a broker keeps the registry up to date, `on_directory_failure` and
+`on_no_directory`.
 
 A data directory that fails takes its partitions offline, at the start or later: requests for them
 get a `StorageError`. Where partitions are is the subject of `directories`.
@@ -113,6 +114,7 @@ class LogManager:
     def __init__(self, config: BrokerConfig, clock: Clock, *, disk: Disk | None = None) -> None:
         self.on_new_topic: Callable[[str], object] = _ignore_topic
         self.on_deleted_topic: Callable[[str], object] = _ignore_topic
+        self.on_directory_failure: Callable[[StorageError], object] = _ignore_failure
         self.on_no_directory: Callable[[StorageError], object] = _ignore_failure
         """Called when the last data directory has failed: nothing can be served any more."""
         self._flusher = Flusher(clock, thread_count=config.flusher_threads)
@@ -910,6 +912,7 @@ class LogManager:
             self._directories.take_offline(directory, failure)
             logs = self._lose_partitions(directory, failure)
         logger.error("%s; its partitions are offline: %d", failure, len(logs))
+        self.on_directory_failure(failure)
         for log in logs:
             log.take_offline(failure)
         if not self._directories.online:

@@ -175,6 +175,25 @@ class MoveLogRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadChangesRequest:
+    """Read the state-change log of the broker asked, from a position on; -1: from its start."""
+
+    TYPE: ClassVar[RequestType] = RequestType.READ_CHANGES
+    VERSION: ClassVar[int] = 0
+
+    position: int
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return INT64.pack(self.position)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> ReadChangesRequest:
+        """Read the body."""
+        return cls(reader.int64())
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteTopicRequest:
     """Delete a topic with all its logs on the broker asked."""
 
@@ -391,6 +410,7 @@ ExtensionRequest = (
     | CreateTopicRequest
     | DeleteTopicRequest
     | MoveLogRequest
+    | ReadChangesRequest
     | ReplicaFetchRequest
     | PushStatesRequest
     | ChangeIsrRequest
@@ -418,6 +438,7 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (RequestType.CREATE_TOPIC, 1): CreateReplicatedTopicRequest,
     (RequestType.DELETE_TOPIC, 0): DeleteTopicRequest,
     (RequestType.MOVE_LOG, 0): MoveLogRequest,
+    (RequestType.READ_CHANGES, 0): ReadChangesRequest,
     (RequestType.DELETE_TOPIC, 1): DeleteReplicatedTopicRequest,
     (RequestType.PUSH_STATES, 0): PushStatesRequest,
     (RequestType.CHANGE_ISR, 0): ChangeIsrRequest,

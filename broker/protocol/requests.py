@@ -39,6 +39,7 @@ class RequestType(IntEnum):
     REASSIGN = 78
     LIST_REASSIGNMENTS = 79
     MOVE_LOG = 80
+    READ_CHANGES = 81
 
 
 _VERSION_AND_ID = struct.Struct(">hi")

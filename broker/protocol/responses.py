@@ -557,6 +557,16 @@ def decode_list_offsets_response(reader: Reader) -> list[ListedOffset]:
     ]
 
 
+def encode_changes_response(position: int, lines: bytes) -> bytes:
+    """Return the body of the response to a request for changes: lines, and where they begin."""
+    return INT64.pack(position) + INT32.pack(len(lines)) + lines
+
+
+def decode_changes_response(reader: Reader) -> tuple[int, bytes]:
+    """Read the body of the response to a request for changes."""
+    return reader.int64(), bytes(reader.data(reader.int32()))
+
+
 def encode_document(document: bytes) -> bytes:
     """Return the body of a response that is one JSON document."""
     return INT32.pack(len(document)) + document

@@ -17,6 +17,7 @@ from broker.errors import (
     NotLeaderError,
     ResponseTooLargeError,
     ServerError,
+    StorageError,
     UnknownTopicError,
     WrongPartitionError,
 )
@@ -32,6 +33,7 @@ from broker.protocol.extension_requests import (
     MoveLogRequest,
     OffsetKind,
     OffsetQuery,
+    ReadChangesRequest,
     ShutdownRequest,
 )
 from broker.protocol.primitives import Buffer
@@ -41,6 +43,7 @@ from broker.protocol.responses import (
     BrokerAddress,
     HelloResponse,
     ListedOffset,
+    encode_changes_response,
     encode_document,
     encode_extension_error,
     encode_extension_header,
@@ -53,6 +56,7 @@ from broker.protocol.responses import (
 from broker.server.cluster_view import MAX_METADATA_BYTES, ClusterMetadata, ClusterView
 from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.server.replica_manager import ReplicaManager
+from broker.server.state_change_log import StateChangeLog
 from broker.topic import TopicPartition, validate_topic_name
 
 logger = logging.getLogger(__name__)
@@ -71,6 +75,8 @@ class Host(Protocol):
 
     refuses_appends: bool
     """Whether the shutdown has reached the step that takes no more messages."""
+    changes: StateChangeLog
+    """What the controller decided, and what this broker did about it."""
 
     def hello(self) -> HelloResponse:
         """Return who this broker is."""
@@ -301,6 +307,23 @@ class AdminHandler:
             "total_bytes": move.total_bytes,
             "done": move.is_done,
         }
+
+    def read_changes(
+        self, request: ReadChangesRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
+        """Return lines of the state-change log; on a worker thread, as it reads a file."""
+
+        def work() -> list[Response]:
+            try:
+                found = self._host.changes.read(request.position)
+            except OSError as error:
+                text = f"the state-change log cannot be read: {error}"
+                refusal = encode_extension_error(header.correlation_id, StorageError.code, text)
+                return [Response(refusal)]
+            body = encode_changes_response(*found)
+            return [Response(encode_extension_response(header.correlation_id, body))]
+
+        return self._workers.submit(work)
 
     def hello(self, header: RequestHeader) -> Response:
         """Say who the broker is."""

@@ -44,7 +44,9 @@ from broker.server.quotas import ConnectionCount, PeerLog, QueuedBytes
 from broker.server.replica_manager import ReplicaManager
 from broker.server.replica_reads import ReplicaReadHandler
 from broker.server.replication_status import replica_records, replication_metrics
+from broker.server.state_change_log import StateChangeLog
 from broker.server.validation import TURN_BYTES, Validator
+from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
 from broker.topic_settings import TOPIC_SETTINGS, value_text
 
@@ -118,8 +120,13 @@ class Broker:
         """What the start had to cut off the logs, for the operator."""
         self._clock = clock or SystemClock()
         self._logs = LogManager(config, self._clock)
-        self._replicas = ReplicaManager(config, self._logs, self._clock, self._note_states)
+        self.changes = StateChangeLog(config.broker_id, self._clock)
+        """What the controller decided, and what this broker did about it."""
+        self._replicas = ReplicaManager(
+            config, self._logs, self._clock, self._note_states, self.changes.note
+        )
         self._logs.on_no_directory = self._fail
+        self._logs.on_directory_failure = self._note_directory_failure
         self.failure: StorageError | None = None
         """Why the broker asks for its own shutdown, if it does."""
         self._control = ControlHandler(self._replicas)
@@ -172,6 +179,10 @@ class Broker:
         _raise_open_files_limit()
         try:
             self.recoveries = self._logs.open()
+            self.changes.open(self._logs.data_dir())
+            for directory in self._logs.directory_states():
+                if directory.failure is not None:
+                    self._note_directory_failure(directory.failure)
             self._listener = listen(
                 self.config.host, self.config.port, receive_bytes=self.config.socket_receive_bytes
             )
@@ -280,6 +291,7 @@ class Broker:
             self._clock,
             ControllerSettings(config.min_insync_replicas, config.allows_unclean_election),
             self._note_controller,
+            self.changes,
             last_good_settings=self._settings.last_good,
             balance=balance if config.balances_leaders else None,
         )
@@ -288,6 +300,9 @@ class Broker:
     def _note_states(self, partitions: Iterable[ReplicatedPartition]) -> None:
         assert self._view is not None
         self._view.apply_partition_states(partitions)
+
+    def _note_directory_failure(self, failure: StorageError) -> None:
+        self.changes.note(LoggedChange(ChangeKind.DIRECTORY_FAILED, text=str(failure)))
 
     def _note_controller(self, broker_id: int) -> None:
         assert self._view is not None
@@ -521,6 +536,7 @@ class Broker:
         self._control.stop()
         self._forwarder.stop()
         self._logs.close(self._steps.run)
+        self.changes.close()
         if self._registry is not None:
             self._steps.run("leave the registry", self._registry.stop)
         if self._settings is not None:

@@ -57,6 +57,8 @@ from broker.protocol.replica_requests import (
     PushStatesRequest,
 )
 from broker.protocol.responses import BrokerAddress
+from broker.server.state_change_log import StateChangeLog
+from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
 from broker.zk.controller_election import ControllerElection, Term
 from broker.zk.registry import Registry
@@ -64,8 +66,6 @@ from broker.zk.replicated_topics import ReplicatedTopics, ReplicatedTopicsStore
 from broker.zk.session import SessionState
 
 logger = logging.getLogger(__name__)
-state_changes = logging.getLogger("broker.state_change")
-"""One line for each decision about a partition, on the broker that takes it and on others."""
 
 _RETRY_S = 1.0
 _REREAD_S = 3.0
@@ -107,6 +107,7 @@ class ControllerThread:
         settings: defaults of topics.
         on_controller: called with the id of the controller whenever it may be another one,
             `NO_CONTROLLER` for none.
+        changes: where decisions are written down.
         last_good_settings: returns those of a topic whose node in ZooKeeper is not valid.
         balance: when leaderships go back to the preferred leaders; None: on request only.
     """
@@ -118,6 +119,7 @@ class ControllerThread:
         clock: Clock,
         settings: ControllerSettings,
         on_controller: Callable[[int], None],
+        changes: StateChangeLog,
         *,
         last_good_settings: Callable[[str], Mapping[str, str]],
         balance: LeaderBalance | None = None,
@@ -127,6 +129,7 @@ class ControllerThread:
         self._clock = clock
         self._settings = settings
         self._on_controller = on_controller
+        self._changes = changes
         self._balance = balance
         self._balance_at_s = 0.0
         self._reread_at_s = 0.0
@@ -418,7 +421,7 @@ class ControllerThread:
     def _take_office(self, term: Term) -> None:
         if self._term != term:
             self._end_term()
-            logger.info("broker %d is the controller, in epoch %d", self._me, term.epoch)
+            self._changes.note(LoggedChange(ChangeKind.ELECTED, controller_epoch=term.epoch))
             self._term = term
         if self._controller is None:
             store = ReplicatedTopicsStore(self._registry.session, term.epoch_version)
@@ -440,7 +443,8 @@ class ControllerThread:
 
     def _end_term(self) -> None:
         if self._term is not None:
-            logger.info("broker %d is the controller no more", self._me)
+            epoch = self._term.epoch
+            self._changes.note(LoggedChange(ChangeKind.RESIGNED, controller_epoch=epoch))
         self._term = self._controller = None
         self._end_creations(None)
         for sender in self._senders.values():
@@ -505,12 +509,19 @@ class ControllerThread:
         if controller is None:
             return
         for change in controller.take_changes():
-            state_changes.log(
-                logging.WARNING if change.is_unclean else logging.INFO,
-                "controller epoch %d: %s: leader %d, leader epoch %d, in sync %s, version %d: %s%s",
-                *(controller.epoch, change.partition, change.state.leader),
-                *(change.state.leader_epoch, list(change.state.isr), change.version),
-                *(change.reason, "; UNCLEAN: messages may be lost" if change.is_unclean else ""),
+            unclean = "; UNCLEAN: messages may be lost" if change.is_unclean else ""
+            self._changes.note(
+                LoggedChange(
+                    ChangeKind.DECIDED,
+                    controller_epoch=controller.epoch,
+                    partition=change.partition,
+                    leader_epoch=change.state.leader_epoch,
+                    leader=change.state.leader,
+                    isr=change.state.isr,
+                    version=change.version,
+                    text=f"{change.reason}{unclean}",
+                ),
+                level=logging.WARNING if change.is_unclean else logging.INFO,
             )
         topics = controller.topics or controller.unreadable
         if not topics and all(one.is_clean for one in controller.brokers):

@@ -40,6 +40,7 @@ from broker.protocol.extension_requests import (
     MetadataRequest,
     MoveLogRequest,
     PublishRequest,
+    ReadChangesRequest,
     ReadRequest,
     ShutdownRequest,
     StatusRequest,
@@ -243,6 +244,8 @@ class RequestHandlers:
                 return self._admin.delete_topic(request, header)
             case MoveLogRequest():
                 return self._admin.move_log(request, header)
+            case ReadChangesRequest():
+                return self._admin.read_changes(request, header)
             case HelloRequest():
                 return self._admin.hello(header)
             case StatusRequest():

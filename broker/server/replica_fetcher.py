@@ -71,6 +71,9 @@ class Followers(Protocol):
     def flush(self, logs: list[Log]) -> None:
         """Flush logs side by side."""
 
+    def note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
+        """Write down that a log, which ended at an offset, was cut; the replica is locked."""
+
 
 class ReplicaFetcher:
     """Copies from one leader.
@@ -241,7 +244,9 @@ class ReplicaFetcher:
                 return False
             now_s = self._clock.monotonic_s()
             if part.error == OffsetOutOfRangeError.code:
-                role.out_of_range(position, part.log_start_offset, now_s)
+                result = role.out_of_range(position, part.log_start_offset, now_s)
+                if result is FetchResult.RESTARTED:
+                    self._replicas.note_truncated(hosted, position.offset)
                 return False
             if part.error != NO_ERROR:
                 error = error_for_code(part.error, f"broker {self._leader_id} has refused it")
@@ -250,6 +255,8 @@ class ReplicaFetcher:
                 return False
             answer = FetchAnswer(part.high_watermark, part.log_start_offset, part.diverging)
             result = role.fetched(position, answer, part.epoch_starts, len(entries.data))
+            if result in (FetchResult.TRUNCATED, FetchResult.RESTARTED):
+                self._replicas.note_truncated(hosted, position.offset)
             if result is not FetchResult.APPEND:
                 return False
             log.append_copied(entries, position.offset)

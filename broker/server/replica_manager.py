@@ -55,13 +55,18 @@ from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replicas import Applied, Replicas
 from broker.server.hosted_replica import HostedReplica
 from broker.server.replica_fetcher import ReplicaFetcher
+from broker.server.state_change_log import NoteChange
+from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
 
 logger = logging.getLogger(__name__)
-state_changes = logging.getLogger("broker.state_change")
-"""One line for each new role of a replica; the controller has one for each decision."""
 
 _TICK_S = 0.5
+_KINDS = {
+    RoleChange.LEADS: ChangeKind.LEADS,
+    RoleChange.FOLLOWS: ChangeKind.FOLLOWS,
+    RoleChange.STOPPED: ChangeKind.STOPPED,
+}
 _CONNECT_TIMEOUT_S = 2.0
 
 
@@ -73,6 +78,7 @@ class ReplicaManager:
         logs: where the logs are.
         clock: for lags and deadlines.
         note_states: called with the states of partitions that the controller tells.
+        note_change: writes down new roles, in-sync replicas and truncations.
     """
 
     def __init__(
@@ -81,7 +87,9 @@ class ReplicaManager:
         logs: LogManager,
         clock: Clock,
         note_states: Callable[[Iterable[ReplicatedPartition]], object],
+        note_change: NoteChange,
     ) -> None:
+        self._note_change = note_change
         self._config = config
         self._me = config.broker_id
         self._logs = logs
@@ -384,15 +392,37 @@ class ReplicaManager:
             hosted.log.accept_appends()
         elif change in (RoleChange.FOLLOWS, RoleChange.STOPPED):
             hosted.log.refuse_appends(partial(self.not_led, partition))
-        if change in (RoleChange.LEADS, RoleChange.FOLLOWS, RoleChange.STOPPED):
+        kind = _KINDS.get(change)
+        if kind is not None:
             known = self._replicas.known.get(partition)
-            state_changes.info(
-                "controller epoch %d: %s: broker %d %s in leader epoch %d, in sync %s, from offset "
-                "%d on",
-                *(self._replicas.controller_epoch, partition, self._me, change.name.lower()),
-                *(hosted.replica.leader_epoch, list(known.state.isr) if known else "unknown"),
-                hosted.log.log_end_offset,
+            state = None if known is None else known.state
+            self._note_change(
+                LoggedChange(
+                    kind,
+                    controller_epoch=self._replicas.controller_epoch,
+                    partition=partition,
+                    leader_epoch=hosted.replica.leader_epoch,
+                    leader=None if state is None else state.leader,
+                    isr=None if state is None else state.isr,
+                    version=None if known is None else known.version,
+                    offset=hosted.log.log_end_offset,
+                )
             )
+
+    def note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
+        """Write down that a follower's log, which ended at an offset, was cut; it is locked."""
+        role = hosted.replica.role
+        self._note_change(
+            LoggedChange(
+                ChangeKind.TRUNCATED,
+                controller_epoch=self._replicas.controller_epoch,
+                partition=hosted.log.partition,
+                leader_epoch=hosted.replica.leader_epoch,
+                version=None if role is None else role.info.version,
+                offset=hosted.log.log_end_offset,
+                text=f"the log ended at {from_offset}",
+            )
+        )
 
     def _open_log(self, info: ReplicatedPartition) -> Log:
         return self._logs.open_replica(info.partition, info.creation_id)
@@ -479,7 +509,21 @@ class ReplicaManager:
                 is_same_epoch = decision.decided.state.leader_epoch == hosted.replica.leader_epoch
                 # in another one, a push is on its way
                 if is_same_epoch and self._replicas.note(decision.decided):
+                    if decision.decided.version > proposal.version:
+                        self._note_isr(decision.decided)
                     self._note_states([decision.decided])
+
+    def _note_isr(self, decided: ReplicatedPartition) -> None:
+        self._note_change(
+            LoggedChange(
+                ChangeKind.ISR,
+                controller_epoch=self._replicas.controller_epoch,
+                partition=decided.partition,
+                leader_epoch=decided.state.leader_epoch,
+                isr=decided.state.isr,
+                version=decided.version,
+            )
+        )
 
     def could_move(self, partition: TopicPartition) -> bool:
         """Return whether another broker that is live has a replica of a partition."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus
-from pylogctl.cli.options import CONNECTION, OUTPUT, accepts
+from pylogctl.cli.options import CONNECTION, OUTPUT, PartitionsOption, accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
 
@@ -77,3 +80,60 @@ def health(env: Environment) -> None:
             f"not healthy: {', '.join(failed)}",
             hints=["try: pylogctl topic describe TOPIC, pylogctl broker list"],
         )
+
+
+@app.command("changes", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    exits=(*_READS, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL),
+    examples=(
+        "pylogctl cluster changes --since 1h",
+        "pylogctl cluster changes --topic orders -p 0-0 --output jsonl",
+        "pylogctl cluster changes /disk1/pylog /backup/broker-2/state-changes-*.jsonl",
+    ),
+)
+def changes(
+    env: Environment,
+    files: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[FILE...]",
+            help="State-change logs, or data directories. Default: ask the brokers.",
+            show_default=False,
+        ),
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", metavar="TOPIC", rich_help_panel="Selection", help="This topic."),
+    ] = None,
+    partition: PartitionsOption = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            "--since",
+            metavar="DUR",
+            rich_help_panel="Selection",
+            help="What happened in the last 10m, 1h, 2d .., by the clocks of the brokers.",
+        ),
+    ] = None,
+) -> None:
+    """Show who led what, when and why, from the state-change logs of all brokers in one order.
+
+    Epochs count before clocks: a later controller epoch, and a later leader epoch of a partition,
+    come later. Changes of the controller and of whole brokers are always shown. A broker that
+    could not be asked is named, and makes the exit status 6.
+    """
+    from pylogctl.cli.selection import parse_partition_list
+    from pylogctl.cli.units import parse_duration_s
+    from pylogctl.cluster import changes as state_changes
+
+    wanted = None if partition is None else parse_partition_list(partition)
+    since_ms = None
+    if since is not None:
+        since_ms = env.clock.time_ms() - round(1000 * parse_duration_s(since))
+    selects = state_changes.selecting(topic, None if wanted is None else wanted.matches, since_ms)
+    if files:
+        state_changes.show_files(env, files, selects)
+    else:
+        state_changes.show_cluster(env, selects)

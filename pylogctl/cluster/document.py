@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from broker.state_changes import LoggedChange
 from pylogctl.cli.render import Column, ColumnKind, Document, Record
+from pylogctl.cli.units import format_time
 from pylogctl.cluster.facts import BrokerFacts, Check
 
 DESCRIBE = Document(
@@ -30,6 +32,28 @@ HEALTH = Document(
     ),
     empty="no checks",
 )
+CHANGES = Document(
+    "cluster.changes/1",
+    (
+        Column("at", "day and time by the clock of the broker, UTC"),
+        Column("time", "the same with the year", ColumnKind.TIME, shown=False),
+        Column("broker", "id of the broker that wrote it down", ColumnKind.INTEGER),
+        Column("epochs", "controller epoch, and leader epoch of the partition"),
+        Column("partition", "topic and partition; empty for the whole broker"),
+        Column("change", "what happened, for people"),
+        Column("kind", "what happened, as a word", shown=False),
+        Column("topic", "name of the topic", shown=False),
+        Column("name", "partition as home broker and index", shown=False),
+        Column("controller_epoch", "of the controller", ColumnKind.INTEGER, shown=False),
+        Column("leader_epoch", "of the partition", ColumnKind.INTEGER, shown=False),
+        Column("leader", "id of the leader, -1 for none", ColumnKind.INTEGER, shown=False),
+        Column("isr", "ids of the in-sync replicas", shown=False),
+        Column("version", "of the partition's node", ColumnKind.INTEGER, shown=False),
+        Column("offset", "end of the log", ColumnKind.INTEGER, shown=False),
+        Column("text", "reason", shown=False),
+    ),
+    empty="no changes",
+)
 
 
 def broker_record(one: BrokerFacts) -> Record:
@@ -55,4 +79,28 @@ def check_record(check: Check) -> Record:
         "count": len(check.found),
         "detail": f"{shown}, ..." if len(check.found) > 3 else shown,
         "all": list(check.found),
+    }
+
+
+def change_record(one: LoggedChange) -> Record:
+    """Return a row of `CHANGES`."""
+    epochs = ["-" if epoch is None else epoch for epoch in (one.controller_epoch, one.leader_epoch)]
+    partition = one.partition
+    return {
+        "at": format_time(one.time_ms)[5:-1].replace("T", " "),
+        "time": one.time_ms,
+        "broker": one.broker,
+        "epochs": "/".join(map(str, epochs if one.leader_epoch is not None else epochs[:1])),
+        "partition": None if partition is None else str(partition),
+        "change": one.what,
+        "kind": one.kind,
+        "topic": None if partition is None else partition.topic,
+        "name": None if partition is None else partition.name,
+        "controller_epoch": one.controller_epoch,
+        "leader_epoch": one.leader_epoch,
+        "leader": one.leader,
+        "isr": None if one.isr is None else list(one.isr),
+        "version": one.version,
+        "offset": one.offset,
+        "text": one.text or None,
     }

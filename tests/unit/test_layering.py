@@ -21,6 +21,7 @@ BASE = {
     "files",
     "cluster_state",
     "leader_epochs",
+    "state_changes",
 }
 
 MAY_IMPORT: dict[str, set[str]] = {
@@ -34,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "files": set(),
     "cluster_state": {"topic"},
     "leader_epochs": {"cluster_state"},
+    "state_changes": {"topic"},
     "protocol": BASE,
     "log": BASE | {"protocol"},
     "zk": {"errors", "clock", "topic", "config", "topic_settings", "cluster_state"},

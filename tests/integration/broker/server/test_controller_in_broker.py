@@ -46,7 +46,7 @@ def test_topic_when_created_then_defaults_are_the_brokers_and_each_new_role_is_a
     (created,) = decode_partitions_response(body)
     assert created.min_isr == 2
     leader = created.state.leader
-    where = f"controller epoch 1: {created.partition}: broker"
+    where = f"controller epoch 1: {created.partition}: leader epoch 0: broker"
     wait_until(lambda: f"{where} {leader} leads" in caplog.text, "the line of the leader")
     wait_until(lambda: f"{where} {1 - leader} follows" in caplog.text, "that of the follower")
-    assert f"{created.partition}: leader {leader}, leader epoch 0" in caplog.text
+    assert f"decided leader {leader}, in sync" in caplog.text

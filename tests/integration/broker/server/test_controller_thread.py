@@ -50,6 +50,7 @@ from broker.protocol.replica_requests import (
 from broker.protocol.requests import RequestHeader, RequestType
 from broker.protocol.responses import encode_extension_error, encode_extension_response
 from broker.server.controller_thread import ControllerThread, LeaderBalance
+from broker.server.state_change_log import StateChangeLog
 from broker.topic import TopicPartition
 from broker.zk.registry import Registry
 from broker.zk.replicated_topics import decode_state, encode_assignment
@@ -87,6 +88,7 @@ class PushTaker:
             SystemClock(),
             ControllerSettings(),
             self.controllers.append,
+            StateChangeLog(broker_id, SystemClock()),
             last_good_settings=lambda _topic: {},
             balance=LeaderBalance(0.2, 0),
         )

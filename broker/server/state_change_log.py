@@ -1,0 +1,164 @@
+"""The state-change log: the controller's decisions and what this broker did about them.
+
+It is a pair of files of lines in the first data directory, each named by the position of its first
+byte; the older one is removed when the newer one is full. Lines are not flushed one by one: those
+of the last seconds before a power cut can be missing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+from broker.clock import Clock
+from broker.files import open_file, write_all
+from broker.state_changes import LoggedChange
+
+logger = logging.getLogger(__name__)
+state_changes = logging.getLogger("broker.state_change")
+"""The same lines in the log of the broker, for people."""
+
+_PREFIX, _SUFFIX = "state-changes-", ".jsonl"
+MAX_FILE_BYTES = 4 << 20
+"""About 20,000 changes."""
+MAX_READ_BYTES = 256 << 10
+
+NoteChange = Callable[[LoggedChange], object]
+"""Writes a change down."""
+
+
+class ChangeLines(NamedTuple):
+    """Whole lines of the log, and the position where they begin; no lines at the end."""
+
+    position: int
+    lines: bytes
+
+
+class StateChangeLog:
+    """The state-change log of one broker; until it is opened only the broker's own log has lines.
+
+    Args:
+        broker_id: of the broker.
+        clock: for the time of changes.
+    """
+
+    def __init__(self, broker_id: int, clock: Clock) -> None:
+        self._me = broker_id
+        self._clock = clock
+        self._lock = Lock()  # guards all below
+        self._directory: Path | None = None
+        self._fd = -1
+        self._start = 0  # of the newer file
+        self._end = 0
+        self._has_failed = False
+
+    def open(self, directory: Path) -> None:
+        """Continue the log in a data directory; a torn last line is cut off.
+
+        A directory that refuses is logged: the broker works without this log.
+        """
+        with self._lock:
+            self._directory = directory
+            try:
+                paths = self._paths()
+                if paths:
+                    path = paths[-1]
+                    whole = path.read_bytes().rfind(b"\n") + 1
+                    os.truncate(path, whole)
+                    self._start, self._end = _start_of(path), _start_of(path) + whole
+                self._open_file(directory)
+            except OSError as error:
+                self._note_failure(error)
+
+    def close(self) -> None:
+        """Close the file; what is noted afterwards goes to the broker's own log only."""
+        with self._lock:
+            self._directory = None
+            self._close_file()
+
+    def note(self, change: LoggedChange, *, level: int = logging.INFO) -> None:
+        """Write a change down, with this broker and the time.
+
+        Args:
+            change: without time and broker.
+            level: of the line in the broker's own log.
+        """
+        change = change._replace(time_ms=self._clock.time_ms(), broker=self._me)
+        state_changes.log(level, "%s", change)
+        line = change.encode()
+        with self._lock:
+            if self._directory is None:
+                return
+            try:
+                if self._fd < 0:
+                    self._open_file(self._directory)
+                if self._end - self._start + len(line) > MAX_FILE_BYTES:
+                    self._roll(self._directory)
+                write_all(self._fd, line)
+                self._end += len(line)
+                self._has_failed = False
+            except OSError as error:
+                self._note_failure(error)
+
+    def read(self, position: int) -> ChangeLines:
+        """Return lines from a position on.
+
+        Args:
+            position: where the lines read before end; one that is not kept any more, or of
+                another log, means the oldest there is.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        with self._lock:
+            paths = [] if self._directory is None else self._paths()
+            if not paths or position == self._end:
+                return ChangeLines(self._end, b"")
+            if not _start_of(paths[0]) <= position < self._end:
+                position = _start_of(paths[0])
+            path = next(one for one in reversed(paths) if _start_of(one) <= position)
+            end = self._end if path == paths[-1] else _start_of(paths[-1])
+            with path.open("rb") as file:
+                file.seek(position - _start_of(path))
+                data = file.read(min(MAX_READ_BYTES, end - position))
+        return ChangeLines(position, data[: data.rfind(b"\n") + 1])
+
+    def _roll(self, directory: Path) -> None:
+        """Go on in another file, and remove all but the last one before it."""
+        self._close_file()
+        self._start = self._end
+        self._open_file(directory)
+        for path in self._paths()[:-2]:
+            path.unlink()
+
+    def _open_file(self, directory: Path) -> None:
+        path = directory / f"{_PREFIX}{self._start:020}{_SUFFIX}"
+        self._fd = open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        size = os.fstat(self._fd).st_size
+        if size != self._end - self._start:  # a write failed in the middle of a line
+            os.ftruncate(self._fd, self._end - self._start)
+
+    def _close_file(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _note_failure(self, error: OSError) -> None:
+        """Warn once, and try again with the next change."""
+        self._close_file()
+        if not self._has_failed:
+            logger.warning("the state-change log cannot be written: %s", error)
+        self._has_failed = True
+
+    def _paths(self) -> list[Path]:
+        """Return the files, the older one first."""
+        assert self._directory is not None
+        return sorted(self._directory.glob(f"{_PREFIX}{'[0-9]' * 20}{_SUFFIX}"))
+
+
+def _start_of(path: Path) -> int:
+    return int(path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX))

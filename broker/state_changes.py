@@ -1,0 +1,187 @@
+"""What happened to leaders and replicas, as each broker writes it down and tools read it.
+
+One change is one line of JSON. Fields that say nothing of a change are left out; a reader takes
+fields and kinds that it does not know, of a later version, as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+from broker.topic import TopicPartition
+
+
+class ChangeKind(StrEnum):
+    """What happened."""
+
+    ELECTED = "elected"
+    """The broker is the controller now."""
+    RESIGNED = "resigned"
+    """It is the controller no more."""
+    DECIDED = "decided"
+    """The controller has written a new state of a partition."""
+    LEADS = "leads"
+    FOLLOWS = "follows"
+    STOPPED = "stopped"
+    """The broker has a replica of the partition no more, or is to stop it."""
+    ISR = "isr"
+    """The leader has taken over other in-sync replicas."""
+    TRUNCATED = "truncated"
+    """A follower has cut from its log what its leader does not have."""
+    DIRECTORY_FAILED = "directory-failed"
+    """A data directory cannot be used any more."""
+
+
+class LoggedChange(NamedTuple):
+    """One change; None where a field says nothing of it.
+
+    Attributes:
+        kind: a `ChangeKind`, or a word of a later version.
+        time_ms: by the clock of the broker, in milliseconds since 1970.
+        broker: id of the broker that has written it down.
+        controller_epoch: of the controller that has decided it, or the latest that was known.
+        partition: which one; None for changes of the whole broker.
+        leader_epoch: of the partition.
+        leader: broker id, -1 for none.
+        isr: ids of the in-sync replicas.
+        version: of the partition's node in ZooKeeper, which this is about.
+        offset: the log's end; of a truncated log what is left of it.
+        text: the reason, for people.
+    """
+
+    kind: str
+    time_ms: int = 0
+    broker: int = -1
+    controller_epoch: int | None = None
+    partition: TopicPartition | None = None
+    leader_epoch: int | None = None
+    leader: int | None = None
+    isr: tuple[int, ...] | None = None
+    version: int | None = None
+    offset: int | None = None
+    text: str = ""
+
+    @property
+    def what(self) -> str:
+        """Return what happened, in words, without the epochs."""
+        in_sync = "" if self.isr is None else f", in sync {','.join(map(str, self.isr))}"
+        reason = f": {self.text}" if self.text else ""
+        if self.kind == ChangeKind.DECIDED:
+            leader = "no leader" if self.leader in (None, -1) else f"leader {self.leader}"
+            return f"decided {leader}{in_sync}{reason}"
+        if self.kind == ChangeKind.ISR:
+            return f"goes on{in_sync}"
+        words: dict[str, str] = {
+            ChangeKind.ELECTED: "is the controller",
+            ChangeKind.RESIGNED: "is the controller no more",
+            ChangeKind.FOLLOWS: "follows "
+            + ("no leader" if self.leader in (None, -1) else f"broker {self.leader}"),
+            ChangeKind.DIRECTORY_FAILED: "data directory failed",
+        }
+        offset = "" if self.offset is None else f" at offset {self.offset}"
+        return f"{words.get(self.kind, self.kind)}{offset}{in_sync}{reason}"
+
+    def __str__(self) -> str:
+        """Return a line for the log of the broker."""
+        controller = (
+            "" if self.controller_epoch is None else f"controller epoch {self.controller_epoch}: "
+        )
+        if self.partition is None:
+            return f"{controller}broker {self.broker} {self.what}"
+        epoch = "" if self.leader_epoch is None else f"leader epoch {self.leader_epoch}: "
+        return f"{controller}{self.partition}: {epoch}broker {self.broker} {self.what}"
+
+    def encode(self) -> bytes:
+        """Return the line, with its end."""
+        fields: dict[str, Any] = {"kind": self.kind, "ms": self.time_ms, "broker": self.broker}
+        if self.controller_epoch is not None:
+            fields["controller_epoch"] = self.controller_epoch
+        if self.partition is not None:
+            fields |= {"topic": self.partition.topic, "partition": self.partition.name}
+        others = ("leader_epoch", "leader", "isr", "version", "offset")
+        fields |= {name: one for name in others if (one := getattr(self, name)) is not None}
+        if self.text:
+            fields["text"] = self.text
+        return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
+
+
+def decode_changes(lines: Iterable[bytes]) -> tuple[list[LoggedChange], int]:
+    """Read lines; return the changes, and how many lines are none, such as a torn last one."""
+    found, damaged_count = [], 0
+    for line in lines:
+        try:
+            found.append(_decode(json.loads(line)))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            damaged_count += 1
+    return found, damaged_count
+
+
+def _decode(fields: dict[str, Any]) -> LoggedChange:
+    partition = None
+    if "topic" in fields:
+        home, _, index = fields["partition"].partition("-")
+        partition = TopicPartition(str(fields["topic"]), int(home), int(index))
+    isr = fields.get("isr")
+    return LoggedChange(
+        str(fields["kind"]),
+        int(fields["ms"]),
+        int(fields["broker"]),
+        _number(fields, "controller_epoch"),
+        partition,
+        _number(fields, "leader_epoch"),
+        _number(fields, "leader"),
+        None if isr is None else tuple(map(int, isr)),
+        _number(fields, "version"),
+        _number(fields, "offset"),
+        str(fields.get("text", "")),
+    )
+
+
+def _number(fields: dict[str, Any], name: str) -> int | None:
+    found = fields.get(name)
+    return None if found is None else int(found)
+
+
+def merged(changes: Iterable[LoggedChange]) -> list[LoggedChange]:
+    """Return the changes of several brokers in the order in which they happened.
+
+    Epochs count before clocks, as those of brokers differ: what belongs to a later controller epoch
+    comes later; of one partition, what belongs to a later leader epoch, the decision before what
+    brokers did about it. Everything else goes by time.
+
+    Args:
+        changes: those of each broker in the order in which it wrote them.
+    """
+    by_partition: dict[tuple[int, TopicPartition | None, int], list[LoggedChange]] = {}
+    latest_epoch: dict[int, int] = {}
+    for one in changes:
+        epoch = one.controller_epoch
+        if epoch is None:  # nothing was known yet: as what the broker wrote before
+            epoch = latest_epoch.get(one.broker, -1)
+        latest_epoch[one.broker] = epoch
+        place = one.broker if one.partition is None else -1
+        by_partition.setdefault((epoch, one.partition, place), []).append(one)
+    placed: list[tuple[int, bool, int, int, LoggedChange]] = []
+    for (epoch, _, _), some in by_partition.items():
+        latest_ms = 0
+        for one in _in_order(some):
+            latest_ms = max(latest_ms, one.time_ms)
+            begins = one.kind == ChangeKind.ELECTED
+            placed.append((epoch, not begins, latest_ms, len(placed), one))
+    return [place[-1] for place in sorted(placed)]
+
+
+def _in_order(of_partition: list[LoggedChange]) -> list[LoggedChange]:
+    """Return changes of one partition: a decision, then what was done about it."""
+    return sorted(
+        of_partition,
+        key=lambda one: (
+            -1 if one.leader_epoch is None else one.leader_epoch,
+            -1 if one.version is None else one.version,
+            one.kind != ChangeKind.DECIDED,
+            one.time_ms,
+        ),
+    )

@@ -1,0 +1,151 @@
+"""The state-change logs of brokers, read from them or from their files, and merged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from broker.client.cluster import Cluster, Connect
+from broker.client.controller_client import cluster_metadata
+from broker.errors import BrokerError, BrokerUnreachableError, UnsupportedVersionError
+from broker.protocol.extension_requests import ReadChangesRequest
+from broker.protocol.responses import BrokerAddress, decode_changes_response
+from broker.state_changes import LoggedChange, decode_changes, merged
+from broker.topic import TopicPartition
+from pylogctl.cli.connections import Absence, connector, open_cluster
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.failures import Done, for_each, raise_failures
+from pylogctl.cli.render import render
+from pylogctl.cluster.document import CHANGES, change_record
+
+_FILES = "state-changes-*.jsonl"
+Selects = Callable[[LoggedChange], bool]
+
+
+def selecting(
+    topic: str | None, matches: Callable[[TopicPartition], bool] | None, since_ms: int | None
+) -> Selects:
+    """Return whether a change is wanted; those of whole brokers and of the controller always are.
+
+    Args:
+        topic: the only one; None for all.
+        matches: whether a partition is wanted; None for all.
+        since_ms: the earliest time by the clock of the broker, None for all.
+    """
+
+    def selects(one: LoggedChange) -> bool:
+        if since_ms is not None and one.time_ms < since_ms:
+            return False
+        if one.partition is None:
+            return True
+        if topic is not None and one.partition.topic != topic:
+            return False
+        return matches is None or matches(one.partition)
+
+    return selects
+
+
+def show_files(env: Environment, paths: Sequence[Path], selects: Selects) -> None:
+    """Render the changes in files, or in data directories.
+
+    Raises:
+        CliError: a path does not exist or has no state-change log, or a file cannot be read.
+    """
+    found, done = for_each(env, "paths", paths, lambda path: _read_path(env, path))
+    _render(env, [one for changes in found for one in changes], selects)
+    raise_failures(env, done)
+
+
+def _read_path(env: Environment, path: Path) -> list[LoggedChange]:
+    files = sorted(path.glob(_FILES)) if path.is_dir() else [path]
+    if not files or not path.exists():
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            f"'{path}' has no state-change log" if path.exists() else f"no file '{path}'",
+            hints=[f"a broker keeps it in its first data directory, in files {_FILES}"],
+        )
+    changes: list[LoggedChange] = []
+    for file in files:
+        try:
+            lines = file.read_bytes().splitlines()
+        except OSError as error:
+            text = f"cannot read '{file}': {error.strerror}"
+            raise CliError(ExitStatus.FAILED, text) from error
+        changes += _decode(env, str(file), lines)
+    return changes
+
+
+def _decode(env: Environment, source: str, lines: Iterable[bytes]) -> list[LoggedChange]:
+    changes, damaged_count = decode_changes(lines)
+    if damaged_count:
+        env.warn(f"{source}: {damaged_count} lines are no state changes and are left out")
+    return changes
+
+
+def show_cluster(env: Environment, selects: Selects) -> None:
+    """Render the changes that all brokers of the cluster have written down.
+
+    Brokers that are not there are found by the partitions of which they have replicas.
+
+    Raises:
+        CliError: some brokers could not be asked.
+        BrokerError: none could.
+    """
+    with open_cluster(env, absence=Absence.WARN) as cluster:
+        connect = connector(env)
+        brokers = cluster.brokers()
+
+        def read(broker: BrokerAddress) -> list[LoggedChange]:
+            return _decode(env, f"broker {broker.id}", _lines_of(connect, broker))
+
+        found, done = for_each(env, "brokers", brokers, read)
+        absent = [_absence(id) for id in _absent_brokers(cluster, connect)]
+    _render(env, [one for changes in found for one in changes], selects)
+    raise_failures(
+        env,
+        Done([*done.failures, *absent], done.target_count + len(absent), done.plural),
+    )
+
+
+def _lines_of(connect: Connect, broker: BrokerAddress) -> list[bytes]:
+    """Return all lines that a broker has.
+
+    Raises:
+        BrokerError: it does not respond, cannot read them, or knows no such request.
+    """
+    connection = connect(broker)
+    lines: list[bytes] = []
+    position = -1
+    try:
+        if not connection.understands(ReadChangesRequest):
+            raise UnsupportedVersionError(f"{connection.name} keeps no state-change log")
+        while True:
+            start, data = decode_changes_response(connection.call(ReadChangesRequest(position)))
+            if not data:
+                return lines
+            lines += data.splitlines()
+            position = start + len(data)
+    finally:
+        connection.close()
+
+
+def _absent_brokers(cluster: Cluster, connect: Connect) -> list[int]:
+    try:
+        metadata = cluster_metadata(cluster.brokers(), connect, None)
+    except BrokerError:  # what is wrong with the brokers is told already
+        return []
+    live = {broker.id for broker in metadata.brokers}
+    partitions = [one for topic in metadata.topics for one in topic.partitions]
+    return sorted({id for one in partitions for id in (one.partition.home, *one.replicas)} - live)
+
+
+def _absence(broker_id: int) -> BrokerError:
+    return BrokerUnreachableError(
+        f"broker {broker_id} is not there: its changes are missing (they are in its data "
+        f"directory: pylogctl cluster changes FILE...)"
+    )
+
+
+def _render(env: Environment, changes: Iterable[LoggedChange], selects: Selects) -> None:
+    render(env, CHANGES, [change_record(one) for one in merged(changes) if selects(one)])
