@@ -17,7 +17,7 @@ NO_LEADER = -1
 NO_CONTROLLER = -1
 """The controller of a cluster that has none, or of which none is known."""
 NO_EPOCH = -1
-"""The last epoch of a log in which no leader epoch has begun."""
+"""Of a log in which no leader epoch has begun, and of a partition without replication."""
 
 
 UNKNOWN_BROKER_EPOCH = -1

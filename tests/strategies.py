@@ -433,7 +433,7 @@ METADATA_RESPONSES = st.builds(
     responses.MetadataResponse,
     SHORT_STRING,
     st.tuples(_BROKER_ADDRESS),
-    _topics_metadata(st.just(0), st.just(1)),
+    _topics_metadata(st.just(-1), st.just(1)),
 )
 
 

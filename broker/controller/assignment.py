@@ -6,11 +6,46 @@ Source: Kafka 0.8 `AdminUtils.assignReplicasToBrokers`, with the racks of later 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from broker.cluster_state import LiveBroker
 from broker.errors import InvalidReplicationFactorError, InvalidRequestError
 from broker.topic import MAX_PARTITIONS, TopicPartition
+
+
+def validate_target(
+    partition: TopicPartition,
+    target: tuple[int, ...],
+    live: Collection[int],
+    present_count: int,
+    min_isr: int,
+) -> None:
+    """Validate the replicas that a partition is to have in the place of others.
+
+    Args:
+        partition: which one.
+        target: broker ids, the preferred leader first.
+        live: the brokers that may get replicas.
+        present_count: how many replicas it has.
+        min_isr: the fewest in-sync replicas with which messages are committed.
+
+    Raises:
+        InvalidRequestError: they are none, name a broker twice or one that is not live, or become
+            fewer than must be in sync.
+    """
+    if not target or len(set(target)) < len(target):
+        raise InvalidRequestError(
+            f"replicas {list(target)} of {partition} are none, or name a broker twice"
+        )
+    if dead := [one for one in target if one not in live]:
+        raise InvalidRequestError(
+            f"{partition} cannot get a replica on broker {dead[0]}, which is not live"
+        )
+    if len(target) < min(min_isr, present_count):
+        raise InvalidRequestError(
+            f"{partition} cannot go down to {len(target)} replicas: its min.insync.replicas is "
+            f"{min_isr}, and producers with acks -1 would be refused; lower it first"
+        )
 
 
 def place_partitions(

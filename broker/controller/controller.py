@@ -32,7 +32,7 @@ from broker.cluster_state import (
     Unmoved,
     UnreadableTopic,
 )
-from broker.controller.assignment import place_partitions
+from broker.controller.assignment import place_partitions, validate_target
 from broker.controller.election import elect_offline, elect_preferred, elect_reassigned
 from broker.controller.store import Store
 from broker.errors import (
@@ -847,7 +847,7 @@ class Controller:
         Raises:
             UnknownTopicError: a partition does not exist.
             InvalidRequestError: a list of replicas is empty, names a broker twice, or one that is
-                not live. Nothing is changed then.
+                not live, or is shorter than `min.insync.replicas`. Nothing is changed then.
         """
         for partition, target in targets.items():
             self._validate_target(partition, target)
@@ -864,14 +864,9 @@ class Controller:
     def _validate_target(self, partition: TopicPartition, target: tuple[int, ...]) -> None:
         if partition not in self._assignment(partition.topic).replicas:
             raise UnknownTopicError(f"no replicated partition {partition}")
-        if not target or len(set(target)) < len(target):
-            raise InvalidRequestError(
-                f"replicas {list(target)} of {partition} are none, or name a broker twice"
-            )
-        if dead := [one for one in target if one not in self._eligible()]:
-            raise InvalidRequestError(
-                f"{partition} cannot get a replica on broker {dead[0]}, which is not live"
-            )
+        present_count = len(self._settled_replicas(partition))
+        min_isr = self._min_isr(partition.topic)
+        validate_target(partition, target, self._eligible(), present_count, min_isr)
 
     def cancel_reassignment(self, partition: TopicPartition) -> None:
         """Give a partition the replicas back that it had before a change that is under way.

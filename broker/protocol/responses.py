@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.cluster_state import NO_LEADER
+from broker.cluster_state import NO_EPOCH, NO_LEADER
 from broker.errors import (
     NO_ERROR,
     BrokerStoppedError,
@@ -321,7 +321,7 @@ class PartitionMetadata(NamedTuple):
         leader: -1 if there is none at present.
         replicas: the preferred leader first.
         isr: those of the replicas that have all that is committed.
-        leader_epoch: higher with each change of the leader; 0 without replication.
+        leader_epoch: higher with each change of the leader; `NO_EPOCH` without replication.
         min_isr: the fewest in-sync replicas with which messages are committed.
     """
 
@@ -330,8 +330,13 @@ class PartitionMetadata(NamedTuple):
     leader: int
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
-    leader_epoch: int = 0
+    leader_epoch: int = NO_EPOCH
     min_isr: int = 1
+
+    @property
+    def is_replicated(self) -> bool:
+        """Return whether the controller takes care of it, also with a single replica."""
+        return self.leader_epoch != NO_EPOCH
 
 
 class TopicMetadata(NamedTuple):
@@ -489,7 +494,7 @@ def encode_home_partitions(home: int, indexes: range, *, is_led: bool) -> bytes:
     """
     error, leader = (NO_ERROR, home) if is_led else (LeaderNotAvailableError.code, NO_LEADER)
     return b"".join(
-        _HOME_PARTITION.pack(home, index, error, leader, 0, 1, 1, home, 1, home)
+        _HOME_PARTITION.pack(home, index, error, leader, NO_EPOCH, 1, 1, home, 1, home)
         for index in indexes
     )
 

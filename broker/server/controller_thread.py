@@ -32,6 +32,8 @@ from broker.errors import (
     BrokerError,
     ControllerFencedError,
     CoordinationError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
     NotControllerError,
     RequestTimedOutError,
     ServerError,
@@ -219,14 +221,16 @@ class ControllerThread:
             self._end_creations(self._controller)
 
         self._awaited_topics.add(request.topic)
-        self._submit(create).add_done_callback(await_leaders)
+        self._submit(self._with_all_brokers(create)).add_done_callback(await_leaders)
         return created
 
     def add_partitions(self, request: AddPartitionsRequest) -> Future[list[ReplicatedPartition]]:
         """Have partitions added to a topic."""
         start = random.randrange(1 << 16)
         return self._submit(
-            lambda one: one.add_partitions(request.topic, request.partition_count, start=start)
+            self._with_all_brokers(
+                lambda one: one.add_partitions(request.topic, request.partition_count, start=start)
+            )
         )
 
     def delete_topic(self, request: DeleteReplicatedTopicRequest) -> Future[None]:
@@ -264,7 +268,7 @@ class ControllerThread:
                 for one in request.targets
             ]
 
-        return self._submit(reassign)
+        return self._submit(self._with_all_brokers(reassign))
 
     def reassignments(self) -> Future[list[PartitionReassignment]]:
         """List the changes of replicas that are under way."""
@@ -284,6 +288,24 @@ class ControllerThread:
                 return future
             self._events.put(lambda: self._answer(future, job))  # before that of the stop
         return future
+
+    def _with_all_brokers(self, job: Callable[[Controller], _T]) -> Callable[[Controller], _T]:
+        """Have a job that is refused done again if a broker is registered that it did not know.
+
+        ZooKeeper's news of brokers may come after a client's request that needs them.
+        """
+
+        def work(controller: Controller) -> _T:
+            try:
+                return job(controller)
+            except (InvalidReplicationFactorError, InvalidRequestError):
+                brokers = self._topics.brokers()
+                if set(brokers) == set(controller.brokers):
+                    raise
+                controller.brokers_changed(brokers)
+                return job(controller)
+
+        return work
 
     def _note_topic_pushed(self, controller: Controller, broker_id: int, push: Push) -> None:
         """Complete the creations whose leaders all know of them now."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from broker.errors import ConfigError
+from broker.errors import InvalidReplicationFactorError
 from broker.topic import TopicPartition
 
 Plan = dict[TopicPartition, tuple[int, ...]]
@@ -34,11 +34,13 @@ def plan_replicas(
         A target for each partition of `present`, also where nothing changes.
 
     Raises:
-        ConfigError: there are fewer brokers than replicas.
+        InvalidReplicationFactorError: there are fewer brokers than replicas.
     """
     most = replication_factor or max(map(len, present.values()), default=0)
     if most > len(racks):
-        raise ConfigError(f"{most} replicas need as many live brokers; there are {len(racks)}")
+        raise InvalidReplicationFactorError(
+            f"{most} replicas of a partition need as many brokers; there are {len(racks)}"
+        )
     loads: Counter[int] = Counter()
     targets: dict[TopicPartition, list[int]] = {}
     for partition, replicas in sorted(present.items()):

@@ -75,7 +75,7 @@ def health_checks(metadata: ClusterMetadataResponse) -> list[Check]:
     ones, above a tenth.
     """
     partitions = partitions_of(metadata)
-    replicated = [one for one in partitions if len(one.replicas) > 1 or one.leader_epoch]
+    replicated = [one for one in partitions if one.is_replicated]
     has_controller = metadata.controller_id != NO_CONTROLLER or not replicated
     away = _names(
         partitions,

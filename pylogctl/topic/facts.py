@@ -154,7 +154,7 @@ class TopicFacts:
                 return {
                     topic.topic: sorted(topic.partitions)
                     for topic in metadata.topics
-                    if any(len(one.replicas) > 1 or one.leader_epoch for one in topic.partitions)
+                    if any(one.is_replicated for one in topic.partitions)
                 }
         return {}
 

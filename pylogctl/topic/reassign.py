@@ -11,6 +11,8 @@ from pathlib import Path
 
 from broker.client.cluster import Cluster
 from broker.client.controller_client import ask_controller, cluster_metadata
+from broker.controller.assignment import validate_target
+from broker.errors import InvalidRequestError
 from broker.protocol.cluster_requests import (
     ListReassignmentsRequest,
     PartitionReassignment,
@@ -51,23 +53,19 @@ def make_plan(
 
     Raises:
         CliError: a topic does not exist or has no replicas, or a broker is not live.
-        ConfigError: there are fewer brokers than replicas.
+        InvalidReplicationFactorError: there are fewer brokers than replicas.
         BrokerError: no broker responds.
     """
-    known = {
-        partition: one.replicas
-        for partition, one in replicas_of(env, cluster, topics).items()
-        if len(one.replicas) > 1 or one.leader_epoch or topics
-    }
+    known = {one: found.replicas for one, found in replicas_of(env, cluster, topics).items()}
     metadata = cluster_metadata(cluster.brokers(), connector(env), ())
     live = {one.id for one in metadata.brokers}
     for broker_id in broker_ids:
         if broker_id not in live:
             raise CliError(
-                ExitStatus.NOT_FOUND,
-                f"broker {broker_id} is not live",
+                ExitStatus.CONFLICT,
+                f"broker {broker_id} is not live: it cannot get replicas",
                 hints=[f"live brokers: {', '.join(map(str, sorted(live)))}"],
-                code="BROKER_NOT_FOUND",
+                code="BROKER_NOT_LIVE",
             )
     allowed = (set(broker_ids) or live) - set(without)
     racks = {one: metadata.racks.get(one, "") for one in sorted(allowed)}
@@ -128,6 +126,7 @@ def execute(env: Environment, cluster: Cluster, plan: Plan) -> None:
         BrokerError: no controller responds.
     """
     if env.settings.dry_run:
+        _validate(env, cluster, plan)
         env.note(f"{len(plan)} partitions would get other replicas; nothing changed")
         return
     targets = tuple(ReplicaTarget(one, plan[one]) for one in sorted(plan))
@@ -138,6 +137,29 @@ def execute(env: Environment, cluster: Cluster, plan: Plan) -> None:
         timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
     )
     render_outcomes(env, decode_outcomes(body), "begun")
+
+
+def _validate(env: Environment, cluster: Cluster, plan: Plan) -> None:
+    """Refuse what the controller would refuse, for a dry run.
+
+    Raises:
+        CliError: a partition does not exist, or cannot have the replicas that it is to get.
+        BrokerError: no broker responds.
+    """
+    metadata = cluster_metadata(cluster.brokers(), connector(env), ())
+    live = {one.id for one in metadata.brokers}
+    known = replicas_of(env, cluster, sorted({one.topic for one in plan}))
+    for partition, target in sorted(plan.items()):
+        found = known.get(partition)
+        if found is None:
+            raise CliError(
+                ExitStatus.NOT_FOUND, f"{partition} not found", code="PARTITION_NOT_FOUND"
+            )
+        if target:  # else it is a cancellation
+            try:
+                validate_target(partition, target, live, len(found.replicas), found.min_isr)
+            except InvalidRequestError as error:
+                raise CliError(ExitStatus.CONFLICT, str(error)) from error
 
 
 def list_reassignments(env: Environment, cluster: Cluster) -> list[PartitionReassignment]:

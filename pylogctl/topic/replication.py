@@ -143,7 +143,7 @@ def replicas_of(
         one.partition: one
         for topic in metadata.topics
         for one in topic.partitions
-        if len(one.replicas) > 1 or one.leader_epoch or not topics
+        if one.is_replicated
     }
     for topic in metadata.topics:
         if topics and not any(one.partition.topic == topic.topic for one in found.values()):
@@ -171,19 +171,24 @@ def elect_leaders(
     An unclean election is asked for only where there is no leader, and confirmed by name.
 
     Raises:
-        CliError: it was not confirmed, or some partitions were refused.
+        CliError: it was not confirmed, or some partitions were refused; or an unclean election is
+            asked for, and all partitions have leaders.
         BrokerError: no controller responds.
     """
     known = replicas_of(env, cluster, topics)
     if kind is ElectionKind.UNCLEAN:
         (topic,) = topics
         wanted = [one for one, found in known.items() if found.leader == NO_LEADER]
-        if wanted:
-            env.warn(
-                f"messages of {', '.join(map(str, wanted))} that were acknowledged may be lost"
+        if not wanted:
+            raise CliError(
+                ExitStatus.CONFLICT,
+                f"every partition of topic '{topic}' has a leader: nothing needs to be given up",
+                hints=[f"try: pylogctl topic describe {topic}"],
+                code="NOT_OFFLINE",
             )
-            if not env.settings.dry_run:
-                confirm_name(env, "topic elect --unclean", topic, confirmed)
+        env.warn(f"messages of {', '.join(map(str, wanted))} that were acknowledged may be lost")
+        if not env.settings.dry_run:
+            confirm_name(env, "topic elect --unclean", topic, confirmed)
     else:
         wanted = [one for one, found in known.items() if found.leader != found.replicas[0]]
     if not wanted or env.settings.dry_run:

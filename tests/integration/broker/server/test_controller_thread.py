@@ -219,6 +219,18 @@ def test_cluster_when_no_topic_has_replicas_then_no_broker_is_connected_to(
     assert not [one for one in threading.enumerate() if one.name.startswith("controller-to")]
 
 
+def test_topic_when_news_of_a_broker_is_late_then_it_is_created_all_the_same(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch, start: Callable[[int], PushTaker]
+) -> None:
+    monkeypatch.setattr(brokers[0].thread, "_read_brokers", lambda: None)
+    start(3)
+
+    request = CreateReplicatedTopicRequest("t", 1, 4, ())
+    (created,) = brokers[0].thread.create_topic(request).result(60)
+
+    assert set(created.state.isr) == {0, 1, 2, 3}
+
+
 def test_topic_when_it_exists_without_replicas_then_is_refused(brokers: Brokers) -> None:
     brokers[1].registry.register_topic("t", 2)
     brokers[1].registry.await_registered()

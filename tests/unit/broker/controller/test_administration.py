@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import NO_LEADER, PartitionState
+from broker.cluster_state import NO_LEADER, PartitionState, TopicAssignment
 from broker.errors import (
     InvalidReplicationFactorError,
     InvalidRequestError,
@@ -361,6 +361,30 @@ def test_reassign_when_target_makes_no_sense_then_error_and_nothing_is_changed(
         move(cluster, *target)
 
     assert (replicas(cluster), cluster.registry.reassignments) == ((0, 1, 2), {})
+
+
+@pytest.mark.parametrize(("min_isr", "target"), [("2", (1,)), ("3", (0, 1))])
+def test_reassign_when_fewer_than_must_be_in_sync_then_refused(
+    min_isr: str, target: tuple[int, ...]
+) -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.controller.settings_changed({"t": {"min.insync.replicas": min_isr}})
+
+    with pytest.raises(InvalidRequestError, match=f"min.insync.replicas is {min_isr}"):
+        move(cluster, *target)
+
+    assert (replicas(cluster), cluster.registry.reassignments) == ((0, 1, 2), {})
+
+
+def test_reassign_when_there_were_too_few_before_then_as_many_are_allowed() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.registry.topics["t"] = TopicAssignment("t", "id", {P: (0,)})
+    cluster.elect()
+    cluster.controller.settings_changed({"t": {"min.insync.replicas": "2"}})
+
+    move(cluster, 1)
+
+    assert cluster.registry.reassignments[P].target == (1,)
 
 
 def test_reassign_when_new_replica_dies_then_waits_and_can_be_cancelled() -> None:

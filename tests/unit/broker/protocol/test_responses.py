@@ -380,4 +380,4 @@ def test_home_partitions_when_decoded_then_the_home_alone_has_them(is_led: bool)
         TopicPartition("events", 4, index) for index in range(2)
     ]
     leader, error = (4, 0) if is_led else (-1, LeaderNotAvailableError.code)
-    assert {one[1:] for one in decoded.topics[0].partitions} == {(error, leader, (4,), (4,), 0, 1)}
+    assert {one[1:] for one in decoded.topics[0].partitions} == {(error, leader, (4,), (4,), -1, 1)}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.errors import ConfigError
+from broker.errors import InvalidReplicationFactorError
 from broker.tools.reassignment import plan_replicas
 from broker.topic import TopicPartition
 
@@ -56,7 +56,7 @@ def test_plan_when_factor_grows_then_racks_are_spread() -> None:
 
 
 def test_plan_when_there_are_too_few_brokers_then_is_refused() -> None:
-    with pytest.raises(ConfigError, match="3 replicas need as many live brokers; there are 2"):
+    with pytest.raises(InvalidReplicationFactorError, match="need as many brokers; there are 2"):
         plan_replicas(partitions((0,)), no_racks(0, 1), replication_factor=3)
 
 
