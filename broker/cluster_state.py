@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import NamedTuple
+from zlib import crc32
 
 from broker.topic import TopicPartition
 
@@ -22,6 +23,14 @@ NO_EPOCH = -1
 
 UNKNOWN_BROKER_EPOCH = -1
 """Of an in-sync replica that its leader has not heard of in its term; and of the leader itself."""
+
+
+def creation_key(creation_id: str) -> int:
+    """Return what tells a topic from a former one of its name, whose epochs began at 0 as well.
+
+    Requests between brokers carry it: one that is late must not be taken for the present topic.
+    """
+    return crc32(creation_id.encode()) & 0x7FFFFFFF
 
 
 class PartitionState(NamedTuple):
@@ -224,12 +233,14 @@ class IsrChange(NamedTuple):
         leader_epoch: in which the leader leads it.
         version: of the partition's node in ZooKeeper, as the leader knows it.
         isr: the wanted members, itself among them; without itself, it resigns.
+        creation: the `creation_key` of the topic that the leader means.
     """
 
     partition: TopicPartition
     leader_epoch: int
     version: int
     isr: tuple[IsrMember, ...]
+    creation: int
 
 
 class IsrDecision(NamedTuple):

@@ -317,7 +317,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     ReplicaFetchRequest: st.builds(
         ReplicaFetchRequest,
         *(INT32, INT64, INT32, INT32, INT32),
-        _tuples(st.builds(ReplicaPosition, PARTITION, INT32, INT64, INT32, INT64, INT32)),
+        _tuples(st.builds(ReplicaPosition, PARTITION, INT32, INT64, INT32, INT64, INT32, INT32)),
     ),
     PushStatesRequest: st.builds(
         PushStatesRequest,
@@ -333,7 +333,10 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         *(INT32, INT64),
         _tuples(
             st.builds(
-                IsrChange, PARTITION, INT32, INT32, _tuples(st.builds(IsrMember, INT32, INT64))
+                IsrChange,
+                *(PARTITION, INT32, INT32),
+                _tuples(st.builds(IsrMember, INT32, INT64)),
+                INT32,
             )
         ),
     ),

@@ -31,6 +31,7 @@ from broker.cluster_state import (
     TopicAssignment,
     Unmoved,
     UnreadableTopic,
+    creation_key,
 )
 from broker.controller.assignment import place_partitions, validate_target
 from broker.controller.election import elect_offline, elect_preferred, elect_reassigned
@@ -524,6 +525,8 @@ class Controller:
             )
         if partition not in self._states or partition.topic in self._deletions:
             return UnknownTopicError(f"no replicated partition {partition}")
+        if change.creation != creation_key(self._topics[partition.topic].creation_id):
+            return UnknownTopicError(f"{partition} is of another creation of its topic")
         state, version = self._states[partition]
         if (state.leader, state.leader_epoch) != (broker_id, change.leader_epoch):
             return FencedEpochError(
@@ -743,7 +746,8 @@ class Controller:
         """Take note that a broker has carried out a push."""
         for stopped in push.stopped:
             topic = stopped.partition.topic
-            if stopped.leader_epoch == LAST_EPOCH and topic in self._deletions:
+            is_last = stopped.leader_epoch == LAST_EPOCH and topic in self._deletions
+            if is_last and self._topics[topic].creation_id == stopped.creation_id:
                 self._deletions[topic].discard(broker_id)
         self._finish_deletions()
 

@@ -39,7 +39,7 @@ from broker.topic import TopicPartition
 
 _FETCHER = struct.Struct(">iqiii")
 """Id and epoch of the broker that fetches; longest wait, least bytes, most bytes."""
-_POSITION = struct.Struct(">iqiqi")
+_POSITION = struct.Struct(">iqiqii")
 _FETCHED = struct.Struct(">hqqiqi")
 """Error, high watermark, log start offset, epoch and offset of a divergence, epoch count."""
 _EPOCH_START = struct.Struct(">iq")
@@ -48,7 +48,8 @@ _LIVE_BROKER = struct.Struct(">iiqb")
 _STATE = struct.Struct(">iiiii")
 """Fewest in-sync replicas, leader, leader epoch, controller epoch, version of the node."""
 _BROKER = struct.Struct(">iq")
-_ISR_CHANGE = struct.Struct(">ii")
+_ISR_CHANGE = struct.Struct(">iii")
+_STOPPED = struct.Struct(">ii")
 _LEAST_PARTITION_BYTES = 10
 
 
@@ -61,6 +62,7 @@ class ReplicaPosition(NamedTuple):
         offset: the follower's log end offset; it has all before it.
         last_epoch: the leader epoch in which the follower's log ends.
         flushed_offset: the follower has flushed all before it.
+        creation: which creation of the topic the follower means.
         max_bytes: the most wanted of this partition.
     """
 
@@ -69,6 +71,7 @@ class ReplicaPosition(NamedTuple):
     offset: int
     last_epoch: int
     flushed_offset: int
+    creation: int
     max_bytes: int
 
 
@@ -255,7 +258,7 @@ class PushStatesRequest:
             parts += (
                 encode_partition(one.partition),
                 encode_short_string(one.creation_id),
-                _ISR_CHANGE.pack(one.leader_epoch, one.deletes_log),
+                _STOPPED.pack(one.leader_epoch, one.deletes_log),
             )
         return b"".join(parts)
 
@@ -290,7 +293,7 @@ def _decode_live_broker(reader: Reader) -> LiveBroker:
 
 def _decode_stopped(reader: Reader) -> StoppedReplica:
     partition, creation_id = decode_partition(reader), reader.short_string()
-    leader_epoch, deletes_log = reader.fields(_ISR_CHANGE)
+    leader_epoch, deletes_log = reader.fields(_STOPPED)
     return StoppedReplica(partition, creation_id, leader_epoch, bool(deletes_log))
 
 
@@ -314,10 +317,10 @@ class ChangeIsrRequest:
     def encode(self) -> bytes:
         """Return the body."""
         parts = [_BROKER.pack(self.broker_id, self.broker_epoch), INT32.pack(len(self.changes))]
-        for partition, leader_epoch, version, isr in self.changes:
+        for partition, leader_epoch, version, isr, creation in self.changes:
             parts += (
                 encode_partition(partition),
-                _ISR_CHANGE.pack(leader_epoch, version),
+                _ISR_CHANGE.pack(leader_epoch, version, creation),
                 INT32.pack(len(isr)),
                 *(_BROKER.pack(*member) for member in isr),
             )
@@ -334,11 +337,11 @@ class ChangeIsrRequest:
 
 def _decode_isr_change(reader: Reader) -> IsrChange:
     partition = decode_partition(reader)
-    leader_epoch, version = reader.fields(_ISR_CHANGE)
+    leader_epoch, version, creation = reader.fields(_ISR_CHANGE)
     isr = tuple(
         IsrMember(*reader.fields(_BROKER)) for _ in range(reader.count(INT32, _BROKER.size))
     )
-    return IsrChange(partition, leader_epoch, version, isr)
+    return IsrChange(partition, leader_epoch, version, isr, creation)
 
 
 def encode_change_isr_response(decisions: list[IsrDecision]) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from broker.cluster_state import NO_LEADER, EpochStart, ReplicatedPartition
+from broker.cluster_state import NO_LEADER, EpochStart, ReplicatedPartition, creation_key
 from broker.errors import FencedEpochError
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.replication.replica_log import ReplicaLog
@@ -73,6 +73,7 @@ class Follower:
         self.counts = counts
         self.is_stopped = False
         self.is_parked = info.state.leader == NO_LEADER
+        self._creation = creation_key(info.creation_id)
         self._retry_s: float | None = None
         self._backoff_s = _FIRST_BACKOFF_S
 
@@ -190,6 +191,7 @@ class Follower:
             log.log_end_offset,
             log.epochs.last_epoch,
             log.flushed_offset,
+            self._creation,
         )
 
     def _is_current(self, position: FetchPosition) -> bool:

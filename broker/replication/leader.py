@@ -13,6 +13,7 @@ from broker.cluster_state import (
     IsrChange,
     IsrMember,
     ReplicatedPartition,
+    creation_key,
 )
 from broker.errors import (
     FencedEpochError,
@@ -88,6 +89,7 @@ class Leader:
         self.log = log
         self.epoch_start_offset = epoch_start_offset
         self.is_stopped = False
+        self._creation = creation_key(info.creation_id)
         self._me = me
         self._lag_time_s = lag_time_s
         self._counts_flushed = counts_flushed
@@ -210,7 +212,8 @@ class Leader:
         Raises:
             NotLeaderError: the term is over.
             FencedEpochError: the follower knows an earlier term only.
-            UnknownEpochError: the follower knows a later term, of which this broker will hear.
+            UnknownEpochError: the follower knows a later term, of which this broker will hear, or
+                means a former topic of this name, or a later one.
             OffsetOutOfRangeError: retention has removed what the follower needs next.
         """
         if self.is_stopped:
@@ -224,6 +227,10 @@ class Leader:
             raise UnknownEpochError(
                 f"{self.info.partition}: leader epoch {position.leader_epoch} is not known here, "
                 f"the last one is {epoch}"
+            )
+        if position.creation != self._creation:
+            raise UnknownEpochError(
+                f"a follower means another creation of {self.info.partition} than the one led here"
             )
         log = self.log
         start, end = log.log_start_offset, log.log_end_offset
@@ -266,6 +273,7 @@ class Leader:
             self.info.state.leader_epoch,
             self.info.version,
             tuple(IsrMember(id, epochs.get(id, UNKNOWN_BROKER_EPOCH)) for id in wanted),
+            self._creation,
         )
         self._count(self._counted.union(wanted))
         return self._in_flight
@@ -283,6 +291,7 @@ class Leader:
             self.info.state.leader_epoch,
             self.info.version,
             tuple(IsrMember(id, UNKNOWN_BROKER_EPOCH) for id in others),
+            self._creation,
         )
 
     def isr_decided(self, info: ReplicatedPartition) -> None:

@@ -18,12 +18,14 @@ class FetchPosition(NamedTuple):
         offset: the end of its log; a fetch acknowledges everything before it as appended.
         last_epoch: the leader epoch in which its log ends, `NO_EPOCH` for an empty log.
         flushed_offset: it has flushed all before it.
+        creation: the `creation_key` of the topic that the follower means.
     """
 
     leader_epoch: int
     offset: int
     last_epoch: int
     flushed_offset: int
+    creation: int
 
 
 class FetchAnswer(NamedTuple):

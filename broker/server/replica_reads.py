@@ -54,7 +54,7 @@ class _Asked(NamedTuple):
     @property
     def fetch_position(self) -> FetchPosition:
         """Where the follower continues."""
-        return FetchPosition(*self.position[1:5])
+        return FetchPosition(*self.position[1:6])
 
 
 class ReplicaReadHandler:
@@ -105,7 +105,7 @@ class ReplicaReadHandler:
                 answer = leader.fetched(
                     request.replica_id,
                     request.broker_epoch,
-                    FetchPosition(*position[1:5]),
+                    FetchPosition(*position[1:6]),
                     now_s,
                 )
             if answer.diverging != NO_DIVERGENCE:

@@ -33,6 +33,7 @@ class Fault:
         prepare: changes the options of a run.
         is_unclean: whether runs allow unclean elections; None for as it comes.
         loses_power: whether brokers lose what is not flushed; None for as it comes.
+        frequent: name of what happens far more often than without it.
     """
 
     text: str
@@ -40,6 +41,7 @@ class Fault:
     prepare: Prepare = _as_they_are
     is_unclean: bool | None = False
     loses_power: bool | None = None
+    frequent: str = ""
 
 
 _answer, _cut, _position = Leader.answer, Follower._cut, Follower._position
@@ -71,6 +73,10 @@ def _position_after_one_cut(self: Follower) -> FetchPosition:
 
 def _any_epoch(self: Leader, position: FetchPosition) -> FetchAnswer:
     return _answer(self, position._replace(leader_epoch=self.info.state.leader_epoch))
+
+
+def _any_creation(self: Leader, position: FetchPosition) -> FetchAnswer:
+    return _answer(self, position._replace(creation=self._creation))
 
 
 def _any_term(self: Follower, position: FetchPosition) -> bool:
@@ -200,5 +206,10 @@ FAULTS = {
     "late-news-are-news": Fault(
         "what a controller told first replaces what it told later, if it comes later",
         ((Replicas, "note", _notes_anything),),
+    ),
+    "creations-are-not-told-apart": Fault(
+        "fetches that mean a former topic of the name count as progress",
+        ((Leader, "answer", _any_creation),),
+        frequent="_delete_or_create",
     ),
 }

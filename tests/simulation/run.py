@@ -55,6 +55,10 @@ class Simulation:
         )
         if fault is not None:
             options = fault.prepare(options, self.registry)
+        # Faults that come in each run come rarely in the same one: in each, some are frequent.
+        self._weights = [weight * random.choice((0.0, 0.5, 1.0, 1.0, 4.0)) for weight in _WEIGHTS]
+        if fault is not None and fault.frequent:
+            self._weights[[one.__name__ for one in _STRIKES].index(fault.frequent)] = 12.0
         self._fault = fault
         self.brokers = {
             id: Broker(id, scheduler, network, self.registry, self.checker, options)
@@ -164,7 +168,7 @@ class Simulation:
         if self.scheduler.now >= self._end_of_chaos_s:
             return
         random = self.random
-        (strike,) = random.choices(_STRIKES, _WEIGHTS)
+        (strike,) = random.choices(_STRIKES, self._weights)
         strike(self, random.choice(list(self.brokers.values())))
         self.scheduler.after(random.expovariate(1 / random.choice((0.15, 0.8))), self._strike)
 
@@ -423,7 +427,7 @@ _STRIKES_AND_WEIGHTS: tuple[tuple[Callable[[Simulation, Broker], None], float], 
     (Simulation._reassign, 0.6),
     (Simulation._change_settings, 0.3),
     (Simulation._fail_disk, 0.4),
-    (Simulation._delete_or_create, 0.15),
+    (Simulation._delete_or_create, 0.2),
     (Simulation._add_partition, 0.1),
 )
 _STRIKES = [one for one, _ in _STRIKES_AND_WEIGHTS]

@@ -114,7 +114,8 @@ class Requests:
             number(),
             self._many(
                 lambda: ReplicaPosition(
-                    self._partition(), number(), number(), number(), number(), number()
+                    *(self._partition(), number(), number(), number()),
+                    *(number(), number(), number()),
                 )
             ),
         )
@@ -150,6 +151,7 @@ class Requests:
                     number(),
                     number(),
                     self._many(lambda: IsrMember(number(), number())),
+                    number(),
                 )
             ),
         )

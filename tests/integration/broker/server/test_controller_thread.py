@@ -17,6 +17,7 @@ from broker.cluster_state import (
     Reassignment,
     ReplicatedPartition,
     TopicAssignment,
+    creation_key,
 )
 from broker.controller.controller import ControllerSettings
 from broker.errors import (
@@ -313,7 +314,8 @@ def test_change_isr_when_leader_asks_then_is_decided_and_told(brokers: Brokers) 
     await_told(brokers[0], lambda one: True)
     info = led(brokers[0])
     leader = brokers[info.state.leader]
-    change = IsrChange(info.partition, 0, info.version, (IsrMember(leader.id, leader.epoch),))
+    members = (IsrMember(leader.id, leader.epoch),)
+    change = IsrChange(info.partition, 0, info.version, members, creation_key(info.creation_id))
 
     request = ChangeIsrRequest(leader.id, leader.epoch, (change,))
     (decision,) = brokers[0].thread.change_isr(request).result(60)
@@ -588,7 +590,8 @@ def test_state_when_damaged_in_a_term_then_the_next_decision_mends_it(
     else:
         session.set(path, b"{")
     leader = brokers[info.state.leader]
-    change = IsrChange(info.partition, 0, info.version, (IsrMember(leader.id, leader.epoch),))
+    members = (IsrMember(leader.id, leader.epoch),)
+    change = IsrChange(info.partition, 0, info.version, members, creation_key(info.creation_id))
 
     request = ChangeIsrRequest(leader.id, leader.epoch, (change,))
     (decision,) = brokers[0].thread.change_isr(request).result(60)
@@ -705,7 +708,8 @@ def test_leadership_when_preferred_replica_is_in_sync_again_then_goes_back_by_it
             return False
         leader = brokers[info.state.leader]
         isr = tuple(IsrMember(one, brokers[one].epoch) for one in info.replicas)
-        change = IsrChange(info.partition, info.state.leader_epoch, info.version, isr)
+        epoch, creation = info.state.leader_epoch, creation_key(info.creation_id)
+        change = IsrChange(info.partition, epoch, info.version, isr, creation)
         request = ChangeIsrRequest(leader.id, leader.epoch, (change,))
         brokers[0].thread.change_isr(request).exception(60)
         return led(brokers[1]).state.leader == preferred.id

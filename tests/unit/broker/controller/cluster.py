@@ -10,6 +10,7 @@ from broker.cluster_state import (
     PartitionState,
     StoredState,
     TopicAssignment,
+    creation_key,
 )
 from broker.controller.controller import Controller, ControllerSettings, Push
 from broker.topic import TopicPartition
@@ -17,6 +18,7 @@ from tests.support.model_store import ModelRegistry, ModelStore
 
 P = TopicPartition("t", 0, 0)
 """A partition with the replicas 0, 1 and 2."""
+CREATION = creation_key("id")
 
 
 class Cluster:
@@ -76,7 +78,7 @@ class Cluster:
     ) -> IsrChange:
         """Return what a leader asks for."""
         members = tuple(IsrMember(one, self.epoch_of(one)) for one in isr)
-        return IsrChange(partition, leader_epoch, version, members)
+        return IsrChange(partition, leader_epoch, version, members, CREATION)
 
     def epoch_of(self, broker_id: int) -> int:
         return self.live[broker_id].epoch if broker_id in self.live else 1

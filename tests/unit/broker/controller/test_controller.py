@@ -12,6 +12,7 @@ from broker.cluster_state import (
     PartitionState,
     StoredState,
     TopicAssignment,
+    creation_key,
 )
 from broker.controller.controller import Controller
 from broker.errors import (
@@ -24,7 +25,7 @@ from broker.errors import (
 )
 from broker.topic import TopicPartition
 from tests.support.model_store import ModelStore
-from tests.unit.broker.controller.cluster import Cluster, P
+from tests.unit.broker.controller.cluster import CREATION, Cluster, P
 
 
 def led(leader: int, *isr: int, epoch: int = 5) -> PartitionState:
@@ -319,11 +320,11 @@ def test_change_isr_when_leader_has_not_heard_of_a_member_that_stays_then_is_wri
     cluster = Cluster(led(0, 0, 1))
     members = (IsrMember(0, UNKNOWN_BROKER_EPOCH), IsrMember(1, UNKNOWN_BROKER_EPOCH))
     newcomer = IsrMember(2, cluster.epoch_of(2))
-    change = IsrChange(P, 5, 0, (*members, newcomer))
+    change = IsrChange(P, 5, 0, (*members, newcomer), CREATION)
     cluster.controller.change_isr(0, cluster.epoch_of(0), [change])
     assert cluster.state == (0, 5, (0, 1, 2))
 
-    change = IsrChange(P, 5, 1, (*members, newcomer._replace(broker_epoch=1)))
+    change = IsrChange(P, 5, 1, (*members, newcomer._replace(broker_epoch=1)), CREATION)
     (decision,) = cluster.controller.change_isr(0, cluster.epoch_of(0), [change])
     assert decision.error == StaleBrokerEpochError.code
 
@@ -365,7 +366,7 @@ def test_change_isr_when_node_was_edited_then_is_answered_with_what_it_holds() -
 
 def test_change_isr_when_sent_by_a_former_leader_then_is_fenced() -> None:
     cluster = Cluster(led(0, 0, 1))
-    change = IsrChange(P, 4, 0, (IsrMember(0, cluster.epoch_of(0)),))
+    change = IsrChange(P, 4, 0, (IsrMember(0, cluster.epoch_of(0)),), CREATION)
 
     (decision,) = cluster.controller.change_isr(0, cluster.epoch_of(0), [change])
 
@@ -375,7 +376,7 @@ def test_change_isr_when_sent_by_a_former_leader_then_is_fenced() -> None:
 
 def test_change_isr_when_sent_by_another_broker_then_is_fenced() -> None:
     cluster = Cluster(led(0, 0, 1))
-    change = IsrChange(P, 5, 0, (IsrMember(1, cluster.epoch_of(1)),))
+    change = IsrChange(P, 5, 0, (IsrMember(1, cluster.epoch_of(1)),), CREATION)
 
     (decision,) = cluster.controller.change_isr(1, cluster.epoch_of(1), [change])
 
@@ -384,7 +385,7 @@ def test_change_isr_when_sent_by_another_broker_then_is_fenced() -> None:
 
 def test_change_isr_when_leader_is_of_an_earlier_registration_then_is_refused() -> None:
     cluster = Cluster(led(0, 0, 1))
-    change = IsrChange(P, 5, 0, (IsrMember(0, cluster.epoch_of(0)),))
+    change = IsrChange(P, 5, 0, (IsrMember(0, cluster.epoch_of(0)),), CREATION)
 
     (decision,) = cluster.controller.change_isr(0, cluster.epoch_of(0) - 1, [change])
 
@@ -403,7 +404,7 @@ def test_change_isr_when_member_has_restarted_since_then_is_refused() -> None:
     cluster = Cluster(led(0, 0))
     caught_up = IsrMember(2, cluster.epoch_of(2))
     cluster.start(2)
-    change = IsrChange(P, 5, 0, (IsrMember(0, cluster.epoch_of(0)), caught_up))
+    change = IsrChange(P, 5, 0, (IsrMember(0, cluster.epoch_of(0)), caught_up), CREATION)
 
     (decision,) = cluster.controller.change_isr(0, cluster.epoch_of(0), [change])
 
@@ -432,9 +433,20 @@ def test_change_isr_when_members_make_no_sense_then_is_refused(isr: tuple[int, .
     assert cluster.state == (0, 5, (0, 1))
 
 
+def test_change_isr_when_the_topic_was_created_again_since_then_is_refused() -> None:
+    cluster = Cluster(led(0, 0, 1))
+    members = tuple(IsrMember(one, cluster.epoch_of(one)) for one in (0, 1, 2))
+    change = IsrChange(P, 5, 0, members, creation_key("former"))
+
+    (decision,) = cluster.controller.change_isr(0, cluster.epoch_of(0), [change])
+
+    assert decision.error == UnknownTopicError.code
+    assert cluster.state == (0, 5, (0, 1))
+
+
 def test_change_isr_when_partition_is_unknown_then_is_refused_without_a_state() -> None:
     cluster = Cluster(led(0, 0))
-    change = IsrChange(TopicPartition("x", 0, 0), 0, 0, ())
+    change = IsrChange(TopicPartition("x", 0, 0), 0, 0, (), CREATION)
 
     (decision,) = cluster.controller.change_isr(0, cluster.epoch_of(0), [change])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import EpochEnd, PartitionState, ReplicatedPartition
+from broker.cluster_state import EpochEnd, PartitionState, ReplicatedPartition, creation_key
 from broker.errors import (
     FencedEpochError,
     NotEnoughReplicasAfterAppendError,
@@ -21,6 +21,7 @@ from tests.support.replica_log import MemoryLog
 
 PARTITION = TopicPartition("t", 0, 0)
 EPOCH = 5
+CREATION = creation_key("created")
 LAG_S = 10.0
 
 
@@ -57,9 +58,10 @@ def fetch(
     broker_epoch: int = 7,
 ) -> None:
     last = leader.log.epochs.covering(0, offset)
-    position = FetchPosition(
-        EPOCH, offset, last[-1].epoch if last else -1, offset if flushed is None else flushed
-    )
+    last_epoch, flushed_offset = last[-1].epoch if last else -1, flushed
+    if flushed_offset is None:
+        flushed_offset = offset
+    position = FetchPosition(EPOCH, offset, last_epoch, flushed_offset, CREATION)
     leader.fetched(replica, broker_epoch, position, now_s)
 
 
@@ -197,7 +199,7 @@ def test_isr_when_an_older_version_comes_late_then_stays() -> None:
 
 def test_replica_when_added_in_the_same_epoch_then_may_join() -> None:
     leader = leader_of(log_with(0), (0,))
-    position = FetchPosition(EPOCH, 0, -1, 0)
+    position = FetchPosition(EPOCH, 0, -1, 0, CREATION)
     with pytest.raises(UnknownEpochError):
         leader.fetched(3, 7, position, 1.0)
 
@@ -227,10 +229,11 @@ def test_leader_when_nothing_is_appended_then_keeps_silent_followers_in_sync() -
 @pytest.mark.parametrize(
     ("position", "error"),
     [
-        (FetchPosition(EPOCH - 1, 4, EPOCH - 1, 4), FencedEpochError),
-        (FetchPosition(EPOCH + 1, 4, EPOCH - 1, 4), UnknownEpochError),
-        (FetchPosition(EPOCH, 1, EPOCH - 1, 1), OffsetOutOfRangeError),
-        (FetchPosition(EPOCH, 9, -1, 9), OffsetOutOfRangeError),
+        (FetchPosition(EPOCH - 1, 4, EPOCH - 1, 4, CREATION), FencedEpochError),
+        (FetchPosition(EPOCH + 1, 4, EPOCH - 1, 4, CREATION), UnknownEpochError),
+        (FetchPosition(EPOCH, 4, EPOCH - 1, 4, creation_key("former")), UnknownEpochError),
+        (FetchPosition(EPOCH, 1, EPOCH - 1, 1, CREATION), OffsetOutOfRangeError),
+        (FetchPosition(EPOCH, 9, -1, 9, CREATION), OffsetOutOfRangeError),
     ],
 )
 def test_fetch_when_of_another_term_or_place_then_is_refused(
@@ -249,11 +252,11 @@ def test_fetch_when_logs_part_then_is_no_progress() -> None:
     log = log_with(4, epoch=2)
     leader = leader_of(log)
 
-    answer = leader.fetched(1, 7, FetchPosition(EPOCH, 6, 3, 6), 1.0)
+    answer = leader.fetched(1, 7, FetchPosition(EPOCH, 6, 3, 6, CREATION), 1.0)
 
     assert answer.diverging == EpochEnd(2, 4)
     assert leader.lag_of(1) is None
-    assert leader.answer(FetchPosition(EPOCH, 4, 2, 4)).diverging == NO_DIVERGENCE
+    assert leader.answer(FetchPosition(EPOCH, 4, 2, 4, CREATION)).diverging == NO_DIVERGENCE
 
 
 def test_fetch_when_of_an_earlier_registration_then_is_refused() -> None:
