@@ -727,12 +727,13 @@ class Controller:
             self._unreadable_reassignments = {p: c for p, c in aside.items() if p.topic != topic}
             if not self._unreadable:  # brokers wait for a push that is full
                 self._without_full_push = set(self._brokers)
-        changes = {p: one for p, one in self._reassignments.items() if p.topic != topic}
-        if len(changes) < len(self._reassignments):
-            self._write_reassignments(changes)
         self._begin_stops(topic)
 
     def _begin_stops(self, topic: str) -> None:
+        # also where a former controller began: a later topic of the name must not inherit them
+        changes = {p: one for p, one in self._reassignments.items() if p.topic != topic}
+        if len(changes) < len(self._reassignments):
+            self._write_reassignments(changes)
         holders = {one for replicas in self._replicas_of(topic).values() for one in replicas}
         self._deletions[topic] = holders
         for broker_id in self._brokers:  # also those without a replica, which know of the topic

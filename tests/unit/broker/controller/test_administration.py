@@ -182,6 +182,25 @@ def test_delete_when_controller_changes_then_the_next_goes_on() -> None:
     assert cluster.registry.topics == {}
 
 
+def test_delete_when_interrupted_then_no_later_topic_inherits_a_change_of_replicas() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.controller.reassign({P: (1, 2)})
+
+    def fail_behind_the_deletion() -> None:
+        if "t" in cluster.registry.deletions:
+            raise RegistryUnreachableError("no answer in time")
+
+    cluster.store.on_write = fail_behind_the_deletion
+    with pytest.raises(RegistryUnreachableError):
+        cluster.controller.delete_topic("t")
+
+    cluster.elect()
+    for broker_id, push in cluster.pushes().items():
+        cluster.controller.delivered(broker_id, push)
+    assert cluster.registry.topics == {}
+    assert cluster.registry.reassignments == {}
+
+
 def test_delete_when_under_way_then_topic_cannot_be_created_or_led() -> None:
     cluster = Cluster(led(0, 0, 1))
     cluster.controller.delete_topic("t")
