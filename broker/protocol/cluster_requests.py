@@ -31,7 +31,7 @@ def encode_ids(ids: tuple[int, ...]) -> bytes:
 
 def decode_ids(reader: Reader) -> tuple[int, ...]:
     """Read a list of broker ids."""
-    return tuple(reader.int32() for _ in range(reader.count(INT32, INT32.size)))
+    return tuple(reader.int32() for _ in range(read_item_count(reader, INT32.size)))
 
 
 @dataclass(frozen=True, slots=True)

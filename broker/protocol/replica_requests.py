@@ -266,7 +266,7 @@ class PushStatesRequest:
     def decode(cls, reader: Reader) -> PushStatesRequest:
         """Read the body."""
         controller_id, controller_epoch, broker_epoch, is_full = reader.fields(_CONTROLLER)
-        brokers = tuple(_decode_live_broker(reader) for _ in range(reader.count(INT32, 21)))
+        brokers = tuple(_decode_live_broker(reader) for _ in range(read_item_count(reader, 21)))
         partitions = tuple(
             decode_replicated_partition(reader)
             for _ in range(reader.count(INT32, _LEAST_REPLICATED_BYTES))
@@ -339,7 +339,7 @@ def _decode_isr_change(reader: Reader) -> IsrChange:
     partition = decode_partition(reader)
     leader_epoch, version, creation = reader.fields(_ISR_CHANGE)
     isr = tuple(
-        IsrMember(*reader.fields(_BROKER)) for _ in range(reader.count(INT32, _BROKER.size))
+        IsrMember(*reader.fields(_BROKER)) for _ in range(read_item_count(reader, _BROKER.size))
     )
     return IsrChange(partition, leader_epoch, version, isr, creation)
 
@@ -466,7 +466,7 @@ class CreateReplicatedTopicRequest:
         topic, partition_count, factor = reader.short_string(), reader.int32(), reader.int32()
         settings = tuple(
             Setting(reader.short_string(), reader.short_string())
-            for _ in range(reader.count(INT32, 4))
+            for _ in range(read_item_count(reader, 4))
         )
         return cls(topic, partition_count, factor, settings)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from broker.errors import ProtocolError
 from broker.protocol import extension_requests, requests
+from broker.protocol.cluster_requests import ReassignRequest
 from broker.protocol.extension_requests import (
     Acks,
     ExtensionRequest,
@@ -25,6 +26,11 @@ from broker.protocol.extension_requests import (
 )
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Reader
+from broker.protocol.replica_requests import (
+    ChangeIsrRequest,
+    CreateReplicatedTopicRequest,
+    PushStatesRequest,
+)
 from broker.protocol.requests import (
     FIRST_EXTENSION_TYPE,
     MAX_ITEMS,
@@ -48,6 +54,8 @@ FEW_EXAMPLES = settings(max_examples=30)  # for each of many kinds, all of them 
 EMPTY_BODIES = (HelloRequest, StatusRequest)
 WITH_BODIES = [kind for kind in EXTENSION_REQUESTS if kind not in EMPTY_BODIES]
 TOPIC = b"\x00\x01t"
+ONE = struct.pack(">i", 1)
+ONE_PARTITION = TOPIC + bytes(8)
 
 
 def test_requests_when_listed_then_there_is_a_strategy_for_each() -> None:
@@ -217,13 +225,17 @@ def test_count_when_huge_or_negative_then_is_refused_without_allocating(
         (ReadRequest, bytes(12), bytes(22)),
         (MetadataRequest, b"", bytes(2)),
         (ListOffsetsRequest, b"", bytes(19)),
+        (PushStatesRequest, bytes(17), bytes(21)),
+        (ChangeIsrRequest, bytes(12) + ONE + ONE_PARTITION + bytes(8), bytes(12)),
+        (CreateReplicatedTopicRequest, TOPIC + bytes(8), bytes(4)),
+        (ReassignRequest, ONE + ONE_PARTITION, bytes(4)),
     ],
 )
 def test_count_when_above_the_most_then_is_refused_although_the_items_are_there(
     kind: type[ExtensionRequest], head: bytes, item: bytes
 ) -> None:
     def decode(count: int) -> ExtensionRequest:
-        return kind.decode(Reader(head + struct.pack(">i", count) + item * count))
+        return kind.decode(Reader(head + struct.pack(">i", count) + item * count + bytes(8)))
 
     decode(MAX_ITEMS)
     with pytest.raises(ProtocolError, match="32768 items are too many"):
