@@ -9,11 +9,10 @@ from pathlib import Path
 from bench.broker_process import BrokerProcess, temporary_directory
 from bench.measure import Goal, Measurement, Plan
 from bench.workload import offset_of, payloads, produce_frames
-from broker.log.data_directory import log_directory_name
 from broker.log.segment import segment_name
 from broker.protocol import codec
 from broker.protocol.extension_requests import OffsetKind
-from broker.topic import TopicPartition
+from broker.topic import TopicPartition, log_directory_name
 
 _PARTITIONS_PER_TOPIC = 100
 _SEGMENT_COUNT = 10

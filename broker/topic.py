@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import os
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,8 +11,9 @@ from typing import NamedTuple
 from broker.errors import InvalidTopicError
 
 MAX_TOPIC_NAME_LENGTH = 255
+_DIRECTORY_NAME_MAX_BYTES = 255
 MAX_PARTITIONS = 10_000
-"""Of a topic that is created: a node in ZooKeeper lists them, and holds less than 1 MiB."""
+"""Of a topic that is created: responses, and a node of 1 MiB in ZooKeeper, list them all."""
 
 codecs.lookup("utf-16-le")  # loads a module, for which a busy process may have no descriptor later
 _FORBIDDEN = re.compile("[/\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]")
@@ -62,6 +64,21 @@ def validate_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> N
     if found := _FORBIDDEN.search(name):
         shown = found[0] if found[0] == "/" else f"U+{ord(found[0]):04X}"
         raise InvalidTopicError(f"invalid topic name {name!r}: '{shown}' is not allowed")
+
+
+def log_directory_name(topic: str, index: int) -> str:
+    """Return the name of a log's directory.
+
+    Raises:
+        InvalidTopicError: the name is too long for the file system.
+    """
+    name = f"{topic}_{index}"
+    if len(os.fsencode(name)) > _DIRECTORY_NAME_MAX_BYTES:
+        raise InvalidTopicError(
+            f"invalid topic name '{topic[:40]}...': its directory name would exceed "
+            f"{_DIRECTORY_NAME_MAX_BYTES} bytes"
+        )
+    return name
 
 
 class MessagePosition(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from broker.cluster_state import LiveBroker
 from broker.errors import InvalidReplicationFactorError, InvalidRequestError
-from broker.topic import MAX_PARTITIONS, TopicPartition
+from broker.topic import MAX_PARTITIONS, TopicPartition, log_directory_name
 
 
 def validate_target(
@@ -79,6 +79,7 @@ def place_partitions(
 
     Raises:
         InvalidRequestError: no partitions are asked for, or more than a topic can have.
+        InvalidTopicError: the name with the number of a partition is too long for a directory.
         InvalidReplicationFactorError: there are fewer brokers than replicas asked for, or none.
     """
     existing = tuple(existing)
@@ -109,6 +110,7 @@ def place_partitions(
         replicas = _choose(home, candidates, racks, replication_factor)
         placed[TopicPartition(topic, home, next_index[home])] = replicas
         next_index[home] += 1
+    log_directory_name(topic, max(next_index.values()) - 1)
     return placed
 
 

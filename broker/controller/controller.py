@@ -643,7 +643,7 @@ class Controller:
             start: any number; which broker gets the first partition follows from it.
 
         Raises:
-            InvalidTopicError: the name is not allowed.
+            InvalidTopicError: the name is not allowed, or too long.
             TopicExistsError: there is a replicated topic of this name, or one is being deleted.
             InvalidReplicationFactorError: there are too few live brokers.
             InvalidRequestError: the number of partitions or a setting is out of range.
@@ -678,6 +678,7 @@ class Controller:
 
         Raises:
             UnknownTopicError: there is no such replicated topic.
+            InvalidTopicError: the name is too long for the directories of so many partitions.
             InvalidReplicationFactorError: there are too few live brokers.
             InvalidRequestError: the number is out of range.
         """

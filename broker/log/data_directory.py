@@ -133,24 +133,8 @@ _OWN_NAMES = frozenset(
 )
 _COUNTS_FIRST_LINE = "pylogctl-partition-counts 1"
 _LOG_DIRECTORY = re.compile(r"(.+)_(0|[1-9][0-9]{0,9})", re.ASCII | re.DOTALL)
-_NAME_MAX_BYTES = 255
 
 logger = logging.getLogger(__name__)
-
-
-def log_directory_name(topic: str, index: int) -> str:
-    """Return the name of a log's directory.
-
-    Raises:
-        InvalidTopicError: the name is too long for the file system.
-    """
-    name = f"{topic}_{index}"
-    if len(os.fsencode(name)) > _NAME_MAX_BYTES:
-        raise InvalidTopicError(
-            f"invalid topic name '{topic[:40]}...': its directory name would exceed "
-            f"{_NAME_MAX_BYTES} bytes"
-        )
-    return name
 
 
 def parse_log_directory_name(name: str) -> LogKey | None:

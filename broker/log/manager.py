@@ -39,7 +39,6 @@ from broker.log.data_directory import (
     DataDirectory,
     LogKey,
     RecoveryPoint,
-    log_directory_name,
     read_checkpoint,
 )
 from broker.log.directories import DataDirectories, DirectoryState
@@ -67,7 +66,12 @@ from broker.log.retention import RetentionTime, apply_retention
 from broker.log.segment import Disk, Segment, SegmentFiles, reason_of
 from broker.log.topics import Deletions, PartitionCounts
 from broker.stats import WindowedStats
-from broker.topic import MAX_PARTITIONS, TopicPartition, validate_topic_name
+from broker.topic import (
+    MAX_PARTITIONS,
+    TopicPartition,
+    log_directory_name,
+    validate_topic_name,
+)
 from broker.topic_settings import NO_OVERRIDES, TopicConfig, TopicOverrides, topic_config
 
 _FIRST_RETENTION_DELAY_S = 60.0

@@ -20,11 +20,10 @@ from broker.log.data_directory import (
     REPLICAS_NAME,
     LogKey,
     RecoveryPoint,
-    log_directory_name,
     write_checkpoint,
 )
 from broker.log.log import Log
-from broker.topic import TopicPartition, validate_topic_name
+from broker.topic import TopicPartition, log_directory_name, validate_topic_name
 
 _CREATION_ID_NAME = "replica-creation-id"
 _VERSION = "0"

@@ -64,8 +64,6 @@ logger = logging.getLogger(__name__)
 _SLICE_S = 0.005
 """How long a worker lists offsets for one request before it goes on with another."""
 SHUTDOWN_DEADLINE_S = 3600.0
-MAX_PARTITIONS = 10_000
-"""Of a topic that a client creates on one broker: a metadata response lists each of them."""
 _SHARED_BYTES = 1 << 14
 """Partitions that take more in a metadata response are not copied into it."""
 
@@ -246,11 +244,6 @@ class AdminHandler:
             ServerError: it exists, its name or number of partitions is illegal, or the disk
                 refuses.
         """
-        if request.partition_count > MAX_PARTITIONS:
-            raise WrongPartitionError(
-                f"topic '{request.topic}' cannot have {request.partition_count} partitions: "
-                f"the most is {MAX_PARTITIONS}"
-            )
         self._logs.create_topic(request.topic, request.partition_count)
         return Response(encode_extension_response(header.correlation_id, b""))
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from broker.topic import MAX_PARTITIONS
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import ExitStatus, UsageError
 from pylogctl.cli.options import (
@@ -135,6 +136,7 @@ def create(
             "--partitions",
             metavar="N",
             min=1,
+            max=MAX_PARTITIONS,
             help="Partitions on each broker; with --replication-factor, of all together.",
             show_default=False,
         ),
@@ -242,7 +244,13 @@ def alter(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Topic with replicas.")],
     partitions: Annotated[
         int | None,
-        typer.Option("--partitions", metavar="N", min=1, help="Add partitions until it has N."),
+        typer.Option(
+            "--partitions",
+            metavar="N",
+            min=1,
+            max=MAX_PARTITIONS,
+            help="Add partitions until it has N.",
+        ),
     ] = None,
     replication_factor: Annotated[
         int | None,

@@ -47,18 +47,18 @@ def create_replicated_topic(
 
     Raises:
         InvalidTopicError: the name is not valid.
-        InvalidReplicationFactorError: there are fewer live brokers.
-        CliError: the topic exists; or brokers were not enough in a dry run.
+        CliError: the topic exists, or the brokers are not enough.
         BrokerError: no controller responds, or it refuses.
     """
     validate_topic_name(topic)
     brokers = cluster.brokers()
+    if replication_factor > len(brokers):
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"{replication_factor} replicas need as many live brokers, not {len(brokers)}",
+            hints=("try: pylogctl broker list",),
+        )
     if env.settings.dry_run:
-        if replication_factor > len(brokers):
-            raise CliError(
-                ExitStatus.CONFLICT,
-                f"{replication_factor} replicas need as many live brokers, not {len(brokers)}",
-            )
         env.note(
             f"the controller would spread {partition_count} partitions with {replication_factor} "
             f"replicas each over {len(brokers)} brokers; nothing changed, this was a dry run"

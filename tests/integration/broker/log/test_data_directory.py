@@ -12,10 +12,10 @@ import pytest
 from broker.errors import ConfigError, InvalidTopicError, LogLockedError
 from broker.log.data_directory import (
     DataDirectory,
-    log_directory_name,
     parse_log_directory_name,
     validate_not_in_use,
 )
+from broker.topic import log_directory_name
 
 
 @contextmanager

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 
 from broker.cluster_state import LiveBroker
 from broker.controller.assignment import place_partitions
-from broker.errors import InvalidReplicationFactorError, InvalidRequestError
+from broker.errors import (
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    InvalidTopicError,
+)
 from broker.topic import MAX_PARTITIONS, TopicPartition
 
 
@@ -79,6 +83,13 @@ def test_place_when_the_topic_would_have_too_many_partitions_then_error() -> Non
         place_partitions("t", 2**31 - 1, 1, brokers(""), existing=existing)
     most = MAX_PARTITIONS - len(existing)
     assert len(place_partitions("t", most, 1, brokers(""), existing=existing)) == most
+
+
+def test_place_when_a_directory_could_not_have_the_name_then_error() -> None:
+    name = "x" * 253
+    assert len(place_partitions(name, 10, 1, brokers(""))) == 10
+    with pytest.raises(InvalidTopicError, match="its directory name would exceed 255 bytes"):
+        place_partitions(name, 11, 1, brokers(""))
 
 
 @given(

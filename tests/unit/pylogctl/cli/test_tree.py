@@ -87,6 +87,9 @@ def test_static_help_of_the_root_is_what_the_commands_say() -> None:
         (["log", "verify", "f", "--max-error", "1"], "no option '--max-error'; "
          "did you mean '--max-errors'?"),
         (["log", "verify"], "missing FILE|DIR"),
+        (["log", "move"], "missing TOPIC[HOME-INDEX]\n"),
+        (["topic", "create", "t", "--partitions", "3000000000"], "--partitions: 3000000000 is not "
+         "in the range 1<=x<=10000"),
         (["log", "dump", "f", "-n"], "option '-n' needs a value"),
         (["log", "dump", "f", "-n", "x"], "--max-messages: 'x' is not a valid int"),
         (["version", "--output", "xml"], "--output: 'xml' is not one of 'table', 'json'"),
