@@ -188,7 +188,7 @@ __pylogctl_tables() {
         options='--all --exec --retry-backoff --max-attempts -D --delimiter -0 --null -L --length-prefixed --hex --base64 -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--exec --retry-backoff --max-attempts -D --delimiter -L --length-prefixed --log-format --color' ;;
     'pylogctl log')
-        commands='dump verify stat recover move' words=''
+        commands='dump verify stat recover move compare' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl log dump')
@@ -211,6 +211,10 @@ __pylogctl_tables() {
         commands='' words=''
         options='--to --on-broker --output --columns --sort --no-header --raw-numbers --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--to --on-broker --output --columns --sort --progress -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl log compare')
+        commands='' words='@topic'
+        options='-p --partition --path --output --columns --sort --no-header --raw-numbers --progress -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='-p --partition --path --output --columns --sort --progress -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl mirror')
         commands='run plan status verify' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
@@ -644,6 +648,11 @@ __pylogctl_values() {
     'pylogctl log move --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl log move --log-format') words='text json' ;;
     'pylogctl log move --color') words='auto always never' ;;
+    'pylogctl log compare --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl log compare --progress') words='auto always never' ;;
+    'pylogctl log compare --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl log compare --log-format') words='text json' ;;
+    'pylogctl log compare --color') words='auto always never' ;;
     'pylogctl mirror --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl mirror --log-format') words='text json' ;;
     'pylogctl mirror --color') words='auto always never' ;;

@@ -2,7 +2,7 @@
 
 function __pylogctl_at
     set -l words (commandline -opc)
-    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --commit-interval --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --file-size --into-table --table-format --path --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --driver-memory --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --piece-size --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
+    set -l valued --output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress --config --id --host --port --data --zookeeper-port --ready-file --ready-fd --pid-file --log-file -D --delimiter -L --length-prefixed --csv-column --on-error -n --max-messages -p --partition --partitioner -k --key -K --key-delimiter -z --codec --batch-messages --batch-bytes --linger --rate --max-size --on-broker-loss --receipt --resume --audit --audit-window --time-field --include --exclude -o --offset --wait-for-topic --order -g --group --default-offset --commit --commit-interval --grep --grep-at --where --sample --skip --idle-timeout --on-corrupt --payload-encoding -F --format --to-dir --exec --retry-dir --retries --retry-backoff --max-attempts --fetch-size --max-wait --socket-buffer --from-zookeeper --from-broker --to-zookeeper --to-broker --topic --since --partitions --replication-factor --set --confirm --to --plan --at --payload -t --state --by --window --fail-above --min-lag --allowed-lag --interval --count --wait-inactive --file --wait --jobs --max-errors --engine --on-broker --path --topic-map --streams --producers --queue --metrics --target-offset --tier --reference --grace --file-size --into-table --table-format --from --until --avro-schemas --avro-reader --date-field --date-regex --date-format --year --corrupt --master --driver-memory --spark-conf --keep --schema --into --to-topic --size --slide --session --top --top-by --value-field --key-field --pattern --time-format --time-zone --checkpoint --watermark --table --table-column --other-key-field --other-time-field --other-pattern --within --how --load --piece-size --messages --duration --payload-file --batch --acks --threads --warmup --save --fail-below --depth
     set -l path
     set -l skip 0
     for word in $words[2..-1]
@@ -10,7 +10,7 @@ function __pylogctl_at
             set skip 0
         else if string match -q -- '-*' $word
             contains -- $word $valued; and set skip 1
-        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' log move' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
+        else if contains -- "$path $word" ' broker' ' broker start' ' broker stop' ' broker status' ' broker list' ' produce' ' consume' ' copy' ' cluster' ' cluster describe' ' cluster health' ' cluster changes' ' topic' ' topic list' ' topic describe' ' topic create' ' topic alter' ' topic elect' ' topic reassign' ' topic delete' ' topic offsets' ' topic watermarks' ' topic sample' ' topic count' ' config' ' config set' ' config unset' ' config list' ' config diff' ' group' ' group list' ' group describe' ' group lag' ' group members' ' group verify' ' group watch' ' group reset' ' group export' ' group import' ' group clone' ' group delete' ' group rebalance' ' retry' ' retry list' ' retry drain' ' log' ' log dump' ' log verify' ' log stat' ' log recover' ' log move' ' log compare' ' mirror' ' mirror run' ' mirror plan' ' mirror status' ' mirror verify' ' audit' ' audit show' ' audit check' ' pipeline' ' pipeline load' ' pipeline compact' ' pipeline sql' ' pipeline window' ' pipeline join' ' pipeline audit' ' pipeline verify' ' perf' ' perf produce' ' perf consume' ' perf simple' ' perf e2e' ' perf compare' ' perf report' ' zk' ' zk ls' ' zk tree' ' zk get' ' zk stat' ' zk start' ' doctor' ' completion' ' man' ' help' ' version'
             set path "$path $word"
         end
     end
@@ -38,7 +38,7 @@ complete -c pylogctl -n '__pylogctl_at '\'''\''' -a topic -d 'List, describe, cr
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a config -d 'Change settings of topics and brokers while they run'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a group -d 'Look at, move and repair consumer groups'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a retry -d 'List and drain messages whose handling failed'
-complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify and recover segment files; move logs'
+complete -c pylogctl -n '__pylogctl_at '\'''\''' -a log -d 'Dump, verify, compare and recover segment files; move logs'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a mirror -d 'Mirror topics into another cluster'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a audit -d 'Compare message counts along a pipeline'
 complete -c pylogctl -n '__pylogctl_at '\'''\''' -a pipeline -d 'Load, query, compare and verify topics on Spark'
@@ -1024,6 +1024,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a verify -d 'Check every b
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a stat -d 'Measure segment files: sizes, codecs and compression'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a recover -d 'Cut segment files after their last valid message'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a move -d 'Move a log to another data directory of a broker that runs'
+complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -a compare -d 'Compare the replicas of partitions byte by byte, up to what is committed'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' log'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
@@ -1134,6 +1135,25 @@ complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l color -d 'Colour an
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l no-color -d 'Same as --color never'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l debug -d 'Show the traceback of an error'
 complete -c pylogctl -n '__pylogctl_at '\'' log move'\''' -l help -d 'Show this message and exit'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -a '(__pylogctl_lookup topic)'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l path -d 'Compare files instead (repeatable): data directories of brokers, directories of logs, or segments' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l sort -d 'Sort by a column; - reverses' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l no-header -d 'Leave out the header line of table, plain, csv and tsv'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l raw-numbers -d 'No unit scaling in tables'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l progress -d 'Progress on stderr' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s Z -l zookeeper -d 'ZooKeeper' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s b -l broker -d 'Brokers, one is enough to find a cluster'\''s; ZooKeeper is not needed then' -r
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l timeout -d 'Limit of the whole request' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s q -l quiet -d 'No notes or summaries on stderr; errors stay'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -s v -l verbose -d 'Report more: -v resolved values, -vv requests, -vvv bytes on the wire'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l log-format -d 'Format of notes, warnings and errors on stderr' -r -a 'text json'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l color -d 'Colour and bold text' -r -a 'auto always never'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l no-color -d 'Same as --color never'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l debug -d 'Show the traceback of an error'
+complete -c pylogctl -n '__pylogctl_at '\'' log compare'\''' -l help -d 'Show this message and exit'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a run -d 'Mirror topics until stopped by a signal'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a plan -d 'Show which topics would be mirrored, and the names of their target topics'
 complete -c pylogctl -n '__pylogctl_at '\'' mirror'\''' -a status -d 'Show the lag of a mirror, by the offsets committed in the source'

@@ -45,6 +45,7 @@ from broker.protocol.extension_requests import (
     ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
+    DigestLogRequest,
     ExtensionRequest,
     FilteredReadRequest,
     HelloRequest,
@@ -314,6 +315,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
     DeleteTopicRequest: st.builds(DeleteTopicRequest, SHORT_STRING),
     MoveLogRequest: st.builds(MoveLogRequest, PARTITION, SHORT_STRING),
     ReadChangesRequest: st.builds(ReadChangesRequest, INT64),
+    DigestLogRequest: st.builds(DigestLogRequest, PARTITION, INT64, INT32),
     ReplicaFetchRequest: st.builds(
         ReplicaFetchRequest,
         *(INT32, INT64, INT32, INT32, INT32),

@@ -99,6 +99,8 @@ CREATION_IDS_NAME = "topic-creation-ids"
 ZOOKEEPER_NAME = "zookeeper"
 """The data directory of an embedded ZooKeeper, if the broker was started with one."""
 DELETING_NAME = "topic-being-deleted"
+STATE_CHANGES_PREFIX = "state-changes-"
+"""Of the files of the state-change log; a number follows."""
 REPLICAS_NAME = "replicas"
 """Holds the logs of partitions of other homes, of which this broker has a replica."""
 HIGH_WATERMARKS_NAME = "replication-offset-checkpoint"
@@ -344,7 +346,7 @@ class DataDirectory:
                 key = parse_log_directory_name(entry.name) if entry.is_dir() else None
                 if key is not None:
                     found[key] = Path(entry.path)
-                elif entry.name.removesuffix(TEMPORARY_SUFFIX) not in _OWN_NAMES:
+                elif not _is_own(entry.name):
                     logger.warning("%s is not a log: ignored", entry.path)
         return found
 
@@ -434,6 +436,13 @@ class DataDirectory:
             f"cannot write to data directory {self.path}: {error.strerror}; "
             "make it writable for this user, or set log.dir to another directory"
         )
+
+
+def _is_own(name: str) -> bool:
+    """Return whether a data directory has a file of this name that is no log."""
+    return name.removesuffix(TEMPORARY_SUFFIX) in _OWN_NAMES or name.startswith(
+        STATE_CHANGES_PREFIX
+    )
 
 
 def _identity_of(path: Path) -> tuple[int, int]:

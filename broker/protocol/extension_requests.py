@@ -194,6 +194,33 @@ class ReadChangesRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class DigestLogRequest:
+    """Ask for the digest of a range of the log that the broker asked has of a partition.
+
+    Attributes:
+        partition: of which it leads or follows; or one without replicas.
+        offset: the first byte.
+        length: how many bytes, from 0.
+    """
+
+    TYPE: ClassVar[RequestType] = RequestType.DIGEST_LOG
+    VERSION: ClassVar[int] = 0
+
+    partition: TopicPartition
+    offset: int
+    length: int
+
+    def encode(self) -> bytes:
+        """Return the body."""
+        return encode_partition(self.partition) + _OFFSET_AND_BYTES.pack(self.offset, self.length)
+
+    @classmethod
+    def decode(cls, reader: Reader) -> DigestLogRequest:
+        """Read the body."""
+        return cls(decode_partition(reader), *reader.fields(_OFFSET_AND_BYTES))
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteTopicRequest:
     """Delete a topic with all its logs on the broker asked."""
 
@@ -411,6 +438,7 @@ ExtensionRequest = (
     | DeleteTopicRequest
     | MoveLogRequest
     | ReadChangesRequest
+    | DigestLogRequest
     | ReplicaFetchRequest
     | PushStatesRequest
     | ChangeIsrRequest
@@ -439,6 +467,7 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (RequestType.DELETE_TOPIC, 0): DeleteTopicRequest,
     (RequestType.MOVE_LOG, 0): MoveLogRequest,
     (RequestType.READ_CHANGES, 0): ReadChangesRequest,
+    (RequestType.DIGEST_LOG, 0): DigestLogRequest,
     (RequestType.DELETE_TOPIC, 1): DeleteReplicatedTopicRequest,
     (RequestType.PUSH_STATES, 0): PushStatesRequest,
     (RequestType.CHANGE_ISR, 0): ChangeIsrRequest,

@@ -40,6 +40,7 @@ class RequestType(IntEnum):
     LIST_REASSIGNMENTS = 79
     MOVE_LOG = 80
     READ_CHANGES = 81
+    DIGEST_LOG = 82
 
 
 _VERSION_AND_ID = struct.Struct(">hi")

@@ -562,6 +562,38 @@ def decode_list_offsets_response(reader: Reader) -> list[ListedOffset]:
     ]
 
 
+_DIGEST = struct.Struct(">qqqi")
+
+
+class LogDigest(NamedTuple):
+    """The digest of a range of a log.
+
+    Attributes:
+        log_start_offset: first offset of the log.
+        high_watermark: end of what was looked at, whatever was asked for.
+        segment: base offset of the segment that has the first byte, -1 without any.
+        length: how many bytes it is of: fewer than asked for where the log has no more.
+        digest: SHA-256 of them.
+    """
+
+    log_start_offset: int
+    high_watermark: int
+    segment: int
+    length: int
+    digest: bytes
+
+    def encode(self) -> bytes:
+        """Return the body of the response."""
+        return _DIGEST.pack(*self[:4]) + INT32.pack(len(self.digest)) + self.digest
+
+    @classmethod
+    def decode(cls, reader: Reader) -> LogDigest:
+        """Read the body of the response."""
+        start, high_watermark, segment, length = reader.fields(_DIGEST)
+        digest = bytes(reader.data(reader.int32()))
+        return cls(start, high_watermark, segment, length, digest)
+
+
 def encode_changes_response(position: int, lines: bytes) -> bytes:
     """Return the body of the response to a request for changes: lines, and where they begin."""
     return INT64.pack(position) + INT32.pack(len(lines)) + lines

@@ -21,6 +21,7 @@ from broker.errors import (
     UnknownTopicError,
     WrongPartitionError,
 )
+from broker.log.digest import digest_of
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.protocol.extension_requests import (
@@ -28,6 +29,7 @@ from broker.protocol.extension_requests import (
     ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
+    DigestLogRequest,
     ListOffsetsRequest,
     MetadataRequest,
     MoveLogRequest,
@@ -314,6 +316,24 @@ class AdminHandler:
                 refusal = encode_extension_error(header.correlation_id, StorageError.code, text)
                 return [Response(refusal)]
             body = encode_changes_response(*found)
+            return [Response(encode_extension_response(header.correlation_id, body))]
+
+        return self._workers.submit(work)
+
+    def digest_log(
+        self, request: DigestLogRequest, header: RequestHeader
+    ) -> Future[list[Response]]:
+        """Return the digest of a range of any replica here; on a worker thread, as it reads."""
+
+        def work() -> list[Response]:
+            try:
+                log = self._logs.find(request.partition)
+                if log is None:
+                    raise WrongPartitionError(f"this broker has no log of {request.partition}")
+                body = digest_of(log, request.offset, request.length).encode()
+            except ServerError as error:
+                text = str(error)
+                return [Response(encode_extension_error(header.correlation_id, error.code, text))]
             return [Response(encode_extension_response(header.correlation_id, body))]
 
         return self._workers.submit(work)

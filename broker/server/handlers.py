@@ -33,6 +33,7 @@ from broker.protocol.extension_requests import (
     ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
+    DigestLogRequest,
     ExtensionRequest,
     FilteredReadRequest,
     HelloRequest,
@@ -246,6 +247,8 @@ class RequestHandlers:
                 return self._admin.move_log(request, header)
             case ReadChangesRequest():
                 return self._admin.read_changes(request, header)
+            case DigestLogRequest():
+                return self._admin.digest_log(request, header)
             case HelloRequest():
                 return self._admin.hello(header)
             case StatusRequest():

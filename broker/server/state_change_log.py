@@ -16,13 +16,14 @@ from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.files import open_file, write_all
+from broker.log.data_directory import STATE_CHANGES_PREFIX
 from broker.state_changes import LoggedChange
 
 logger = logging.getLogger(__name__)
 state_changes = logging.getLogger("broker.state_change")
 """The same lines in the log of the broker, for people."""
 
-_PREFIX, _SUFFIX = "state-changes-", ".jsonl"
+_SUFFIX = ".jsonl"
 MAX_FILE_BYTES = 4 << 20
 """About 20,000 changes."""
 MAX_READ_BYTES = 256 << 10
@@ -136,7 +137,7 @@ class StateChangeLog:
             path.unlink()
 
     def _open_file(self, directory: Path) -> None:
-        path = directory / f"{_PREFIX}{self._start:020}{_SUFFIX}"
+        path = directory / f"{STATE_CHANGES_PREFIX}{self._start:020}{_SUFFIX}"
         self._fd = open_file(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         size = os.fstat(self._fd).st_size
         if size != self._end - self._start:  # a write failed in the middle of a line
@@ -157,8 +158,8 @@ class StateChangeLog:
     def _paths(self) -> list[Path]:
         """Return the files, the older one first."""
         assert self._directory is not None
-        return sorted(self._directory.glob(f"{_PREFIX}{'[0-9]' * 20}{_SUFFIX}"))
+        return sorted(self._directory.glob(f"{STATE_CHANGES_PREFIX}{'[0-9]' * 20}{_SUFFIX}"))
 
 
 def _start_of(path: Path) -> int:
-    return int(path.name.removeprefix(_PREFIX).removesuffix(_SUFFIX))
+    return int(path.name.removeprefix(STATE_CHANGES_PREFIX).removesuffix(_SUFFIX))

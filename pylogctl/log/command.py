@@ -1,4 +1,4 @@
-"""`pylogctl log`: dump, verify, measure and recover segment files without a broker; move logs."""
+"""`pylogctl log`: dump, verify, measure, compare and recover segment files; move logs."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from pylogctl.cli.options import (
     ExecuteOption,
     MaxMessagesOption,
     MessageFormatOption,
+    PartitionsOption,
     accepts,
     confirm_option,
     offset_option,
@@ -47,7 +48,7 @@ from pylogctl.log.document import (
 if TYPE_CHECKING:
     from pylogctl.log.dump import Dumped
 
-app = new_app("Dump, verify and recover segment files; move logs.")
+app = new_app("Dump, verify, compare and recover segment files; move logs.")
 
 PARALLEL_FROM_BYTES = 64 << 20
 READS = (ExitStatus.FAILED, ExitStatus.NOT_FOUND, ExitStatus.PARTIAL, ExitStatus.CORRUPT)
@@ -388,3 +389,58 @@ def move(
     from pylogctl.log.move import move as move_log
 
     move_log(env, partition, to, on_broker)
+
+
+@app.command("compare", cls=Command)
+@accepts(
+    *OUTPUT,
+    *PROGRESS,
+    *CONNECTION,
+    exits=(
+        *READS,
+        ExitStatus.TIMEOUT,
+        ExitStatus.UNREACHABLE,
+        ExitStatus.REMOTE,
+        ExitStatus.UNSUPPORTED,
+    ),
+    examples=(
+        "pylogctl log compare orders",
+        "pylogctl log compare --path /disk1/pylog --path /backup/broker-2 orders",
+        "pylogctl log compare --path one/orders_0 --path other/orders_0",
+    ),
+)
+def compare(
+    env: Environment,
+    topics: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TOPIC...]", help="Topics. Default: all with replicas.", show_default=False
+        ),
+    ] = None,
+    partition: PartitionsOption = None,
+    path: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--path",
+            metavar="DIR|FILE",
+            help="Compare files instead (repeatable): data directories of brokers, directories of "
+            "logs, or segments.",
+        ),
+    ] = None,
+) -> None:
+    """Compare the replicas of partitions byte by byte, up to what is committed.
+
+    Brokers compute digests of ranges of their logs, so nothing else crosses the network. Names the
+    first byte that differs, its segment and the brokers. Exit status 8 means that copies differ, 6
+    that some could not be read.
+    """
+    from pylogctl.cli.selection import parse_partition_list
+    from pylogctl.log.compare import compare_paths, compare_replicas
+
+    wanted = None if partition is None else parse_partition_list(partition)
+    if path:
+        if len(path) < 2:
+            raise UsageError("--path is needed twice or more, for the copies to compare")
+        compare_paths(env, path, topics or [], wanted)
+    else:
+        compare_replicas(env, topics or [], wanted)

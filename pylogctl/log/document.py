@@ -45,6 +45,21 @@ VERIFY = Document(
     ),
     empty="",
 )
+COMPARE = Document(
+    "log.compare/1",
+    (
+        Column("log", "the partition"),
+        Column("result", "same, differ, or none if no two copies have an offset in common"),
+        Column("start", "first offset that two copies have", ColumnKind.INTEGER, shown=False),
+        Column("end", "end of what two copies have committed", ColumnKind.INTEGER, shown=False),
+        Column("bytes", "bytes that were compared", ColumnKind.BYTES),
+        Column("copies", "ids of the brokers, or paths"),
+        Column("offset", "of the first byte that differs", ColumnKind.INTEGER),
+        Column("groups", "copies that are equal there, and those that are not"),
+        Column("segments", "files with that byte, by copy", shown=False),
+    ),
+    empty="nothing to compare",
+)
 MOVE = Document(
     "log.move/1",
     (

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from broker.log.data_directory import DataDirectory
 from broker.server import state_change_log
 from broker.server.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange, decode_changes
@@ -117,3 +118,12 @@ def test_log_when_closed_then_notes_nothing(log: StateChangeLog) -> None:
     note(log, 1)
 
     assert log.read(-1).lines == b""
+
+
+def test_log_when_in_a_data_directory_then_no_start_wonders_about_it(
+    log: StateChangeLog, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    note(log, 1)
+
+    assert DataDirectory(tmp_path, 7).log_directories() == {}
+    assert "is not a log" not in caplog.text

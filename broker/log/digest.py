@@ -1,0 +1,50 @@
+"""Digests of ranges of a log, by which copies of it are compared without sending them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+from broker.errors import StorageError
+from broker.log.log import Log
+from broker.log.segment import base_offset_of, reason_of
+from broker.protocol.responses import LogDigest
+
+MAX_DIGEST_BYTES = 8 << 20
+"""Of one request; more takes several."""
+_BLOCK_BYTES = 1 << 20
+
+
+def digest_of(log: Log, offset: int, length: int) -> LogDigest:
+    """Return the digest of the bytes of a log from an offset on, below its high watermark.
+
+    Args:
+        log: on this broker.
+        offset: the first byte, at a message boundary or not.
+        length: how many bytes; what is not there, and more than `MAX_DIGEST_BYTES`, is left out.
+
+    Raises:
+        StorageError: the disk refuses to read them.
+        ServerError: they are removed at this moment.
+    """
+    start, end = log.log_start_offset, log.high_watermark
+    digest = hashlib.sha256()
+    position, segment = offset, -1
+    left_bytes = min(length, MAX_DIGEST_BYTES, end - offset) if offset >= start else 0
+    while left_bytes > 0:
+        found = log.read(position, min(left_bytes, _BLOCK_BYTES))
+        if found is None:
+            break
+        if segment < 0:
+            segment = base_offset_of(found.file.path) or 0
+        try:
+            data = os.pread(found.file.fd, found.length, found.position)
+        except OSError as error:
+            text = f"cannot read {log.partition} at offset {position}: {reason_of(error)}"
+            raise log.note_unreadable(found, found.position) or StorageError(text) from error
+        if not data:
+            raise StorageError(f"{found.file.path} ends before offset {position}")
+        digest.update(data)
+        position += len(data)
+        left_bytes -= len(data)
+    return LogDigest(start, end, segment, position - offset, digest.digest())

@@ -1,0 +1,482 @@
+"""`pylogctl log compare`: the copies of a log against each other, byte by byte.
+
+Each copy is asked for digests of the same ranges, which its broker computes; where they differ,
+ranges are halved until the first byte that differs is found. A copy counts up to its own high
+watermark: what lies above may differ, as it is not committed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from broker.client.connection import Connection
+from broker.client.controller_client import cluster_metadata
+from broker.errors import BrokerError, BrokerUnreachableError, StorageError, UnsupportedVersionError
+from broker.log.data_directory import DataDirectory, read_broker_id
+from broker.log.replica_logs import read_high_watermarks
+from broker.log.segment import SegmentFile, base_offset_of, reason_of, segments_of
+from broker.protocol.extension_requests import DigestLogRequest
+from broker.protocol.responses import BrokerAddress, LogDigest, PartitionMetadata
+from broker.topic import TopicPartition
+from pylogctl.cli.connections import Absence, connector, open_cluster
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.failures import Done, raise_failures
+from pylogctl.cli.progress import progress
+from pylogctl.cli.render import Record, render
+from pylogctl.cli.selection import PartitionList, topic_not_found
+from pylogctl.log.document import COMPARE, SEGMENT_NAMES
+
+_CHUNK_BYTES = 4 << 20
+_READ_BYTES = 1 << 20
+
+
+class Ends(NamedTuple):
+    """The first offset of a copy, and the end of what is compared of it."""
+
+    start: int
+    end: int
+
+
+class Copy(Protocol):
+    """A copy of a log."""
+
+    @property
+    def name(self) -> str:
+        """Return the id of the broker that has it, or its path."""
+
+    def ends(self) -> Ends:
+        """Return its ends.
+
+        Raises:
+            BrokerError: it cannot be read.
+        """
+
+    def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
+        """Return the digest of a range, and the name of the segment with its first byte.
+
+        Returns:
+            None if the copy does not have all of the range, such as after retention.
+
+        Raises:
+            BrokerError: it cannot be read.
+        """
+
+
+class Difference(NamedTuple):
+    """The first place where copies differ.
+
+    Attributes:
+        offset: of the first byte.
+        groups: names of the copies, those together that are equal there.
+        segments: the names of the segments with that byte, by copy.
+    """
+
+    offset: int
+    groups: tuple[tuple[str, ...], ...]
+    segments: Mapping[str, str]
+
+
+class Comparison(NamedTuple):
+    """What came of comparing the copies of a log.
+
+    Attributes:
+        copies: their names.
+        start: the first offset that at least two of them have, -1 if there is none.
+        end: the end of what at least two of them have; the start if all are empty.
+        compared_bytes: how far they were compared, up to a difference.
+        difference: the first one, None if they are the same.
+        failures: of copies that could not be read.
+    """
+
+    copies: tuple[str, ...]
+    start: int
+    end: int
+    compared_bytes: int
+    difference: Difference | None
+    failures: tuple[BrokerError, ...]
+
+
+def compare(copies: Sequence[Copy], advance: Callable[[int], None] = lambda _: None) -> Comparison:
+    """Compare the copies of a log up to the first difference.
+
+    Args:
+        copies: a copy that cannot be read is left out from there on.
+        advance: called with the number of bytes of each range that was compared.
+    """
+    failures: list[BrokerError] = []
+    ends: dict[str, Ends] = {}
+    readable = {}
+    for copy in copies:
+        try:
+            ends[copy.name] = copy.ends()
+            readable[copy.name] = copy
+        except BrokerError as error:
+            failures.append(error)
+    ranges = _common_ranges(ends)
+    compared_bytes = 0
+    difference = None
+    for offset, length, names in _chunks(ranges):
+        asked = [readable[name] for name in names if name in readable]
+        digests = _digests(asked, offset, length, readable, failures)
+        if len(set(digests.values())) > 1:
+            unequal = [copy for copy in asked if copy.name in digests]
+            difference = _first_difference(unequal, offset, length, readable, failures)
+            if difference is not None:
+                compared_bytes += difference.offset - offset
+                break
+        compared_bytes += length
+        advance(length)
+    start, end = (ranges[0][0], ranges[-1][1]) if ranges else (-1, -1)
+    if not ranges and len(ends) > 1 and len(set(ends.values())) == 1:
+        start, end = next(iter(ends.values()))
+    return Comparison(
+        tuple(copy.name for copy in copies),
+        start,
+        end,
+        compared_bytes,
+        difference,
+        tuple(failures),
+    )
+
+
+def _common_ranges(ends: Mapping[str, Ends]) -> list[tuple[int, int, tuple[str, ...]]]:
+    """Return the ranges that at least two copies have, and which, by offset."""
+    cuts = sorted({offset for one in ends.values() for offset in one})
+    found = []
+    for start, end in pairwise(cuts):
+        names = tuple(name for name, one in ends.items() if one.start <= start and end <= one.end)
+        if len(names) > 1:
+            found.append((start, end, names))
+    return found
+
+
+def _chunks(
+    ranges: Iterable[tuple[int, int, tuple[str, ...]]],
+) -> Iterable[tuple[int, int, tuple[str, ...]]]:
+    for start, end, names in ranges:
+        for offset in range(start, end, _CHUNK_BYTES):
+            yield offset, min(_CHUNK_BYTES, end - offset), names
+
+
+def _digests(
+    copies: Iterable[Copy],
+    offset: int,
+    length: int,
+    readable: dict[str, Copy],
+    failures: list[BrokerError],
+) -> dict[str, bytes]:
+    """Return the digests of a range by copy; one that cannot be read is left out from now on."""
+    found = {}
+    for copy in copies:
+        try:
+            digest = copy.digest(offset, length)
+        except BrokerError as error:
+            failures.append(error)
+            del readable[copy.name]
+            continue
+        if digest is not None:
+            found[copy.name] = digest[0]
+    return found
+
+
+def _first_difference(
+    copies: Sequence[Copy],
+    offset: int,
+    length: int,
+    readable: dict[str, Copy],
+    failures: list[BrokerError],
+) -> Difference | None:
+    """Find the first byte of a range that differs; None if a copy is lost meanwhile."""
+    while length > 1:
+        half = length // 2
+        digests = _digests(copies, offset, half, readable, failures)
+        if len(digests) < len(copies):
+            return None
+        if len(set(digests.values())) > 1:
+            length = half
+        else:
+            offset, length = offset + half, length - half
+    groups: dict[bytes, list[str]] = {}
+    segments = {}
+    for copy in copies:
+        try:
+            found = copy.digest(offset, 1)
+        except BrokerError as error:
+            failures.append(error)
+            return None
+        if found is None:
+            return None
+        groups.setdefault(found[0], []).append(copy.name)
+        segments[copy.name] = found[1]
+    in_order = sorted(map(tuple, groups.values()), key=lambda one: (-len(one), one))
+    return Difference(offset, tuple(in_order), segments)
+
+
+class _BrokerCopy:
+    """The replica of a partition on a broker."""
+
+    def __init__(self, broker_id: int, connection: Connection, partition: TopicPartition) -> None:
+        self.name = str(broker_id)
+        self._connection = connection
+        self._partition = partition
+
+    def ends(self) -> Ends:
+        found = self._ask(0, 0)
+        return Ends(found.log_start_offset, max(found.log_start_offset, found.high_watermark))
+
+    def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
+        found = self._ask(offset, length)
+        if found.length < length:
+            return None
+        return found.digest, f"{found.segment:020}.pylog"
+
+    def _ask(self, offset: int, length: int) -> LogDigest:
+        connection = self._connection
+        if not connection.understands(DigestLogRequest):
+            raise UnsupportedVersionError(f"{connection.name} cannot tell digests of its logs")
+        request = DigestLogRequest(self._partition, offset, length)
+        try:
+            return LogDigest.decode(connection.call(request))
+        except BrokerUnreachableError:
+            raise
+        except BrokerError as error:
+            raise type(error)(f"{self._partition} on broker {self.name}: {error}") from error
+
+
+class _FileCopy:
+    """The segment files of a log."""
+
+    def __init__(self, name: str, paths: Iterable[Path], high_watermark: int | None = None) -> None:
+        self.name = name
+        self._high_watermark = high_watermark
+        self._files: list[tuple[int, int, SegmentFile]] = []
+        for path in paths:
+            try:
+                file = SegmentFile(path)
+                size = os.fstat(file.fd).st_size
+            except OSError as error:
+                raise StorageError(f"cannot read '{path}': {reason_of(error)}") from error
+            self._files.append((base_offset_of(path) or 0, size, file))
+        self._files.sort(key=lambda one: one[0])
+
+    def ends(self) -> Ends:
+        if not self._files:
+            return Ends(0, 0)
+        start = self._files[0][0]
+        end = self._files[-1][0] + self._files[-1][1]
+        if self._high_watermark is not None:
+            end = max(start, min(end, self._high_watermark))
+        return Ends(start, end)
+
+    def digest(self, offset: int, length: int) -> tuple[bytes, str] | None:
+        digest = hashlib.sha256()
+        first = ""
+        for base, size, file in self._files:
+            while length and base <= offset < base + size:
+                try:
+                    wanted = min(length, _READ_BYTES)
+                    data = os.pread(file.fd, wanted, offset - base)
+                except OSError as error:
+                    text = f"cannot read '{file.path}' at {offset - base}: {reason_of(error)}"
+                    raise StorageError(text) from error
+                if not data:
+                    return None
+                first = first or file.path.name
+                digest.update(data)
+                offset += len(data)
+                length -= len(data)
+        return None if length else (digest.digest(), first)
+
+
+def compare_replicas(env: Environment, topics: Sequence[str], wanted: PartitionList | None) -> None:
+    """Compare the replicas of partitions on the brokers of a cluster, and render what was found.
+
+    Args:
+        env: names the cluster.
+        topics: with replicas; all such topics if none is named.
+        wanted: selects partitions.
+
+    Raises:
+        CliError: copies differ, some could not be read, or a topic does not exist or has no
+            replicas.
+        BrokerError: no broker responds.
+    """
+    with open_cluster(env, absence=Absence.WARN) as cluster, ExitStack() as closing:
+        connect = connector(env)
+        brokers = cluster.brokers()
+        metadata = cluster_metadata(brokers, connect, tuple(topics) or None)
+        partitions = [one for topic in metadata.topics for one in topic.partitions]
+        _validate_replicated(topics, partitions, cluster.topics)
+        live = {broker.id: broker for broker in metadata.brokers}
+        connections: dict[int, Connection] = {}
+
+        def connection_to(broker: BrokerAddress) -> Connection:
+            if broker.id not in connections:
+                connections[broker.id] = connect(broker)
+                closing.callback(connections[broker.id].close)
+            return connections[broker.id]
+
+        logs: dict[str, list[Copy]] = {}
+        absent: dict[int, BrokerError] = {}
+        for one in sorted(partitions):
+            if len(one.replicas) < 2 or (wanted is not None and not wanted.matches(one.partition)):
+                continue
+            copies: list[Copy] = []
+            for id in one.replicas:
+                if id in live:
+                    copies.append(_BrokerCopy(id, connection_to(live[id]), one.partition))
+                else:
+                    absent[id] = BrokerUnreachableError(
+                        f"broker {id} is not there: its replicas are not compared"
+                    )
+            logs[str(one.partition)] = copies
+        if not logs:
+            raise CliError(ExitStatus.NOT_FOUND, "no partition with replicas is selected")
+        _compare_all(env, logs, "broker", list(absent.values()))
+
+
+def _validate_replicated(
+    topics: Iterable[str],
+    partitions: Iterable[PartitionMetadata],
+    known_topics: Callable[[], list[str]],
+) -> None:
+    factors: dict[str, int] = {}
+    for one in partitions:
+        topic = one.partition.topic
+        factors[topic] = max(factors.get(topic, 0), len(one.replicas))
+    for topic in topics:
+        if topic not in factors:
+            raise topic_not_found(topic, known_topics())
+        if factors[topic] < 2:
+            raise CliError(
+                ExitStatus.UNSUPPORTED,
+                f"topic '{topic}' has no replicas to compare",
+                hints=["pylogctl log verify checks the one copy that there is"],
+                code="NOT_REPLICATED",
+            )
+
+
+def compare_paths(
+    env: Environment, paths: Sequence[Path], topics: Sequence[str], wanted: PartitionList | None
+) -> None:
+    """Compare logs in files, and render what was found.
+
+    Args:
+        env: for the output.
+        paths: data directories of brokers, of which the logs of the same partitions are compared,
+            up to the high watermarks in them; or directories of logs, or segment files, which are
+            all compared with each other.
+        topics: of data directories; all if none is named.
+        wanted: partitions of data directories.
+
+    Raises:
+        CliError: copies differ, some could not be read, or there is nothing to compare.
+    """
+    for path in paths:
+        if not path.exists():
+            raise CliError(ExitStatus.NOT_FOUND, f"no file or directory '{path}'")
+    data_dirs = {path: id for path in paths if (id := read_broker_id(path)) is not None}
+    if data_dirs and len(data_dirs) < len(paths):
+        other = next(path for path in paths if path not in data_dirs)
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            f"'{other}' is no data directory of a broker, as '{next(iter(data_dirs))}' is",
+            hints=["compare data directories with each other, or logs with each other"],
+        )
+    logs: dict[str, list[Copy]] = {}
+    if not data_dirs:
+        files = {path: segments_of(path) if path.is_dir() else [path] for path in paths}
+        if empty := [path for path, found in files.items() if not found]:
+            message = f"no segment files in '{empty[0]}'"
+            raise CliError(ExitStatus.NOT_FOUND, message, hints=[SEGMENT_NAMES])
+        logs[""] = [_FileCopy(str(path), found) for path, found in files.items()]
+    for data_dir, broker_id in data_dirs.items():
+        high_watermarks = read_high_watermarks(data_dir)
+        for partition, directory in _logs_in(data_dir, broker_id):
+            if (topics and partition.topic not in topics) or (
+                wanted is not None and not wanted.matches(partition)
+            ):
+                continue
+            copy = _FileCopy(str(data_dir), segments_of(directory), high_watermarks.get(partition))
+            logs.setdefault(str(partition), []).append(copy)
+    logs = {name: copies for name, copies in sorted(logs.items()) if len(copies) > 1}
+    if not logs:
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            "no two of the paths have a log of the same partition",
+            hints=["name data directories of several brokers, directories of logs, or segments"],
+        )
+    _compare_all(env, logs, "", [])
+
+
+def _logs_in(data_dir: Path, broker_id: int) -> list[tuple[TopicPartition, Path]]:
+    directory = DataDirectory(data_dir, broker_id)
+    own = directory.log_directories()
+    found = {TopicPartition(key[0], broker_id, key[1]): path for key, path in own.items()}
+    return sorted((found | directory.replica_directories()).items())
+
+
+def _compare_all(
+    env: Environment,
+    logs: Mapping[str, Sequence[Copy]],
+    kind: str,
+    absent: Sequence[BrokerError],
+) -> None:
+    """Compare the copies of each log, render, and raise if some differ or could not be read."""
+    failures = list(absent)
+    records: list[Record] = []
+    differing: list[str] = []
+    with progress(env, "compare", None) as meter:
+        for name, copies in logs.items():
+            found = compare(copies, meter.advance)
+            failures += found.failures
+            records.append(_record(name, found))
+            if found.difference is not None:
+                differing.append(_describe(name, kind, found.difference))
+    render(env, COMPARE, records)
+    for text in differing[:-1]:
+        env.error(text)
+    if differing:
+        for error in dict.fromkeys(map(str, failures)):
+            env.error(error)
+        raise CliError(
+            ExitStatus.CORRUPT,
+            differing[-1],
+            hints=["pylogctl log verify on these segments tells which copy is damaged"],
+            code="COPIES_DIFFER",
+        )
+    raise_failures(env, Done(failures, sum(map(len, logs.values())) + len(absent), "copies"))
+
+
+def _describe(name: str, kind: str, found: Difference) -> str:
+    """Return a sentence for an error."""
+    groups = [
+        f"{kind}{'s' * (len(one) > 1)} {', '.join(one)}" if kind else ", ".join(one)
+        for one in found.groups
+    ]
+    of_segments = " and ".join(sorted(set(found.segments.values())))
+    place = f"{name} differs" if name else "the logs differ"
+    return f"{place} at offset {found.offset}: {' from '.join(groups)}, in segment {of_segments}"
+
+
+def _record(name: str, found: Comparison) -> Record:
+    difference = found.difference
+    result = "same" if difference is None else "differ"
+    return {
+        "log": name or None,
+        "result": result if found.start >= 0 or difference else "none",
+        "start": None if found.start < 0 else found.start,
+        "end": None if found.end < 0 else found.end,
+        "bytes": found.compared_bytes,
+        "copies": list(found.copies),
+        "offset": None if difference is None else difference.offset,
+        "groups": None if difference is None else " / ".join(map(",".join, difference.groups)),
+        "segments": None if difference is None else dict(difference.segments),
+    }
