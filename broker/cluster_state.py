@@ -177,6 +177,22 @@ class UnreadableTopic(NamedTuple):
     assignment: TopicAssignment | None
 
 
+class DeletedTopic(NamedTuple):
+    """A topic that is deleted, and the brokers that were away then and may have logs of it.
+
+    Attributes:
+        topic: its name; there may be another one of that name by now.
+        creation_id: tells it from that.
+        partitions: all it had.
+        brokers: ids.
+    """
+
+    topic: str
+    creation_id: str
+    partitions: tuple[TopicPartition, ...]
+    brokers: frozenset[int]
+
+
 class ClusterSnapshot(NamedTuple):
     """All that a controller needs to know of a cluster when it takes office.
 
@@ -188,6 +204,7 @@ class ClusterSnapshot(NamedTuple):
         reassignments: changes of replicas that are under way.
         deletions: topics that are being deleted.
         unreadable: topics that are not among `topics`, as nodes of them cannot be read.
+        deleted: topics that brokers still may have logs of.
     """
 
     brokers: tuple[LiveBroker, ...] = ()
@@ -197,6 +214,11 @@ class ClusterSnapshot(NamedTuple):
     reassignments: Mapping[TopicPartition, Reassignment] = {}
     deletions: frozenset[str] = frozenset()
     unreadable: Mapping[str, UnreadableTopic] = {}
+    deleted: tuple[DeletedTopic, ...] = ()
+
+
+LAST_EPOCH = (1 << 31) - 1
+"""The leader epoch with which replicas of a deleted topic are stopped: no later one undoes it."""
 
 
 class StoppedReplica(NamedTuple):

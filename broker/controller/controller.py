@@ -15,9 +15,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from broker.cluster_state import (
+    LAST_EPOCH,
     NO_LEADER,
     UNKNOWN_BROKER_EPOCH,
     ClusterSnapshot,
+    DeletedTopic,
     IsrChange,
     IsrDecision,
     LiveBroker,
@@ -50,8 +52,6 @@ from broker.topic import TopicPartition, validate_topic_name
 
 MIN_ISR = "min.insync.replicas"
 ALLOWS_UNCLEAN = "unclean.leader.election.enable"
-LAST_EPOCH = (1 << 31) - 1
-"""The leader epoch with which replicas of a deleted topic are stopped: no later one undoes it."""
 
 _MISSING = -1
 """The version of a state whose node is gone from the registry; it is created again."""
@@ -152,6 +152,7 @@ class Controller:
         self._unreadable: Mapping[str, UnreadableTopic] = {}
         self._unreadable_reassignments: dict[TopicPartition, Reassignment] = {}
         self._deletions: dict[str, set[int]] = {}  # the brokers that still may have a log
+        self._deleted: dict[str, DeletedTopic] = {}  # by creation id
         self._unpushed: dict[TopicPartition, None] = {}  # in the order of the decisions
         self._without_full_push: set[int] = set()
         self._brokers_unpushed = False
@@ -266,7 +267,9 @@ class Controller:
         self, broker_id: int, partition: TopicPartition, epoch: int, *, deletes: bool
     ) -> None:
         creation_id = self._topics[partition.topic].creation_id
-        stopped = StoppedReplica(partition, creation_id, epoch, deletes)
+        self._order_stop(broker_id, StoppedReplica(partition, creation_id, epoch, deletes))
+
+    def _order_stop(self, broker_id: int, stopped: StoppedReplica) -> None:
         self._stops.setdefault(broker_id, []).append(stopped)
 
     # Decisions.
@@ -424,6 +427,8 @@ class Controller:
         self._without_full_push = set(self._brokers)
         for topic in snapshot.deletions & self._topics.keys():
             self._begin_stops(topic)
+        self._deleted = {one.creation_id: one for one in snapshot.deleted}
+        self._stop_deleted(self._brokers.keys())
         self._distrust({one.id for one in snapshot.brokers if not one.is_clean})
         # Replicas may have been added without the next epoch, in which alone they start.
         self._decide(self._reassignments, _in_next_epoch, "replicas are being changed")
@@ -455,6 +460,7 @@ class Controller:
                 self._stops.pop(gone, None)
                 self._without_full_push.discard(gone)
             self._settle("broker failed")
+            self._finish_deletions()
         self._brokers = now
         started = now.keys() - survivors.keys()
         if started:
@@ -463,6 +469,7 @@ class Controller:
             for topic, waiting in self._deletions.items():
                 for broker_id in started & waiting:
                     self._stop_all(topic, broker_id)
+            self._stop_deleted(started)
             self._settle("broker started")
 
     def change_isr(
@@ -710,9 +717,10 @@ class Controller:
         return self._topics[topic]
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic with all its logs; those of brokers that are down once they are back.
+        """Delete a topic with all its logs; those of brokers that are away once they are back.
 
-        One whose states cannot be read can be deleted too.
+        It is gone once all live brokers have deleted their logs. One whose states cannot be read
+        can be deleted too.
 
         Raises:
             UnknownTopicError: there is no such replicated topic.
@@ -729,6 +737,7 @@ class Controller:
             if not self._unreadable:  # brokers wait for a push that is full
                 self._without_full_push = set(self._brokers)
         self._begin_stops(topic)
+        self._finish_deletions()
 
     def _begin_stops(self, topic: str) -> None:
         # also where a former controller began: a later topic of the name must not inherit them
@@ -740,22 +749,43 @@ class Controller:
         for broker_id in self._brokers:  # also those without a replica, which know of the topic
             self._stop_all(topic, broker_id)
 
+    def _stop_deleted(self, broker_ids: Collection[int]) -> None:
+        """Have brokers that are back delete what they have of topics that are no more."""
+        for deleted in self._deleted.values():
+            for broker_id in deleted.brokers & set(broker_ids):
+                for partition in deleted.partitions:
+                    order = StoppedReplica(partition, deleted.creation_id, LAST_EPOCH, True)
+                    self._order_stop(broker_id, order)
+
     def _stop_all(self, topic: str, broker_id: int) -> None:
         for partition in self._replicas_of(topic):
             self._stop(broker_id, partition, LAST_EPOCH, deletes=True)
 
     def delivered(self, broker_id: int, push: Push) -> None:
         """Take note that a broker has carried out a push."""
-        for stopped in push.stopped:
-            topic = stopped.partition.topic
-            is_last = stopped.leader_epoch == LAST_EPOCH and topic in self._deletions
-            if is_last and self._topics[topic].creation_id == stopped.creation_id:
-                self._deletions[topic].discard(broker_id)
+        ids = {one.creation_id for one in push.stopped if one.leader_epoch == LAST_EPOCH}
+        for topic, waiting in self._deletions.items():
+            if self._topics[topic].creation_id in ids:
+                waiting.discard(broker_id)
+        for deleted in [self._deleted[one] for one in ids if one in self._deleted]:
+            left = deleted._replace(brokers=deleted.brokers - {broker_id})
+            if left != deleted:
+                self._record_deleted(left)
         self._finish_deletions()
 
+    def _record_deleted(self, deleted: DeletedTopic) -> None:
+        self._store.write_deleted(deleted)
+        self._deleted[deleted.creation_id] = deleted
+        if not deleted.brokers:
+            del self._deleted[deleted.creation_id]
+
     def _finish_deletions(self) -> None:
-        for topic in [one for one, waiting in self._deletions.items() if not waiting]:
+        live = self._brokers.keys()
+        for topic in [one for one, waiting in self._deletions.items() if not waiting & live]:
             assignment = self._topics[topic]
+            if away := frozenset(self._deletions[topic]):
+                partitions = tuple(assignment.replicas)
+                self._record_deleted(DeletedTopic(topic, assignment.creation_id, partitions, away))
             self._store.finish_deletion(assignment)
             del self._deletions[topic], self._topics[topic]
             self._settings.pop(topic, None)

@@ -8,7 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from broker.cluster_state import Reassignment, StateResult, StateWrite, TopicAssignment
+from broker.cluster_state import (
+    DeletedTopic,
+    Reassignment,
+    StateResult,
+    StateWrite,
+    TopicAssignment,
+)
 from broker.topic import TopicPartition
 
 
@@ -56,3 +62,6 @@ class Store(Protocol):
 
     def finish_deletion(self, assignment: TopicAssignment) -> None:
         """Remove a topic, the states of its partitions, its settings and the record of deletion."""
+
+    def write_deleted(self, deleted: DeletedTopic) -> None:
+        """Record which brokers may have logs of a deleted topic; with none, remove the record."""

@@ -424,6 +424,10 @@ class LogManager:
         log.replicate(EpochFile(log.directory, read_epochs(log.directory)))
         self._replica_creation_ids[log.partition] = creation_id
 
+    def replica_creation_id(self, partition: TopicPartition) -> str | None:
+        """Return of which creation of its topic a log here is; None without a replicated log."""
+        return self._replica_creation_ids.get(partition)
+
     def delete_replica(self, partition: TopicPartition) -> None:
         """Delete the log of a replicated partition; blocks on a flush.
 

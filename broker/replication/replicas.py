@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from broker.cluster_state import (
+    LAST_EPOCH,
     NO_LEADER,
     UNKNOWN_BROKER_EPOCH,
     ReplicatedPartition,
@@ -25,8 +26,6 @@ from broker.errors import (
 from broker.replication.replica import Replica, ReplicaSettings, RoleChange
 from broker.replication.replica_log import ReplicaLog
 from broker.topic import TopicPartition
-
-_LAST_EPOCH = (1 << 31) - 1
 
 
 class Applied(NamedTuple):
@@ -154,7 +153,7 @@ class Replicas:
             Whether it is news; not if it is of a deleted topic, or older than what is known.
         """
         known = self.known.get(info.partition)
-        if self._deleted.get((info.partition, info.creation_id)) == _LAST_EPOCH:
+        if self._deleted.get((info.partition, info.creation_id)) == LAST_EPOCH:
             return False
         if (
             known is not None
@@ -169,7 +168,7 @@ class Replicas:
         if order.deletes_log:
             self._note_deleted(order.partition, order.creation_id, order.leader_epoch)
             known = self.known.get(order.partition)
-            is_last = order.leader_epoch == _LAST_EPOCH
+            is_last = order.leader_epoch == LAST_EPOCH
             if is_last and known is not None and known.creation_id == order.creation_id:
                 del self.known[order.partition]
         replica = self._replicas.get(order.partition)
@@ -195,7 +194,7 @@ class Replicas:
         if info.state.leader_epoch <= deleted_in:
             return
         if replica is not None and replica.creation_id != info.creation_id:
-            self._note_deleted(info.partition, replica.creation_id, _LAST_EPOCH)
+            self._note_deleted(info.partition, replica.creation_id, LAST_EPOCH)
             replica.stop(replica.leader_epoch)
             del self._replicas[info.partition]
             replica = None
@@ -220,7 +219,7 @@ def _validate_state(info: ReplicatedPartition) -> None:
         or len(set(info.replicas)) != len(info.replicas)
         or not (members and members <= set(info.replicas))
         or not (leader == NO_LEADER or leader in members)
-        or not 0 <= leader_epoch < _LAST_EPOCH
+        or not 0 <= leader_epoch < LAST_EPOCH
     ):
         raise InvalidRequestError(
             f"{info.partition} cannot have leader {leader} in epoch {leader_epoch} with replicas "

@@ -18,6 +18,7 @@ from broker.errors import (
     ResponseTooLargeError,
     ServerError,
     StorageError,
+    TopicExistsError,
     UnknownTopicError,
     WrongPartitionError,
 )
@@ -246,6 +247,10 @@ class AdminHandler:
             ServerError: it exists, its name or number of partitions is illegal, or the disk
                 refuses.
         """
+        if self._replicas.is_replicated(request.topic):
+            raise TopicExistsError(
+                f"topic '{request.topic}' exists with replicas: the controller adds partitions"
+            )
         self._logs.create_topic(request.topic, request.partition_count)
         return Response(encode_extension_response(header.correlation_id, b""))
 
@@ -256,6 +261,12 @@ class AdminHandler:
 
         def work() -> list[Response]:
             try:
+                if self._replicas.is_replicated(request.topic):
+                    raise InvalidRequestError(
+                        f"topic '{request.topic}' has replicas on several brokers: ask the "
+                        "controller to delete it (version 1 of the request, or `pylogctl topic "
+                        f"delete {request.topic} --data`)"
+                    )
                 self._logs.delete_topic(request.topic)
             except ServerError as error:
                 text = str(error)

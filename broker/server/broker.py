@@ -297,9 +297,11 @@ class Broker:
         )
         self._control.controller = self._controller
 
-    def _note_states(self, partitions: Iterable[ReplicatedPartition]) -> None:
+    def _note_states(
+        self, partitions: Iterable[ReplicatedPartition], gone: Iterable[TopicPartition]
+    ) -> None:
         assert self._view is not None
-        self._view.apply_partition_states(partitions)
+        self._view.apply_partition_states(partitions, gone)
 
     def _note_directory_failure(self, failure: StorageError) -> None:
         self.changes.note(LoggedChange(ChangeKind.DIRECTORY_FAILED, text=str(failure)))

@@ -332,10 +332,15 @@ class ClusterView:
         else:
             self._registered.pop(topic, None)
 
-    def apply_partition_states(self, partitions: Iterable[ReplicatedPartition]) -> None:
-        """Note what the controller tells of partitions with replicas."""
+    def apply_partition_states(
+        self, partitions: Iterable[ReplicatedPartition], gone: Iterable[TopicPartition] = ()
+    ) -> None:
+        """Note what the controller tells of partitions with replicas, and which are no more."""
         with self._lock:
             changed = set()
+            for partition in gone:
+                self._replicated.get(partition.topic, {}).pop(partition, None)
+                changed.add(partition.topic)
             for one in partitions:
                 topic = one.partition.topic
                 self._replicated.setdefault(topic, {})[one.partition] = one

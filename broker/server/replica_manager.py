@@ -11,13 +11,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from threading import Event, Lock, Thread
 
 from broker.client.connection import Connection
 from broker.clock import Clock
 from broker.cluster_state import (
+    LAST_EPOCH,
     NO_CONTROLLER,
     IsrChange,
     LiveBroker,
@@ -35,6 +36,7 @@ from broker.errors import (
     ShuttingDownError,
     StorageError,
     TopicExistsError,
+    UnknownTopicError,
     WrongPartitionError,
 )
 from broker.log.log import Log
@@ -77,7 +79,8 @@ class ReplicaManager:
         config: the broker's settings.
         logs: where the logs are.
         clock: for lags and deadlines.
-        note_states: called with the states of partitions that the controller tells.
+        note_states: called with the states of partitions that the controller tells, and with
+            partitions that are no more.
         note_change: writes down new roles, in-sync replicas and truncations.
     """
 
@@ -86,7 +89,7 @@ class ReplicaManager:
         config: BrokerConfig,
         logs: LogManager,
         clock: Clock,
-        note_states: Callable[[Iterable[ReplicatedPartition]], object],
+        note_states: Callable[[Iterable[ReplicatedPartition], Iterable[TopicPartition]], object],
         note_change: NoteChange,
     ) -> None:
         self._note_change = note_change
@@ -112,6 +115,7 @@ class ReplicaManager:
         """Called once a push that names all partitions has been carried out."""
         self._has_full_orders = False
         self._topics: set[str] = set()
+        self._creation_ids: dict[str, str] = {}  # of topics, as told last
         self._brokers: dict[int, LiveBroker] = {}
         self.controller_id = NO_CONTROLLER
         """Id of the broker that is the controller, as far as is known."""
@@ -279,7 +283,9 @@ class ReplicaManager:
                 self._ticker.start()
             self._brokers = {one.id: one for one in request.brokers}
             self.controller_id = request.controller_id
+            before = set(self._replicas.known)
             news = [info for info in request.partitions if self._replicas.note(info)]
+            self._delete_former(request, news)
             # one that the controller does not tell of may be one that it cannot read
             self._topics |= {info.partition.topic for info in news}
             self._create_home_topics(request.partitions)
@@ -290,14 +296,70 @@ class ReplicaManager:
                 self._apply_one(request, info)
             for order in request.stopped:
                 self._stop_one(request, order)
+            self._forget_deleted(request.stopped)
             if request.is_full:
                 self._stop_unnamed(request)
+                self._delete_unassigned(request)
                 self._topics = {partition.topic for partition in list(self._replicas.known)}
-            self._note_states(news)
+            self._note_states(news, before - self._replicas.known.keys())
             self._direct_fetchers()
             if request.is_full and not self._has_full_orders:
                 self._has_full_orders = True
                 self.on_first_orders()
+
+    def _delete_former(
+        self, request: PushStatesRequest, news: Iterable[ReplicatedPartition]
+    ) -> None:
+        """Delete the logs of topics that there are other ones of the same name of by now.
+
+        This broker was away when they were deleted.
+        """
+        creation_ids = {
+            info.partition.topic: info.creation_id
+            for info in news
+            if self._creation_ids.get(info.partition.topic) != info.creation_id
+        }
+        if not creation_ids:
+            return
+        self._creation_ids.update(creation_ids)
+        orders = []
+        for log in self._logs.logs():
+            former = self._logs.replica_creation_id(log.partition)
+            if former is not None and former != creation_ids.get(log.partition.topic, former):
+                orders.append(StoppedReplica(log.partition, former, LAST_EPOCH, deletes_log=True))
+        for order in orders:
+            logger.info("%s is of a topic that was deleted: its log is deleted", order.partition)
+            self._stop_one(request, order)
+
+    def _delete_unassigned(self, request: PushStatesRequest) -> None:
+        """Delete the logs of partitions that other brokers have by now.
+
+        This broker was away when it was to delete them.
+        """
+        for log in self._logs.logs():
+            partition = log.partition
+            known = self._replicas.known.get(partition)
+            if known is None or self._me in known.replicas:
+                continue
+            if self._logs.replica_creation_id(partition) == known.creation_id:
+                logger.info("%s has other replicas by now: the log here is deleted", partition)
+                epoch = known.state.leader_epoch
+                order = StoppedReplica(partition, known.creation_id, epoch, deletes_log=True)
+                self._stop_one(request, order)
+
+    def _forget_deleted(self, orders: Iterable[StoppedReplica]) -> None:
+        """Forget topics that are deleted, and the number of partitions that they had here."""
+        topics = {one.partition.topic for one in orders if one.leader_epoch == LAST_EPOCH}
+        if not topics:
+            return
+        topics -= {partition.topic for partition in list(self._replicas.known)}
+        self._topics -= topics
+        for topic in topics:
+            self._creation_ids.pop(topic, None)
+        with_logs = {one.partition.topic for one in self._logs.logs()}
+        for topic in topics - with_logs:
+            with suppress(UnknownTopicError):
+                self._logs.delete_topic(topic)
 
     def _is_led_by_another(self, info: ReplicatedPartition) -> bool:
         return info.state.leader != self._me
@@ -359,6 +421,11 @@ class ReplicaManager:
                 ):
                     hosted.log.refuse_appends(partial(self.not_led, order.partition))
             self._take_over(self._push(request, (), [order]), hosted)
+        known = self._replicas.known.get(order.partition)
+        is_unused = hosted is None and (known is None or self._me not in known.replicas)
+        is_former = self._logs.replica_creation_id(order.partition) == order.creation_id
+        if order.deletes_log and is_unused and is_former:
+            self._logs.delete_replica(order.partition)  # no order has opened it since the start
 
     def _stop_unnamed(self, request: PushStatesRequest) -> None:
         """Stop the replicas of partitions that are no more."""
@@ -511,7 +578,7 @@ class ReplicaManager:
                 if is_same_epoch and self._replicas.note(decision.decided):
                     if decision.decided.version > proposal.version:
                         self._note_isr(decision.decided)
-                    self._note_states([decision.decided])
+                    self._note_states([decision.decided], ())
 
     def _note_isr(self, decided: ReplicatedPartition) -> None:
         self._note_change(

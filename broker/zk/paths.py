@@ -42,6 +42,9 @@ REASSIGNMENTS = "/admin/reassign_partitions"
 DELETIONS = "/admin/delete_topics"
 """Its children are the topics that are being deleted, as in Kafka 0.8."""
 
+DELETED = "/admin/deleted_topics"
+"""Its children, named by creation ids, are topics that brokers which were away may have logs of."""
+
 DEFAULT_PORT = 2181
 
 
@@ -147,6 +150,11 @@ def partition_state(partition: TopicPartition) -> str:
 def deletion(topic_name: str) -> str:
     """Return the path that says that a replicated topic is being deleted (persistent, empty)."""
     return f"{DELETIONS}/{topic_name}"
+
+
+def deleted(creation_id: str) -> str:
+    """Return the path that says which brokers may have logs of a deleted topic (persistent)."""
+    return f"{DELETED}/{creation_id}"
 
 
 def topic_settings(name: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from broker.cluster_state import (
     NO_LEADER,
     ClusterSnapshot,
+    DeletedTopic,
     LiveBroker,
     PartitionState,
     Reassignment,
@@ -165,6 +166,34 @@ def _decode_reassignments(value: bytes) -> dict[TopicPartition, Reassignment]:
     return _parsed(paths.REASSIGNMENTS, value, parse)
 
 
+def encode_deleted(deleted: DeletedTopic) -> bytes:
+    """Return the value of the node of a deleted topic."""
+    return _json(
+        {
+            "version": 1,
+            "topic": deleted.topic,
+            "partitions": [one.name for one in deleted.partitions],
+            "brokers": sorted(deleted.brokers),
+        }
+    )
+
+
+def decode_deleted(creation_id: str, value: bytes) -> DeletedTopic:
+    """Parse the node of a deleted topic.
+
+    Raises:
+        CoordinationError: it is malformed.
+    """
+
+    def parse(found: Any) -> DeletedTopic:
+        topic = str(found["topic"])
+        names = map(str, found["partitions"])
+        partitions = tuple(TopicPartition(topic, *decode_partition_name(one)) for one in names)
+        return DeletedTopic(topic, creation_id, partitions, frozenset(_ids(found["brokers"])))
+
+    return _parsed(paths.deleted(creation_id), value, parse)
+
+
 def _json(document: Mapping[str, object]) -> bytes:
     return json.dumps(document, separators=(",", ":")).encode()
 
@@ -265,8 +294,6 @@ class ReplicatedTopics:
         """
         brokers = self.brokers(on_brokers)
         names = self.topics(on_topics)
-        if not names:
-            return ClusterSnapshot(brokers)
         deletions = frozenset(self._children(paths.DELETIONS, None))
         found = self.find(names, deletions)
         return ClusterSnapshot(
@@ -277,6 +304,7 @@ class ReplicatedTopics:
             self._reassignments(),
             deletions,
             found.unreadable,
+            self._deleted(),
         )
 
     def find(self, names: Iterable[str], deletions: Collection[str] = ()) -> FoundTopics:
@@ -409,6 +437,14 @@ class ReplicatedTopics:
             except (CoordinationError, ConfigError):  # every broker logs it
                 settings[topic] = dict(self._last_good_settings(topic))
         return settings
+
+    def _deleted(self) -> tuple[DeletedTopic, ...]:
+        nodes = {paths.deleted(one): one for one in self._children(paths.DELETED, None)}
+        found = []
+        for path, (value, _) in self._session.get_many(nodes).items():
+            with _reported():
+                found.append(decode_deleted(nodes[path], value))
+        return tuple(found)
 
     def _reassignments(self) -> dict[TopicPartition, Reassignment]:
         with suppress(RegistryNodeNotFoundError), _reported():
@@ -586,6 +622,12 @@ class ReplicatedTopicsStore:
         parent = paths.replicated_partitions(topic)
         last = [parent, path, paths.topic_settings(topic), paths.deletion(topic)]
         self._delete(last, topic)
+
+    def write_deleted(self, deleted: DeletedTopic) -> None:
+        """Record where logs of a deleted topic may be; see `Store.write_deleted`."""
+        self._session.create_many({paths.DELETED: b""}, ephemeral=False)
+        path, value = paths.deleted(deleted.creation_id), encode_deleted(deleted)
+        self._change(lambda: self._replacement(path, value if deleted.brokers else None), path)
 
     def _delete(self, nodes: Sequence[str], topic: str) -> None:
         def plan() -> list[NodeChange]:

@@ -12,12 +12,16 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from broker.client.cluster import Cluster, Connect
+from broker.client.controller_client import ask_controller, cluster_metadata
 from broker.errors import (
+    BrokerUnreachableError,
     CoordinationError,
     RegistryNodeNotFoundError,
     TopicExistsError,
     UnknownTopicError,
+    UnsupportedVersionError,
 )
+from broker.protocol.cluster_requests import DeleteReplicatedTopicRequest
 from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
 from broker.protocol.responses import BrokerAddress
 from broker.topic import validate_topic_name
@@ -51,12 +55,17 @@ class TopicCreation(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """A step of a deletion: the logs on `broker`, the offsets of `group`, or the topic's node."""
+    """A step of a deletion.
+
+    It is of the logs on `broker`, of a topic with replicas on all brokers, of the offsets of
+    `group`, or of the topic's node.
+    """
 
     topic: str
     broker: BrokerAddress | None
     partition_count: int
     group: str | None = None
+    is_replicated: bool = False
 
 
 def create_topic(
@@ -253,7 +262,7 @@ def delete_topics(
 
     def delete_one(plan: Sequence[Deletion]) -> Sequence[Deletion]:
         for step in plan:
-            _delete(connect, session, step, timeout_s)
+            _delete(cluster, connect, session, step, timeout_s)
         return plan
 
     plans, planned = for_each(env, "topics", topics, plan_one)
@@ -288,6 +297,16 @@ def _plan_deletion(
 ) -> list[Deletion]:
     """Return the steps to delete a topic: logs first, the ZooKeeper node last."""
     validate_topic_name(topic)
+    if (replicated := _plan_replicated(cluster, connect, session, topic)) is not None:
+        if not with_data:
+            raise CliError(
+                ExitStatus.CONFLICT,
+                f"topic '{topic}' has replicas, on which it would stay",
+                hints=["--data deletes it on all brokers"],
+                code="TOPIC_ON_BROKER",
+            )
+        node = [] if session is None else [Deletion(topic, None, 0)]
+        return [replicated, *node]
     counts = Counter(partition.home for partition in cluster.partitions(topic))
     brokers = [broker for broker in cluster.brokers() if broker.id in counts]
     if brokers and not with_data:
@@ -319,9 +338,70 @@ def _plan_deletion(
     return plan
 
 
-def _delete(connect: Connect, session: Session | None, step: Deletion, timeout_s: float) -> None:
+def _plan_replicated(
+    cluster: Cluster, connect: Connect, session: Session | None, topic: str
+) -> Deletion | None:
+    """Return the step that deletes a topic with replicas, None for any other topic."""
+    try:
+        metadata = cluster_metadata(cluster.brokers(), connect, (topic,))
+        partitions = [one for found in metadata.topics for one in found.partitions]
+    except (UnsupportedVersionError, BrokerUnreachableError):
+        partitions = []
+    count = sum(one.is_replicated for one in partitions)
+    if not count and session is not None and not session.exists(paths.replicated_topic(topic)):
+        return None
+    if not count and session is None:
+        return None
+    return Deletion(topic, None, count, is_replicated=True)
+
+
+def _delete_replicated(
+    cluster: Cluster, connect: Connect, session: Session | None, topic: str, timeout_s: float
+) -> None:
+    """Have the controller delete a topic, and wait until it is gone.
+
+    Raises:
+        CliError: it is not gone in time; the controller goes on.
+    """
+    give_up_s = time.monotonic() + timeout_s
+    with suppress(UnknownTopicError):  # it is being deleted
+        request = DeleteReplicatedTopicRequest(topic)
+        ask_controller(cluster.brokers(), connect, request, timeout_s=timeout_s)
+    while _is_there(cluster, connect, session, topic):
+        if time.monotonic() >= give_up_s:
+            raise CliError(
+                ExitStatus.TIMEOUT,
+                f"topic '{topic}' is not deleted on all live brokers after {timeout_s:g}s; the "
+                "controller goes on",
+                hints=["try: pylogctl cluster health"],
+            )
+        time.sleep(_POLL_S)
+
+
+def _is_there(cluster: Cluster, connect: Connect, session: Session | None, topic: str) -> bool:
+    """Return whether the registry, or without a session any broker, has a topic with replicas."""
+    if session is not None:
+        return session.exists(paths.replicated_topic(topic)) is not None
+    known = [cluster_metadata([one], connect, (topic,)) for one in cluster.brokers()]
+    return any(
+        one.is_replicated
+        for metadata in known
+        for found in metadata.topics
+        for one in found.partitions
+    )
+
+
+def _delete(
+    cluster: Cluster,
+    connect: Connect,
+    session: Session | None,
+    step: Deletion,
+    timeout_s: float,
+) -> None:
     """Carry out one step; logs and nodes that are gone already are no error."""
-    if step.broker is not None:
+    if step.is_replicated:
+        _delete_replicated(cluster, connect, session, step.topic, timeout_s)
+    elif step.broker is not None:
         connection = connect(step.broker)
         try:
             connection.call(DeleteTopicRequest(step.topic))

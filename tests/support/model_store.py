@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from broker.cluster_state import (
     ClusterSnapshot,
+    DeletedTopic,
     LiveBroker,
     PartitionState,
     Reassignment,
@@ -30,6 +31,7 @@ class ModelRegistry:
         self.reassignments: dict[TopicPartition, Reassignment] = {}
         self.deletions: set[str] = set()
         self.unreadable: dict[str, UnreadableTopic] = {}
+        self.deleted: dict[str, DeletedTopic] = {}
 
     def snapshot(self, brokers: Sequence[LiveBroker]) -> ClusterSnapshot:
         """What a new controller reads."""
@@ -41,6 +43,7 @@ class ModelRegistry:
             dict(self.reassignments),
             frozenset(self.deletions),
             dict(self.unreadable),
+            tuple(self.deleted.values()),
         )
 
     def edit(self, partition: TopicPartition, state: PartitionState) -> None:
@@ -115,3 +118,9 @@ class ModelStore:
         for partition in assignment.replicas:
             self.registry.states.pop(partition, None)
         self.registry.deletions.discard(assignment.topic)
+
+    def write_deleted(self, deleted: DeletedTopic) -> None:
+        self._check()
+        self.registry.deleted[deleted.creation_id] = deleted
+        if not deleted.brokers:
+            del self.registry.deleted[deleted.creation_id]

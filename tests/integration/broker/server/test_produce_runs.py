@@ -92,7 +92,9 @@ def effect_of(handle: Callable[[ProduceHandler], object], validator: Validator) 
         handler = ProduceHandler(
             RunningHost(),  # type: ignore[arg-type]  # stands in for the broker
             logs,
-            replicas := ReplicaManager(config, logs, clock, lambda _: None, lambda _: None),
+            replicas := ReplicaManager(
+                config, logs, clock, lambda _news, _gone: None, lambda _: None
+            ),
             Forwarder(replicas, clock, 0),
             validator,
             metrics,

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.cluster_state import (
+    DeletedTopic,
     PartitionState,
     Reassignment,
     StateResult,
@@ -110,6 +111,21 @@ def test_snapshot_when_read_then_has_all_that_was_written(
     assert snapshot.settings == {"t": {"min.insync.replicas": "2"}}
     assert snapshot.reassignments == {P: change}
     assert snapshot.deletions == {"t"}
+    assert snapshot.deleted == ()
+
+
+def test_deleted_topic_when_recorded_then_is_found_until_no_broker_has_it(
+    session: Session, store: ReplicatedTopicsStore
+) -> None:
+    deleted = DeletedTopic("t", "c1", (P, TopicPartition("t", 1, 0)), frozenset({1, 2}))
+    topics = ReplicatedTopics(session)
+
+    store.write_deleted(deleted)
+
+    assert topics.snapshot(on_brokers=no_watch, on_topics=no_watch).deleted == (deleted,)
+    store.write_deleted(deleted._replace(brokers=frozenset()))
+    assert topics.snapshot(on_brokers=no_watch, on_topics=no_watch).deleted == ()
+    assert session.children("/admin/deleted_topics") == []
 
 
 @pytest.mark.parametrize(
@@ -306,6 +322,7 @@ def test_writes_when_another_is_the_controller_then_all_are_fenced(
         lambda: store.write_reassignments({P: Reassignment((0,), (1,))}),
         lambda: store.begin_deletion("t"),
         lambda: store.finish_deletion(TOPIC),
+        lambda: store.write_deleted(DeletedTopic("t", "c1", (P,), frozenset({1}))),
     ):
         with pytest.raises(ControllerFencedError):
             write()

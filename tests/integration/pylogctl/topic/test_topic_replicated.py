@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from broker import Broker
+from broker import Broker, Connection
+from broker.errors import InvalidRequestError, TopicExistsError
+from broker.protocol.extension_requests import CreateTopicRequest, DeleteTopicRequest
 from broker.topic import TopicPartition
 from broker.zk.session import Session
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.pylogctl.topic.test_topic import rows
 from tests.support.command_line import Invoke, Result
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
 
@@ -72,6 +75,96 @@ def plan_file(tmp_path: Path, partition: TopicPartition, *target: int) -> str:
     step["target"] = ",".join(map(str, target))
     path.write_text(json.dumps({"data": [step]}))
     return str(path)
+
+
+def log_names(data_dir: Path) -> list[str]:
+    """The logs, of any home, in a data directory."""
+    found = [*data_dir.glob("*_*/replica-creation-id"), *data_dir.glob("replicas/*/*_*")]
+    return sorted(one.parent.name if one.is_file() else one.name for one in found)
+
+
+def listed(topic: Invoke) -> list[str]:
+    return [one["name"] for one in rows(topic("list", "--output", "json"))]
+
+
+DELETE = ("delete", "t", "--data", "--yes", "--confirm", "t")
+
+
+def test_delete_when_a_broker_is_away_then_topic_is_gone_and_so_are_its_logs_later(
+    topic: Invoke,
+    session: Session,
+    brokers: dict[int, Broker],
+    tmp_path: Path,
+    start_broker: Callable[..., Broker],
+    zookeeper: str,
+) -> None:
+    partition = create(topic)
+    create(topic, "other")
+    away = partition.home  # its log is one of those that are not below `replicas`
+    brokers[away].stop()
+
+    result = topic(*DELETE, "--output", "json")
+
+    assert result.status == ExitStatus.OK, result.stderr
+    assert session.exists("/replicated/topics/t") is None
+    live = [one for one in brokers if one != away]
+    for one in live:
+        assert log_names(tmp_path / str(one)) == ["other_0"]
+    assert sorted(log_names(tmp_path / str(away))) == ["other_0", "t_0"]
+    create(topic, factor=2)
+
+    start_broker(
+        broker_id=away,
+        data_dir=tmp_path / str(away),
+        zookeeper=zookeeper,
+        zk_session_timeout_ms=30_000,
+    )
+
+    wait_until(
+        lambda: log_names(tmp_path / str(away)) == ["other_0"], "its deletion", deadline_s=60
+    )
+    wait_until(lambda: not session.children("/admin/deleted_topics"), "its end", deadline_s=60)
+    assert sorted(listed(topic)) == ["other", "t"]
+    assert topic(*DELETE).status == ExitStatus.OK
+    wait_until(lambda: listed(topic) == ["other"], "the news", deadline_s=60)
+
+
+def test_delete_when_there_is_no_registry_for_the_command_then_brokers_are_asked(
+    topic: Invoke, invoke: Invoke, brokers: dict[int, Broker], session: Session
+) -> None:
+    create(topic)
+    address = f"127.0.0.1:{brokers[0].port}"
+
+    result = invoke("topic", *DELETE, "-b", address, "--timeout", "60s")
+
+    assert result.status == ExitStatus.OK, result.stderr
+    wait_until(lambda: not session.exists("/replicated/topics/t"), "the end", deadline_s=60)
+    assert create(topic).topic == "t"
+
+
+def test_delete_without_data_when_it_has_replicas_then_conflict(
+    topic: Invoke, session: Session
+) -> None:
+    create(topic)
+    before = nodes(session)
+
+    result = topic("delete", "t", "--yes", "--confirm", "t")
+
+    assert result.status == ExitStatus.CONFLICT
+    assert "topic 't' has replicas" in result.stderr
+    assert nodes(session) == before
+
+
+def test_broker_when_asked_alone_about_a_topic_with_replicas_then_names_the_controller(
+    topic: Invoke, brokers: dict[int, Broker]
+) -> None:
+    partition = create(topic)
+    connection = Connection(brokers[partition.home].address())
+    with pytest.raises(InvalidRequestError, match="pylogctl topic delete t --data"):
+        connection.call(DeleteTopicRequest("t"))
+    with pytest.raises(TopicExistsError, match="exists with replicas"):
+        connection.call(CreateTopicRequest("t", 1))
+    connection.close()
 
 
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])

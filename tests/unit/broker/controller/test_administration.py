@@ -154,21 +154,57 @@ def test_delete_when_all_brokers_are_live_then_is_done_once_all_have_deleted() -
     assert cluster.registry.deletions == set()
 
 
-def test_delete_when_a_replica_is_down_then_waits_until_it_has_deleted() -> None:
+def deliver(cluster: Cluster) -> None:
+    for broker_id, push in cluster.pushes().items():
+        cluster.controller.delivered(broker_id, push)
+
+
+@pytest.mark.parametrize("is_elected_again", [False, True])
+def test_delete_when_a_replica_is_away_then_is_done_and_it_deletes_its_log_when_it_is_back(
+    is_elected_again: bool,
+) -> None:
     cluster = Cluster(led(0, 0))
     cluster.fail(2)
     cluster.pushes()
+
     cluster.controller.delete_topic("t")
-    for broker_id, push in cluster.pushes().items():
-        cluster.controller.delivered(broker_id, push)
-    assert cluster.registry.deletions == {"t"}
+    deliver(cluster)
 
+    assert (cluster.registry.topics, cluster.registry.deletions) == ({}, set())
+    cluster.controller.create_topic("t", 1, 2, {}, creation_id="new", start=0)
+    if is_elected_again:
+        cluster.elect()
+    deliver(cluster)
     cluster.start(2)
-
     push = cluster.pushes()[2]
-    assert (push.partitions, [one.partition for one in push.stopped]) == ((), [P])
+    assert [(one.partition, one.creation_id) for one in push.stopped] == [(P, "id")]
     cluster.controller.delivered(2, push)
+    assert cluster.registry.deleted == {}
+    assert cluster.registry.topics["t"].creation_id == "new"
+
+
+def test_delete_when_a_broker_goes_meanwhile_then_it_is_not_waited_for() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.controller.delete_topic("t")
+    pushes = cluster.pushes()
+    for broker_id in (0, 1):
+        cluster.controller.delivered(broker_id, pushes[broker_id])
+    assert "t" in cluster.registry.topics
+
+    cluster.fail(2)
+
     assert cluster.registry.topics == {}
+    assert cluster.registry.deleted["id"].brokers == {2}
+
+
+def test_delete_when_no_replica_is_live_then_is_done_at_once() -> None:
+    cluster = Cluster(led(0, 0))
+    cluster.fail(0, 1, 2)
+
+    cluster.controller.delete_topic("t")
+
+    assert cluster.registry.topics == {}
+    assert cluster.registry.deleted["id"].brokers == {0, 1, 2}
 
 
 def test_delete_when_controller_changes_then_the_next_goes_on() -> None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker.cluster_state import EpochStart, PartitionState, ReplicatedPartition, StoppedReplica
-from broker.controller.controller import LAST_EPOCH
+from broker.cluster_state import (
+    LAST_EPOCH,
+    EpochStart,
+    PartitionState,
+    ReplicatedPartition,
+    StoppedReplica,
+)
 from broker.errors import (
     NotLeaderError,
     StaleBrokerEpochError,
