@@ -211,6 +211,14 @@ class BrokerConfig(BaseConfig):
             1,
         ),
         _P(
+            "num.replica.fetchers",
+            "num_replica_fetchers",
+            _INT,
+            "threads that copy from each broker that leads",
+            1,
+            maximum=64,
+        ),
+        _P(
             "replica.fetch.wait.max.ms",
             "replica_fetch_wait_ms",
             _INT,
@@ -360,6 +368,7 @@ class BrokerConfig(BaseConfig):
     allows_unclean_election: bool = False
     rack: str = ""
     replica_lag_ms: int = 10_000
+    num_replica_fetchers: int = 1
     replica_fetch_wait_ms: int = 500
     replica_fetch_bytes: int = 1 << 20
     replica_socket_timeout_ms: int = 30_000
@@ -526,6 +535,8 @@ class ConsumerConfig(BaseConfig):
         _P("fetch.wait.max.ms", "max_wait_ms", _INT, "how long a read may wait", 0),
         _P("fetch.min.bytes", "fetch_min_bytes", _INT, "for so many new bytes of a broker", 1),
         _P("num.consumer.fetchers", "num_fetchers", _INT, "threads that fetch of a broker", 1),
+        _P("leader.wait.max.ms", "leader_wait_ms", _INT, "wait for a lost leader or the next", 0),
+        _P("read.from", "read_from", _TEXT, "leader, any in-sync replica, or those of a rack"),
         _P("groupid", "group", _TEXT, "the consumer group"),
         _P("consumerid", "consumer_name", _TEXT, "the member's name; empty: one is made"),
         _P("autocommit.enable", "auto_commit", _BOOL, "commit finished offsets"),
@@ -570,6 +581,8 @@ class ConsumerConfig(BaseConfig):
     max_wait_ms: int = 500
     fetch_min_bytes: int = 1
     num_fetchers: int = 1
+    leader_wait_ms: int = 15_000
+    read_from: str = "leader"
     group: str = ""
     consumer_name: str = ""
     auto_commit: bool = True

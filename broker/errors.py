@@ -304,6 +304,13 @@ class StaleBrokerEpochError(ServerError):
     code = 77
 
 
+class OffsetNotAvailableError(ServerError):
+    """A follower does not have an offset yet; its leader has, or says that nobody has."""
+
+    code = 78
+    is_retriable = True
+
+
 class UnknownTopicError(ServerError):
     """A topic is not on this broker (extension requests only: 0.7's fetch calls it empty)."""
 
@@ -362,6 +369,7 @@ ERROR_OF_CODE: dict[int, type[ServerError]] = {
         FencedEpochError,
         UnknownEpochError,
         StaleBrokerEpochError,
+        OffsetNotAvailableError,
         UnknownTopicError,
         ShuttingDownError,
         InvalidPatternError,

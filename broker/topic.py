@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import os
 import re
+import zlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,6 +38,11 @@ class TopicPartition:
 
     def __str__(self) -> str:
         return f"{self.topic}[{self.name}]"
+
+
+def share_of(partition: TopicPartition, count: int) -> int:
+    """Return which of several fetchers of a broker has a partition, whatever others there are."""
+    return zlib.crc32(str(partition).encode()) % count
 
 
 def validate_topic_name(name: str, max_length: int = MAX_TOPIC_NAME_LENGTH) -> None:

@@ -42,6 +42,7 @@ from broker.protocol.cluster_requests import (
 from broker.protocol.compression import Codec, compress
 from broker.protocol.extension_requests import (
     Acks,
+    AnyReplicaReadRequest,
     ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
@@ -278,13 +279,11 @@ BASE_REQUESTS: dict[type[BaseRequest], st.SearchStrategy[BaseRequest]] = {
 PAYLOAD_FILTERS = st.builds(
     PayloadFilter, st.binary(max_size=12), ignore_case=st.booleans(), invert=st.booleans()
 )
-READS = st.builds(
-    ReadRequest,
-    INT32,
-    INT32,
-    INT32,
+_READ_FIELDS = (
+    *(INT32, INT32, INT32),
     _tuples(st.builds(PartitionPosition, PARTITION, INT64, INT32)),
 )
+READS = st.builds(ReadRequest, *_READ_FIELDS)
 
 REPLICATED_PARTITION = st.builds(
     ReplicatedPartition,
@@ -302,6 +301,7 @@ EXTENSION_REQUESTS: dict[type[ExtensionRequest], st.SearchStrategy[ExtensionRequ
         _tuples(st.builds(PartitionSet, PARTITION, SET_BYTES)),
     ),
     ReadRequest: READS,
+    AnyReplicaReadRequest: st.builds(AnyReplicaReadRequest, *_READ_FIELDS),
     FilteredReadRequest: st.builds(FilteredReadRequest, READS, PAYLOAD_FILTERS),
     MetadataRequest: st.builds(MetadataRequest, st.none() | _tuples(SHORT_STRING)),
     ClusterMetadataRequest: st.builds(ClusterMetadataRequest, st.none() | _tuples(SHORT_STRING)),

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from broker.client.connection import Connection, addresses_text
+from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import NO_LEADER
 from broker.errors import (
     NO_ERROR,
@@ -94,6 +95,22 @@ class Cluster(Protocol):
         """
         return {}
 
+    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
+        """Ask for the in-sync replicas of the partitions of topics, as far as they have replicas.
+
+        Raises:
+            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
+        """
+        return InSyncReplicas({}, {})
+
+    def has_replicas(self, partition: TopicPartition) -> bool:
+        """Return whether another broker can come to lead a partition.
+
+        Raises:
+            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
+        """
+        return False
+
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
         """Note that the broker called the leader until now is not.
 
@@ -154,6 +171,16 @@ class LockedCluster:
         """Ask anew who leads the partitions of topics."""
         with self._lock:
             return self._cluster.find_leaders(topics)
+
+    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
+        """Ask for the in-sync replicas of the partitions of topics."""
+        with self._lock:
+            return self._cluster.in_sync_replicas(topics)
+
+    def has_replicas(self, partition: TopicPartition) -> bool:
+        """Return whether another broker can come to lead a partition."""
+        with self._lock:
+            return self._cluster.has_replicas(partition)
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
         """Note that the broker called the leader until now is not."""
@@ -238,6 +265,14 @@ class RegistryCluster:
         """Read anew who leads the partitions of topics that have replicas."""
         return read_leaders(self._registry, topics, self._leaders)
 
+    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
+        """Read the in-sync replicas of the partitions of topics, and learn who leads them."""
+        return read_in_sync(self._registry, topics, self._leaders)
+
+    def has_replicas(self, partition: TopicPartition) -> bool:
+        """Return whether another broker can come to lead a partition."""
+        return read_has_replicas(self._registry, partition)
+
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
         """Note that the broker called the leader until now is not."""
         self._leaders.note(partition, broker_id)
@@ -302,6 +337,29 @@ def read_leaders(
     return led
 
 
+def read_in_sync(
+    registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
+) -> InSyncReplicas:
+    """Return the in-sync replicas of partitions that have a leader, which `leaders` learns."""
+    from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
+
+    replicated = ReplicatedTopics(registry.session)
+    states = replicated.led_states(topics)
+    for partition, state in states.items():
+        leaders.note(partition, state.leader)
+    return InSyncReplicas(
+        {partition: state.isr for partition, state in states.items()},
+        {one.id: one.rack for one in replicated.brokers() if one.rack},
+    )
+
+
+def read_has_replicas(registry: Registry, partition: TopicPartition) -> bool:
+    """Return whether a partition has more than one replica."""
+    from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
+
+    return len(ReplicatedTopics(registry.session).replicas(partition)) > 1
+
+
 OnAbsent = Callable[[BrokerError], None]
 """Called once when a listed broker stops responding; an exception it raises is passed on."""
 
@@ -319,12 +377,14 @@ class _Answer(NamedTuple):
         is_whole: whether it knows of all brokers, not of itself alone.
         brokers: their addresses, if it is whole.
         topics: those asked for.
+        racks: of the brokers that have one, by id.
     """
 
     broker_id: int
     is_whole: bool
     brokers: tuple[BrokerAddress, ...]
     topics: tuple[TopicMetadata, ...]
+    racks: Mapping[int, str] = {}  # never changed
 
 
 class _Listed:
@@ -373,7 +433,8 @@ class _Listed:
             return _Answer(self.id, False, (), led.topics)
         response = ClusterMetadataResponse.decode(self._call(ClusterMetadataRequest(topics)))
         self.id = response.broker_id
-        return _Answer(self.id, bool(response.cluster_id), response.brokers, response.topics)
+        is_whole = bool(response.cluster_id)
+        return _Answer(self.id, is_whole, response.brokers, response.topics, response.racks)
 
     def _call(self, request: MetadataRequest) -> Reader:
         connection = self.connection
@@ -684,6 +745,21 @@ class StaticCluster:
             for one in found.partitions
             if one.leader != NO_LEADER
         }
+
+    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
+        """Ask for the in-sync replicas of the partitions of topics, and learn who leads them."""
+        replicas: dict[TopicPartition, tuple[int, ...]] = {}
+        racks: dict[int, str] = {}
+        for answer in self._answers(tuple(topics)):
+            racks.update(answer.racks)
+            for found in answer.topics:
+                replicas.update((one.partition, one.isr) for one in found.partitions)
+        return InSyncReplicas(replicas, racks)
+
+    def has_replicas(self, partition: TopicPartition) -> bool:
+        """Return whether another broker can come to lead a partition."""
+        found = self._partitions(partition.topic)
+        return any(one.partition == partition and len(one.replicas) > 1 for one in found)
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
         """Note that the broker called the leader until now is not."""

@@ -35,6 +35,9 @@ from broker.topic import TopicPartition
 
 _T = TypeVar("_T")
 
+DEFAULT_LEADER_WAIT_S = 15.0
+"""Longer than the session of a broker lasts that was killed, and the election behind it."""
+_ASK_AGAIN_S = 0.2
 _ALL_SEGMENTS = 1 << 20
 _WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
 """Before a broker is asked again, as the one asked does not lead the partition."""
@@ -58,11 +61,18 @@ class OffsetLister:
     """Lists offsets; keeps a connection to each broker until it is closed.
 
     A query goes to the leader, if the broker asked does not lead the partition or is lost.
+
+    Args:
+        cluster: knows the leaders.
+        connect: makes connections.
+        leader_wait_s: how long to wait for the next leader of a partition with replicas, if the
+            last one is lost.
     """
 
-    def __init__(self, cluster: Cluster, connect: Connect) -> None:
+    def __init__(self, cluster: Cluster, connect: Connect, *, leader_wait_s: float = 0.0) -> None:
         self._cluster = cluster
         self._connect = connect
+        self._leader_wait_s = leader_wait_s
         self._connections: dict[int, Connection] = {}
 
     def __enter__(self) -> Self:
@@ -172,14 +182,18 @@ class OffsetLister:
 
     def _at_leader(self, partition: TopicPartition, action: Callable[[Connection], _T]) -> _T:
         """Run an action with a connection to the leader; if that is lost, with one to the next."""
-        try:
-            return action(self._connection(partition))
-        except (BrokerUnreachableError, RequestTimeoutError):
+        started_s = time.monotonic()
+        while True:
             former = self._cluster.leader_id(partition)
-            found = self._cluster.find_leaders([partition.topic])
-            if found.get(partition, former) == former:
-                raise
-        return action(self._connection(partition))
+            try:
+                return action(self._connection(partition))
+            except (BrokerUnreachableError, RequestTimeoutError):
+                found = self._cluster.find_leaders([partition.topic])
+                if found.get(partition, former) == former:
+                    is_late = time.monotonic() - started_s >= self._leader_wait_s
+                    if is_late or not self._cluster.has_replicas(partition):
+                        raise
+            time.sleep(_ASK_AGAIN_S)
 
     def _connection(self, partition: TopicPartition) -> Connection:
         connection = self._connections.get(self._cluster.leader_id(partition))

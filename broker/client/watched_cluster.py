@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from broker.client.cluster import LearnedLeaders, leader_among, read_leaders, with_replicated
+from broker.client.cluster import (
+    LearnedLeaders,
+    leader_among,
+    read_has_replicas,
+    read_in_sync,
+    read_leaders,
+    with_replicated,
+)
+from broker.client.read_replicas import InSyncReplicas
 from broker.errors import BrokerUnreachableError, RegistryUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
@@ -132,6 +140,14 @@ class WatchedCluster:
     def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
         """Read anew who leads the partitions of topics that have replicas."""
         return read_leaders(self._registry, topics, self._leaders)
+
+    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
+        """Read the in-sync replicas of the partitions of topics, and learn who leads them."""
+        return read_in_sync(self._registry, topics, self._leaders)
+
+    def has_replicas(self, partition: TopicPartition) -> bool:
+        """Return whether another broker can come to lead a partition."""
+        return read_has_replicas(self._registry, partition)
 
     def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
         """Note that the broker called the leader until now is not."""

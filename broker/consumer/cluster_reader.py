@@ -15,13 +15,13 @@ from contextlib import suppress
 from functools import partial
 
 from broker.client.cluster import Cluster, Connect
-from broker.client.list_offsets import OffsetLister
+from broker.client.list_offsets import DEFAULT_LEADER_WAIT_S, OffsetLister
+from broker.client.read_replicas import LEADER, ReadReplicas
 from broker.consumer.chunk import Chunk
 from broker.consumer.fetcher import (
     DEFAULT_FETCH_BYTES,
     DEFAULT_MAX_WAIT_MS,
     Fetcher,
-    share_of,
 )
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import (
@@ -29,20 +29,20 @@ from broker.errors import (
     BrokerError,
     BrokerUnreachableError,
     NotLeaderError,
+    OffsetNotAvailableError,
     OffsetOutOfRangeError,
     RegistryUnreachableError,
     RequestTimeoutError,
 )
 from broker.protocol.payload_filter import PayloadFilter
-from broker.topic import ReadRange, TopicPartition
+from broker.protocol.responses import BrokerAddress
+from broker.topic import ReadRange, TopicPartition, share_of
 
 _Polled = tuple[Fetcher, list[Chunk] | BrokerError]
 
 _QUEUED_POLLS = 4
 _QUEUE_WAIT_S = 0.1
 _RECONNECT_WAIT_S = 0.2
-_RETRY_S = 10.0
-"""How long a lost broker is tried again whose partitions no other broker leads."""
 _WAITS_FOR_LEADER_S = (0.0, 0.1, 0.4, 1.6)
 """Before the leader of a partition is asked, as the broker asked before does not lead it."""
 
@@ -60,6 +60,9 @@ class ClusterReader:
         fetcher_count: threads that share the partitions of a broker.
         payload_filter: which messages to read; a compressed set is read whole if one of its
             messages matches.
+        read_from: which replicas to read from; see `ReadReplicas`.
+        leader_wait_s: how long to wait for a broker that is lost, or for another one that leads
+            its partitions.
     """
 
     def __init__(
@@ -73,8 +76,13 @@ class ClusterReader:
         min_bytes: int = 1,
         fetcher_count: int = 1,
         payload_filter: PayloadFilter | None = None,
+        read_from: str = LEADER,
+        leader_wait_s: float = DEFAULT_LEADER_WAIT_S,
     ) -> None:
         self._cluster = cluster
+        self._leader_wait_s = leader_wait_s
+        self._replicas = ReadReplicas(cluster, read_from)
+        self._topics = sorted({one.topic for one in ranges})
         self._connect = connect
         self._readers = {
             partition: PartitionReader(partition, start, end)
@@ -88,18 +96,25 @@ class ClusterReader:
             min_bytes=min_bytes,
             payload_filter=payload_filter,
             retry_s=0,
+            takes_followers=self._replicas.uses_followers,
         )
         self._fetchers: list[Fetcher] = []
+        self._fetcher_of: dict[TopicPartition, Fetcher] = {}
+        self._seen_version = 0  # of what is known of in-sync replicas
         self._broker_ids: dict[Fetcher, int] = {}
-        self._move_counts: dict[TopicPartition, int] = {}  # since there was data
+        # since when a partition has come from no broker, and how many were asked since
+        self._moves: dict[TopicPartition, tuple[float, int]] = {}
         # calls to make in a fetcher's own thread, before its next poll
         self._calls: dict[Fetcher, deque[Callable[[], None]]] = {}
         self._lost_since_s: dict[Fetcher, float] = {}  # those whose last poll failed
         self._queue: queue.Queue[_Polled] = queue.Queue(_QUEUED_POLLS)
         self._stopped = threading.Event()
         self._threads: list[threading.Thread] = []
-        for offsets in self._offsets_by_fetcher(fetcher_count):
-            self._open(offsets)
+        self._thread_of: dict[Fetcher, threading.Thread] = {}
+        self._replicas.refresh_if_due(self._topics)
+        self._seen_version = self._replicas.version
+        for broker_id, offsets in self._offsets_by_fetcher(fetcher_count):
+            self._open_first(broker_id, offsets)
 
     def __enter__(self) -> ClusterReader:
         return self
@@ -130,6 +145,7 @@ class ClusterReader:
             BrokerError: a broker is gone for good or responds with an error.
         """
         while not all(one.is_done for one in self._readers.values()):
+            self._choose_again()
             for chunks in _one_per_partition(self._next_chunks()):
                 ready = {
                     chunk.partition: self._readers[chunk.partition]
@@ -164,8 +180,10 @@ class ClusterReader:
         with OffsetLister(self._cluster, self._connect) as offsets:
             return offsets.next_good_message(partition, offset)
 
-    def _offsets_by_fetcher(self, count: int) -> list[dict[TopicPartition, int]]:
-        """Return the starting offsets for each fetcher, without partitions that are done already.
+    def _offsets_by_fetcher(self, count: int) -> list[tuple[int, dict[TopicPartition, int]]]:
+        """Return the broker and the starting offsets for each fetcher.
+
+        Partitions that are done already are left out.
 
         Args:
             count: fetchers of a broker.
@@ -173,30 +191,78 @@ class ClusterReader:
         shares: dict[tuple[int, int], dict[TopicPartition, int]] = {}
         for partition, reader in self._readers.items():
             if not reader.is_done:
-                key = self._cluster.leader_id(partition), share_of(partition, count)
+                key = self._replicas.broker_of(partition), share_of(partition, count)
                 shares.setdefault(key, {})[partition] = reader.offset
-        return list(shares.values())
+        return [(broker_id, offsets) for (broker_id, _), offsets in shares.items()]
+
+    def _open_first(self, broker_id: int, offsets: Mapping[TopicPartition, int]) -> None:
+        """Make the fetcher of partitions with which reading begins."""
+        if all(self._cluster.leader_id(one) == broker_id for one in offsets):
+            self._open(offsets)
+            return
+        try:
+            self._open(offsets, self._cluster.address(broker_id))
+        except BrokerUnreachableError:
+            for partition in offsets:
+                self._read_at_leader([partition])
+
+    def _choose_again(self) -> None:
+        """Go over to other replicas, when it is known anew which are in sync."""
+        self._replicas.refresh_if_due(self._topics)
+        if self._replicas.version == self._seen_version:
+            return
+        self._seen_version = self._replicas.version
+        moving: dict[int, list[TopicPartition]] = {}
+        for partition, reader in self._readers.items():
+            broker_id = self._replicas.broker_of(partition)
+            if not reader.is_done and broker_id != self._broker_ids[self._fetcher_of[partition]]:
+                moving.setdefault(broker_id, []).append(partition)
+        for broker_id, partitions in moving.items():
+            former = [(one, self._fetcher_of[one]) for one in partitions]
+            try:
+                self._read_at(partitions, self._cluster.address(broker_id))
+            except BrokerUnreachableError:
+                self._replicas.leave(partitions)  # they are read where they are
+                continue
+            for partition, fetcher in former:
+                self._call(fetcher, partial(fetcher.forget, partition))
+        self._drop_unused()
+
+    def _drop_unused(self) -> None:
+        """Close fetchers that have no partitions, once their threads have ended."""
+        used = set(self._fetcher_of.values())
+        for fetcher in [one for one in self._fetchers if one not in used]:
+            thread = self._thread_of.get(fetcher)
+            if thread is None or not thread.is_alive():
+                self._fetchers.remove(fetcher)
+                fetcher.close()
 
     def _follow(self, chunk: Chunk) -> None:
         """Go on reading a partition at its leader, as the broker asked is not.
 
         Raises:
-            NotLeaderError: none of the brokers called the leader is.
-            BrokerUnreachableError: there is no leader.
+            NotLeaderError: for too long none of the brokers called the leader is.
+            BrokerUnreachableError: for too long there is no leader.
         """
         partition = chunk.partition
-        count = self._move_counts.get(partition, 0)
-        if count >= len(_WAITS_FOR_LEADER_S):
+        since_s, count = self._moves.get(partition, (time.monotonic(), 0))
+        give_up_s = since_s + self._leader_wait_s
+        if time.monotonic() > give_up_s:
             raise chunk.failure()
-        self._move_counts[partition] = count + 1
-        self._cluster.note_leader(partition, chunk.high_watermark)
-        time.sleep(_WAITS_FOR_LEADER_S[count])
-        try:
-            self._read_at_leader([partition])
-        except BrokerUnreachableError:
-            # it was called the leader by one that has not heard yet that it is away
-            self._cluster.find_leaders([partition.topic])
-            self._read_at_leader([partition])
+        self._moves[partition] = since_s, count + 1
+        if chunk.error == NotLeaderError.code:
+            self._cluster.note_leader(partition, chunk.high_watermark)
+        time.sleep(_WAITS_FOR_LEADER_S[min(count, len(_WAITS_FOR_LEADER_S) - 1)])
+        while True:
+            try:
+                return self._read_at_leader([partition])
+            except BrokerUnreachableError:
+                # it was called the leader by one that has not heard yet that it is away
+                if time.monotonic() > give_up_s:
+                    raise
+            with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
+                self._cluster.find_leaders([partition.topic])
+            time.sleep(_RECONNECT_WAIT_S)
 
     def _read_at_leader(self, partitions: Sequence[TopicPartition]) -> None:
         """Read partitions, which no fetcher has, at the broker that leads them all.
@@ -204,20 +270,34 @@ class ClusterReader:
         Raises:
             BrokerUnreachableError: it is not live.
         """
+        self._replicas.leave(partitions)
+        self._read_at(partitions, self._cluster.leader(partitions[0]))
+
+    def _read_at(self, partitions: Sequence[TopicPartition], address: BrokerAddress) -> None:
+        """Read partitions at a broker from now on."""
         # one more fetcher for these alone, as leaders move seldom
-        fetcher = self._open({one: self._readers[one].offset for one in partitions})
+        fetcher = self._open({one: self._readers[one].offset for one in partitions}, address)
         for one in partitions:
             self._readers[one].drop_data()
         if self._threads:
             self._start_thread(fetcher)
 
-    def _open(self, offsets: Mapping[TopicPartition, int]) -> Fetcher:
-        """Make a fetcher of partitions that have the same leader."""
-        address = self._cluster.leader(next(iter(offsets)))
+    def _open(
+        self, offsets: Mapping[TopicPartition, int], address: BrokerAddress | None = None
+    ) -> Fetcher:
+        """Make a fetcher of partitions.
+
+        Args:
+            offsets: where to begin in each.
+            address: of the broker; by default of the leader, which is the same for all.
+        """
+        if address is None:
+            address = self._cluster.leader(next(iter(offsets)))
         fetcher = self._make_fetcher(self._connect(address), offsets)
         self._fetchers.append(fetcher)
         self._broker_ids[fetcher] = address.id
         self._calls[fetcher] = deque()
+        self._fetcher_of.update(dict.fromkeys(offsets, fetcher))
         return fetcher
 
     def _handle_loss(self, fetcher: Fetcher, error: BrokerError) -> None:
@@ -242,7 +322,7 @@ class ClusterReader:
             self._fetchers.remove(fetcher)
             fetcher.close()
             return
-        if now_s - lost_since_s >= _RETRY_S:
+        if now_s - lost_since_s >= self._leader_wait_s:
             raise error
         if self._threads:
             self._start_thread(fetcher, wait_s=_RECONNECT_WAIT_S)
@@ -264,7 +344,7 @@ class ClusterReader:
                 fetcher.forget(partition)
 
     def _add(self, chunk: Chunk) -> bool:
-        if chunk.error == NotLeaderError.code:
+        if chunk.error == NotLeaderError.code or self._may_differ_at_leader(chunk):
             self._follow(chunk)
             return False
         if chunk.error == OffsetOutOfRangeError.code:
@@ -274,9 +354,24 @@ class ClusterReader:
             )
         if chunk.error != NO_ERROR:
             raise chunk.failure()
-        if self._move_counts and len(chunk.data):
-            self._move_counts.pop(chunk.partition, None)
+        if self._moves and len(chunk.data):
+            self._moves.pop(chunk.partition, None)
         return self._readers[chunk.partition].add(chunk)
+
+    def _may_differ_at_leader(self, chunk: Chunk) -> bool:
+        """Return whether an error is that of a follower, so that the leader is to be asked.
+
+        It is asked anew who leads: the broker may have led the partition when it was chosen.
+        """
+        if chunk.error == NO_ERROR or not self._replicas.uses_followers:
+            return False
+        if chunk.error == OffsetNotAvailableError.code:
+            return True
+        leaders: Mapping[TopicPartition, int] = {}
+        with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
+            leaders = self._cluster.find_leaders([chunk.partition.topic])
+        broker_id = self._broker_ids[self._fetcher_of[chunk.partition]]
+        return leaders.get(chunk.partition) != broker_id
 
     def _call(self, fetcher: Fetcher, action: Callable[[], None]) -> None:
         """Change a fetcher in the thread that polls it."""
@@ -297,11 +392,13 @@ class ClusterReader:
             except queue.Empty:
                 return []
         fetcher, found = polled
+        if fetcher not in self._fetchers:
+            return []  # other fetchers have its partitions
         if isinstance(found, BrokerError):
             self._handle_loss(fetcher, found)
             return []
         self._lost_since_s.pop(fetcher, None)
-        return found
+        return [chunk for chunk in found if self._fetcher_of[chunk.partition] is fetcher]
 
     def _start_thread(self, fetcher: Fetcher, *, wait_s: float = 0.0) -> None:
         name = f"fetcher-{len(self._threads)}"
@@ -310,6 +407,7 @@ class ClusterReader:
         )
         thread.start()
         self._threads.append(thread)
+        self._thread_of[fetcher] = thread
 
     def _fetch(self, fetcher: Fetcher, wait_s: float) -> None:
         """Poll one broker and queue the chunks, until a poll fails; runs in a thread."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from broker.client.cluster import Connect, RegistryCluster
 from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
+from broker.client.read_replicas import ReadReplicas
 from broker.clock import SystemClock
 from broker.config import ConsumerConfig
 from broker.consumer.committer import AutoCommit, Committer
@@ -251,6 +252,7 @@ class ConsumerConnector:
         membership = Membership(registry.session, config.group, self.consumer_id, subscription)
         ownership = Ownership(registry.session, membership, config.group)
         cluster = RegistryCluster(registry)
+        replicas = ReadReplicas(cluster, config.read_from)
         fetch_settings = FetchSettings(
             config.fetch_bytes,
             config.max_wait_ms,
@@ -269,9 +271,10 @@ class ConsumerConnector:
                 lambda assigned: is_current(
                     registry.session, assigned.partition, assigned.creation
                 ),
-                lambda: pool.regroup(),
+                lambda partitions: pool.regroup(partitions),
+                replicas,
             ),
-            cluster.leader_id,
+            replicas.broker_of,
             count=config.num_fetchers,
         )
         committer = Committer(self._offsets, ownership, self._rebalance)

@@ -15,8 +15,12 @@ from broker.client.connection import Connection
 from broker.consumer.chunk import Chunk
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import NO_ERROR, BrokerError, ProtocolError
-from broker.protocol.checksum import crc32
-from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
+from broker.protocol.extension_requests import (
+    AnyReplicaReadRequest,
+    FilteredReadRequest,
+    PartitionPosition,
+    ReadRequest,
+)
 from broker.protocol.message_set import filter_entries
 from broker.protocol.payload_filter import PayloadFilter
 from broker.protocol.primitives import Buffer
@@ -75,11 +79,6 @@ class _LocalFilter:
         reader.take(end)
 
 
-def share_of(partition: TopicPartition, count: int) -> int:
-    """Return which of several fetchers of a broker has a partition, whatever others there are."""
-    return crc32(str(partition).encode()) % count
-
-
 class Fetcher:
     """Fetches partitions of one broker, in turn and without gaps.
 
@@ -94,6 +93,8 @@ class Fetcher:
         ends: offsets to stop at in some partitions. Cannot be combined with a filter.
         payload_filter: which messages to give; the broker applies it if it can. Compressed sets
             are given whole if a message in them matches, corrupt entries always.
+        takes_followers: whether the broker need not lead the partitions, but be an in-sync
+            replica. Then a filter is applied here.
 
     Raises:
         InvalidPatternError: the pattern is not valid.
@@ -111,6 +112,7 @@ class Fetcher:
         retry_s: float = 10.0,
         ends: Mapping[TopicPartition, int] | None = None,
         payload_filter: PayloadFilter | None = None,
+        takes_followers: bool = False,
     ) -> None:
         self._connection = connection
         self._positions = dict(positions)
@@ -121,6 +123,7 @@ class Fetcher:
         self._retry_s = retry_s
         self._ends = dict(ends or {})
         self._filter = payload_filter
+        self._takes_followers = takes_followers
         self._local_filter = (
             None if payload_filter is None else _LocalFilter(payload_filter.compile())
         )
@@ -214,7 +217,9 @@ class Fetcher:
             return [one for chunk in current for one in self._local_filter.apply(chunk)]
 
     def _asks_for_filtering(self) -> bool:
-        return self._filter is not None and self._connection.understands(FilteredReadRequest)
+        if self._filter is None or self._takes_followers:
+            return False
+        return self._connection.understands(FilteredReadRequest)
 
     def _drop_partial(self, partition: TopicPartition) -> None:
         if self._local_filter is not None:
@@ -283,7 +288,11 @@ class Fetcher:
             max_wait_ms = self._max_wait_ms
             if len(positions) < len(self._positions):
                 max_wait_ms = min(max_wait_ms, _PAUSED_MAX_WAIT_MS)
-            read = ReadRequest(max_wait_ms, self._min_bytes, self._max_response_bytes, positions)
+            takes_any = self._takes_followers and self._connection.understands(
+                AnyReplicaReadRequest
+            )
+            kind = AnyReplicaReadRequest if takes_any else ReadRequest
+            read = kind(max_wait_ms, self._min_bytes, self._max_response_bytes, positions)
             self._correlation_id = self._connection.send_extension(self._filtered(read))
         else:
             fetches = tuple(

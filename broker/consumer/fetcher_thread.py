@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from broker.client.cluster import Cluster, Connect
 from broker.client.list_offsets import OffsetLister
+from broker.client.read_replicas import ReadReplicas
 from broker.consumer.chunk import Chunk
 from broker.consumer.committer import AssignedPartition
-from broker.consumer.fetcher import Fetcher, share_of
+from broker.consumer.fetcher import Fetcher
 from broker.consumer.offset_store import UNREADABLE_OFFSET
 from broker.consumer.stream import ConsumerStream
 from broker.errors import (
@@ -33,7 +34,7 @@ from broker.errors import (
     UnknownTopicError,
 )
 from broker.protocol.payload_filter import PayloadFilter
-from broker.topic import TopicPartition
+from broker.topic import TopicPartition, share_of
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +65,10 @@ class FetchSettings(NamedTuple):
     min_bytes: int = 1
 
 
+OnMoved = Callable[[Collection[TopicPartition]], None]
+"""Called with partitions that are to be read at another broker, as the cluster knows."""
+
+
 class FetcherThread:
     """Fetches assigned partitions of one broker, all or a share, in a thread of its own.
 
@@ -73,7 +78,8 @@ class FetcherThread:
         connect: makes connections.
         settings: see there.
         is_current: whether a partition's topic has not been created again since it was assigned.
-        on_moved: called when the broker does not lead a partition any more, as the cluster knows.
+        replicas: choose the broker of each partition; its leader by default.
+        on_moved: called by this thread alone, for its own partitions.
     """
 
     def __init__(
@@ -83,7 +89,8 @@ class FetcherThread:
         connect: Connect,
         settings: FetchSettings,
         is_current: Callable[[AssignedPartition], bool],
-        on_moved: Callable[[], None],
+        on_moved: OnMoved,
+        replicas: ReadReplicas | None = None,
     ) -> None:
         self._broker_id = broker_id
         self._cluster = cluster
@@ -91,6 +98,8 @@ class FetcherThread:
         self._settings = settings
         self._is_current = is_current
         self._on_moved = on_moved
+        self._replicas = replicas or ReadReplicas(cluster)
+        self._seen_version = 0  # of what is known of in-sync replicas
         self._feeds: dict[TopicPartition, Feed] = {}
         self._wake = threading.Event()
         self._is_stopped = False
@@ -154,6 +163,8 @@ class FetcherThread:
             self._drop_connection()
             self._wake.wait()
             return
+        if self._has_moved(feeds):
+            return
         fetcher = self._fetcher or self._open()
         self._align(fetcher, feeds)
         chunks = fetcher.poll()
@@ -166,6 +177,25 @@ class FetcherThread:
                 self._deliver(fetcher, feed, chunk)
         if not chunks and self._paused.issuperset(self._reading):
             self._wake.wait(self._settings.max_backoff_s)
+
+    def _has_moved(self, feeds: Mapping[TopicPartition, Feed]) -> bool:
+        """Give away partitions that another replica is chosen for; return whether there are any."""
+        if not self._replicas.uses_followers:
+            return False
+        self._replicas.refresh_if_due({one.topic for one in feeds})
+        if self._replicas.version == self._seen_version:
+            return False
+        self._seen_version = self._replicas.version
+        moved = [one for one in feeds if self._replicas.broker_of(one) != self._broker_id]
+        self._give_away(moved)
+        return bool(moved)
+
+    def _give_away(self, partitions: Collection[TopicPartition]) -> None:
+        """Have partitions read at other brokers; what still comes of them here is dropped."""
+        for partition in partitions:
+            self._reading.pop(partition, None)
+        if partitions:
+            self._on_moved(partitions)
 
     def _open(self) -> Fetcher:
         """Connect to the broker at its address in ZooKeeper."""
@@ -184,6 +214,7 @@ class FetcherThread:
             min_bytes=self._settings.min_bytes,
             retry_s=0,
             payload_filter=self._settings.payload_filter,
+            takes_followers=self._replicas.uses_followers,
         )
         hello = connection.hello()
         if hello is not None and hello.broker_id != self._broker_id:
@@ -276,15 +307,17 @@ class FetcherThread:
             return  # it was requested in an earlier assignment of the partition
         if chunk.error == NO_ERROR and self._refusals.pop(partition, ""):
             logger.warning("%s is being read again", partition)
-        if chunk.error == OffsetOutOfRangeError.code:
+        if chunk.error != NO_ERROR and self._is_follower(partition):
+            self._replicas.leave([partition])
+            self._give_away([partition])  # the leader knows better
+        elif chunk.error == OffsetOutOfRangeError.code:
             self._reset(fetcher, feed, chunk)
         elif chunk.error == NotLeaderError.code:
-            self._reading.pop(partition, None)
             self._cluster.note_leader(partition, chunk.high_watermark)
             if self._cluster.leader_id(partition) == self._broker_id:
                 self._try_later(partition, chunk.failure())
             else:
-                self._on_moved()
+                self._give_away([partition])
         elif chunk.error == PatternTooSlowError.code:
             self._block(assigned, stream, chunk.failure())
         elif chunk.error != NO_ERROR:
@@ -294,6 +327,17 @@ class FetcherThread:
             stream.put(assigned, chunk)
             self._pause_or_resume(fetcher, assigned, stream)
 
+    def _is_follower(self, partition: TopicPartition) -> bool:
+        """Return whether this broker is known not to lead a partition; it is asked anew.
+
+        Raises:
+            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
+        """
+        if not self._replicas.uses_followers:
+            return False
+        leader = self._cluster.find_leaders([partition.topic]).get(partition)
+        return leader is not None and leader != self._broker_id
+
     def _reset(self, fetcher: Fetcher, feed: Feed, chunk: Chunk) -> None:
         """Handle an offset that is out of range."""
         (assigned, stream), reset = feed, self._settings.out_of_range_reset
@@ -302,6 +346,9 @@ class FetcherThread:
                 start, end, _ = offsets.watermarks(assigned.partition)
         except ServerError as error:
             self._try_later(assigned.partition, error)
+            return
+        if self._replicas.uses_followers and start <= chunk.offset <= end:
+            self._try_later(assigned.partition, chunk.failure())  # it was a follower that said so
             return
         problem = f"offset {chunk.offset} of {assigned.partition} is out of range"
         if chunk.offset == UNREADABLE_OFFSET:
@@ -337,13 +384,14 @@ class FetcherThread:
     def _leave_moved(self) -> None:
         """Leave partitions to the fetchers of other brokers that lead them now."""
         feeds = self._feeds
+        self._replicas.leave(feeds)
         try:
             leaders = self._cluster.find_leaders(sorted({one.topic for one in feeds}))
         except (BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError) as error:
             logger.warning("the leaders of partitions are unknown: %s; asking again", error)
             return
-        if any(leaders.get(one, self._broker_id) != self._broker_id for one in feeds):
-            self._on_moved()
+        here = self._broker_id
+        self._give_away([one for one in feeds if leaders.get(one, here) != here])
 
     def _drop_connection(self) -> None:
         fetcher, self._fetcher = self._fetcher, None
@@ -356,21 +404,24 @@ class FetcherPool:
 
     Args:
         make: makes a fetcher thread of a broker id.
-        leader_of: returns the id of the broker that leads a partition.
+        broker_of: returns the id of the broker to read a partition from.
         count: how many threads share the partitions of a broker, 1 or more.
     """
 
     def __init__(
         self,
         make: Callable[[int], FetcherThread],
-        leader_of: Callable[[TopicPartition], int],
+        broker_of: Callable[[TopicPartition], int],
         *,
         count: int = 1,
     ) -> None:
         self._make = make
-        self._leader_of = leader_of
+        self._broker_of = broker_of
         self._count = count
-        self._feeds: list[Feed] = []
+        self._feeds: dict[TopicPartition, Feed] = {}
+        # Two fetchers must never have one partition: each goes on where the other is. So it is only
+        # the fetcher that has a partition, between two polls, that gives it to another.
+        self._broker_ids: dict[TopicPartition, int] = {}
         self._lock = threading.Lock()
         self._fetchers: dict[tuple[int, int], FetcherThread] = {}
         self._is_stopped = False
@@ -380,23 +431,30 @@ class FetcherPool:
         with self._lock:
             if self._is_stopped:
                 return
-            self._feeds = list(feeds)
+            former, self._feeds = self._feeds, {one.assigned.partition: one for one in feeds}
+            self._broker_ids = {
+                partition: self._broker_ids[partition]
+                if partition in former and former[partition].assigned is feed.assigned
+                else self._broker_of(partition)
+                for partition, feed in self._feeds.items()
+            }
             busy = self._spread()
             idle = [self._fetchers.pop(one) for one in self._fetchers.keys() - busy]
         _stop(idle)
 
-    def regroup(self) -> None:
-        """Give partitions that another broker leads now to its fetcher; called by fetchers."""
+    def regroup(self, partitions: Collection[TopicPartition]) -> None:
+        """Give partitions to the fetchers of other brokers; called by the one that has them."""
         with self._lock:
             if not self._is_stopped:
+                for partition in self._feeds.keys() & set(partitions):
+                    self._broker_ids[partition] = self._broker_of(partition)
                 self._spread()
 
     def _spread(self) -> set[tuple[int, int]]:
         """Give each fetcher its partitions; return the keys of those that have some."""
         by_fetcher: dict[tuple[int, int], dict[TopicPartition, Feed]] = {}
-        for feed in self._feeds:
-            partition = feed.assigned.partition
-            key = self._leader_of(partition), share_of(partition, self._count)
+        for partition, feed in self._feeds.items():
+            key = self._broker_ids[partition], share_of(partition, self._count)
             by_fetcher.setdefault(key, {})[partition] = feed
         for key in by_fetcher.keys() - self._fetchers.keys():
             self._fetchers[key] = self._make(key[0])

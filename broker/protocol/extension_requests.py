@@ -343,6 +343,13 @@ class ReadRequest:
         return cls(max_wait_ms, min_bytes, max_bytes, positions)
 
 
+@dataclass(frozen=True, slots=True)
+class AnyReplicaReadRequest(ReadRequest):
+    """A read that an in-sync follower may answer, too."""
+
+    VERSION: ClassVar[int] = 3
+
+
 def position_count(body: Buffer) -> int:
     """Return how many positions the body of a read names, without decoding them; 0 if cut off."""
     if len(body) < _WAIT_AND_BYTES.size + INT32.size:
@@ -457,6 +464,7 @@ EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {
     (RequestType.READ, 0): ReadRequest,
     (RequestType.READ, 1): FilteredReadRequest,
     (RequestType.READ, 2): ReplicaFetchRequest,
+    (RequestType.READ, 3): AnyReplicaReadRequest,
     (RequestType.METADATA, 0): MetadataRequest,
     (RequestType.METADATA, 1): ClusterMetadataRequest,
     (RequestType.LIST_OFFSETS, 0): ListOffsetsRequest,

@@ -74,6 +74,8 @@ class Follower:
         self.is_stopped = False
         self.is_parked = info.state.leader == NO_LEADER
         self._creation = creation_key(info.creation_id)
+        self.answered_s: float | None = None
+        """When the leader last answered a fetch of this term with what comes next, or nothing."""
         self._retry_s: float | None = None
         self._backoff_s = _FIRST_BACKOFF_S
 

@@ -189,6 +189,7 @@ class Broker:
             self._port = self._listener.getsockname()[1]
             _warn_if_exposed(self._listener)
             self._view = ClusterView(self.config.zookeeper_connect, self.address())
+            self._replicas.on_brokers = self._view.set_racks
             self._open_registry()
             self._logs.start()  # retention must know the settings of topics
             self._register(self._view)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, NamedTuple
 
-from broker.cluster_state import NO_CONTROLLER, NO_LEADER, ReplicatedPartition
+from broker.cluster_state import NO_CONTROLLER, NO_LEADER, LiveBroker, ReplicatedPartition
 from broker.errors import (
     NO_ERROR,
     LeaderNotAvailableError,
@@ -266,6 +266,14 @@ class ClusterView:
         with self._lock:
             if broker_id != self._controller_id:
                 self._controller_id = broker_id
+                self._snapshot = None
+
+    def set_racks(self, brokers: Iterable[LiveBroker]) -> None:
+        """Note the racks of the live brokers, as the controller tells them."""
+        racks = {one.id: one.rack for one in brokers if one.rack}
+        with self._lock:
+            if racks != self._racks:
+                self._racks = racks
                 self._snapshot = None
 
     def set_own_topic(self, topic: str, partition_count: int) -> None:

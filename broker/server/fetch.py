@@ -17,6 +17,7 @@ from broker.clock import Clock
 from broker.errors import (
     NO_ERROR,
     NotLeaderError,
+    OffsetNotAvailableError,
     OutOfDescriptorsError,
     ProtocolError,
     RequestTimedOutError,
@@ -30,7 +31,12 @@ from broker.errors import (
 from broker.log.log import Log
 from broker.log.manager import LogManager
 from broker.log.segment import FileSlice
-from broker.protocol.extension_requests import FilteredReadRequest, PartitionPosition, ReadRequest
+from broker.protocol.extension_requests import (
+    AnyReplicaReadRequest,
+    FilteredReadRequest,
+    PartitionPosition,
+    ReadRequest,
+)
 from broker.protocol.primitives import INT32, Buffer
 from broker.protocol.requests import (
     EARLIEST_TIME,
@@ -68,6 +74,13 @@ _MAX_READ_BYTES = 1 << 30
 _WHOLE_SEGMENT = (1 << 63) - 1
 _POSITION_BYTES = 200
 """What a position of a read that waits takes in memory."""
+
+
+class _Readable(NamedTuple):
+    """A log to serve a read from, and whether this broker only follows its leader."""
+
+    log: Log
+    is_follower: bool
 
 
 class FetchHandler:
@@ -204,7 +217,7 @@ class FetchHandler:
         parts = attempt(request.max_wait_ms <= 0)
         if parts is not None:
             return Response(*parts)
-        logs = [self.log_of(position.partition) for position in request.positions]
+        logs = [self._log_for(request, position).log for position in request.positions]
         expected_bytes = len(request.positions) * _POSITION_BYTES
         return DelayedResponse(
             attempt, self.deadline_of(request), logs, expected_bytes=expected_bytes
@@ -233,16 +246,31 @@ class FetchHandler:
         enough_bytes = min(request.min_bytes, request.max_bytes)
         for position in request.positions:
             try:
-                log = self.log_of(position.partition)
+                log, is_follower = self._log_for(request, position)
             except ServerError:
                 return True
-            if not log.log_start_offset <= position.offset <= log.read_limit:
+            if position.offset < log.log_start_offset:
+                return True
+            if position.offset > log.read_limit and not is_follower:
                 return True
             available = log.high_watermark - position.offset
             total_bytes += max(0, min(available, position.max_bytes))
             if total_bytes >= enough_bytes:
                 return True  # what is wrong with a later partition would end the wait too
         return total_bytes >= enough_bytes
+
+    def _log_for(self, request: ReadRequest, position: PartitionPosition) -> _Readable:
+        """Return the log that a read is to be served from.
+
+        Raises:
+            ServerError: this broker has none; see `log_of`.
+        """
+        partition = position.partition
+        if isinstance(request, AnyReplicaReadRequest):
+            follower = self._replicas.find_readable(partition)
+            if follower is not None:
+                return _Readable(follower, is_follower=True)
+        return _Readable(self.log_of(partition), is_follower=False)
 
     def log_of(self, partition: TopicPartition) -> Log:
         """Return a partition's log, created if its topic exists: a reader can wait for it.
@@ -271,7 +299,7 @@ class FetchHandler:
         room_bytes = min(request.max_bytes, _MAX_READ_BYTES)
         has_found = False
         for position in request.positions:
-            part, found = self._read_one(position, room_bytes, has_found=has_found)
+            part, found = self._read_one(request, position, room_bytes, has_found=has_found)
             has_found |= found is not None
             set_bytes = found.length if found else 0
             head = encode_read_part_header(part, set_bytes)
@@ -285,7 +313,12 @@ class FetchHandler:
         return join_bytes([head, *parts])
 
     def _read_one(
-        self, position: PartitionPosition, room_bytes: int, *, has_found: bool
+        self,
+        request: ReadRequest,
+        position: PartitionPosition,
+        room_bytes: int,
+        *,
+        has_found: bool,
     ) -> tuple[ReadPart, FileSlice | None]:
         """Return the part of one position, and what to send with it.
 
@@ -294,10 +327,13 @@ class FetchHandler:
         """
         partition = position.partition
         try:
-            log = self.log_of(partition)
+            log, is_follower = self._log_for(request, position)
         except ServerError as problem:
             leader = problem.leader if isinstance(problem, NotLeaderError) else 0
             return ReadPart(partition, problem.code, leader, 0, b""), None
+        if is_follower and position.offset > log.high_watermark:
+            code = OffsetNotAvailableError.code
+            return ReadPart(partition, code, log.high_watermark, log.log_start_offset, b""), None
         error = NO_ERROR
         found = None
         try:

@@ -30,6 +30,7 @@ from broker.protocol.cluster_requests import (
 )
 from broker.protocol.extension_requests import (
     EXTENSION_REQUESTS,
+    AnyReplicaReadRequest,
     ClusterMetadataRequest,
     CreateTopicRequest,
     DeleteTopicRequest,
@@ -216,7 +217,7 @@ class RequestHandlers:
                 raise UnsupportedVersionError(
                     f"request {request_name(request_type)} version {header.version} is unknown here"
                 )
-            if kind in (ReadRequest, FilteredReadRequest):
+            if kind in (ReadRequest, FilteredReadRequest, AnyReplicaReadRequest):
                 self._fetch.check_position_count(position_count(reader.rest))
             return self._dispatch(kind.decode(reader), header, refused)
         except ServerError as error:
@@ -229,7 +230,7 @@ class RequestHandlers:
             case PublishRequest():
                 append = append_request(request, header.correlation_id)
                 return _when_done(self._produce.append(append, refused))
-            case ReadRequest():
+            case ReadRequest():  # of the leader, or of any replica
                 return self._fetch.read(request, header)
             case FilteredReadRequest():
                 return self._fetch.filtered_read(request, header)

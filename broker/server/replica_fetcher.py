@@ -1,7 +1,8 @@
-"""The thread that copies from one leader the partitions that it leads and this broker follows.
+"""A thread that copies from one leader the partitions that it leads and this broker follows.
 
-Each request names all of them; the leader answers when there is something. What came is appended,
-then flushed where only flushed messages count: the next request tells the leader how far.
+With `num.replica.fetchers` above 1 there are several for each leader, and each partition is of one
+of them. A request names all of a thread's; the leader answers when there is something. What came is
+appended, then flushed where only flushed messages count: the next request tells the leader how far.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Followers(Protocol):
     def broker_epoch(self) -> int:
         """Return the epoch of the broker's registration."""
 
-    def following(self, leader_id: int) -> list[HostedReplica]:
-        """Return the replicas that copy from a broker."""
+    def following(self, leader_id: int, share: int) -> list[HostedReplica]:
+        """Return the replicas that copy from a broker, or one of its fetchers' share of them."""
 
     def address_of(self, broker_id: int) -> BrokerAddress | None:
         """Return the address of a live broker, None for another."""
@@ -76,19 +77,26 @@ class Followers(Protocol):
 
 
 class ReplicaFetcher:
-    """Copies from one leader.
+    """Copies from one leader all partitions, or a share of them.
 
     Args:
         leader_id: id of the leader's broker.
+        share: which of the `num.replica.fetchers` shares.
         replicas: the replicas of this broker.
         config: its settings.
         clock: for waits after errors.
     """
 
     def __init__(
-        self, leader_id: int, replicas: Followers, config: BrokerConfig, clock: Clock
+        self,
+        leader_id: int,
+        share: int,
+        replicas: Followers,
+        config: BrokerConfig,
+        clock: Clock,
     ) -> None:
         self._leader_id = leader_id
+        self._share = share
         self._replicas = replicas
         self._config = config
         self._clock = clock
@@ -99,7 +107,8 @@ class ReplicaFetcher:
         self._retry_s: float | None = None
         """When the first of the partitions that had an error is to be fetched again."""
         self._failure = ""
-        self._thread = Thread(target=self._run, name=f"replica-fetcher-{leader_id}", daemon=True)
+        name = f"replica-fetcher-{leader_id}-{share}"
+        self._thread = Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -171,7 +180,7 @@ class ReplicaFetcher:
         now_s = self._clock.monotonic_s()
         found = {}
         self._retry_s = None
-        for hosted in self._replicas.following(self._leader_id):
+        for hosted in self._replicas.following(self._leader_id, self._share):
             with hosted:
                 role = hosted.replica.role
                 if isinstance(role, Follower) and role.leader == self._leader_id:
@@ -257,10 +266,13 @@ class ReplicaFetcher:
             result = role.fetched(position, answer, part.epoch_starts, len(entries.data))
             if result in (FetchResult.TRUNCATED, FetchResult.RESTARTED):
                 self._replicas.note_truncated(hosted, position.offset)
+            if result is FetchResult.UP_TO_DATE:
+                role.answered_s = now_s
             if result is not FetchResult.APPEND:
                 return False
             log.append_copied(entries, position.offset)
             role.appended(answer)
+            role.answered_s = now_s
             hosted.wanted_bytes = 0
         return self._replicas.counts_flushed(part.partition.topic)
 

@@ -59,7 +59,7 @@ from broker.server.hosted_replica import HostedReplica
 from broker.server.replica_fetcher import ReplicaFetcher
 from broker.server.state_change_log import NoteChange
 from broker.state_changes import ChangeKind, LoggedChange
-from broker.topic import TopicPartition
+from broker.topic import TopicPartition, share_of
 
 logger = logging.getLogger(__name__)
 
@@ -113,13 +113,16 @@ class ReplicaManager:
         """Returns the epoch of this broker's registration; orders for earlier ones are refused."""
         self.on_first_orders: Callable[[], object] = lambda: None
         """Called once a push that names all partitions has been carried out."""
+        self.on_brokers: Callable[[Iterable[LiveBroker]], object] = lambda _brokers: None
+        """Called with the live brokers of each push."""
         self._has_full_orders = False
         self._topics: set[str] = set()
         self._creation_ids: dict[str, str] = {}  # of topics, as told last
         self._brokers: dict[int, LiveBroker] = {}
         self.controller_id = NO_CONTROLLER
         """Id of the broker that is the controller, as far as is known."""
-        self._fetchers: dict[int, ReplicaFetcher] = {}
+        self._fetchers: dict[tuple[int, int], ReplicaFetcher] = {}
+        """By the leader's broker, and the share of the partitions."""
         self._retired_fetchers: list[ReplicaFetcher] = []
         """Of brokers that lead nothing any more; they end soon."""
         self._flush_workers = ThreadPoolExecutor(
@@ -206,6 +209,21 @@ class ReplicaManager:
             self.leader_of(partition)
         return log
 
+    def find_readable(self, partition: TopicPartition) -> Log | None:
+        """Return the log of a follower here that consumers may read, None if there is none.
+
+        It is in sync as far as this broker has been told, and hears of its leader: cut off from
+        both it would stay behind for ever, and not know it.
+        """
+        hosted, known = self._hosted.get(partition), self._replicas.known.get(partition)
+        if hosted is None or known is None or self._me not in known.state.isr:
+            return None
+        role = hosted.replica.role
+        if not isinstance(role, Follower) or role.is_stopped or role.answered_s is None:
+            return None
+        silent_s = self._clock.monotonic_s() - role.answered_s
+        return hosted.log if silent_s <= self._config.replica_lag_ms / 1000 else None
+
     def leads(self, partition: TopicPartition) -> bool:
         """Return whether this broker leads a partition that has replicas."""
         hosted = self._hosted.get(partition)
@@ -236,12 +254,15 @@ class ReplicaManager:
             leader,
         )
 
-    def following(self, leader_id: int) -> list[HostedReplica]:
-        """Return the replicas that fetch from a broker."""
+    def following(self, leader_id: int, share: int) -> list[HostedReplica]:
+        """Return the replicas that one of the fetchers copies from a broker."""
         found = []
+        count = self._config.num_replica_fetchers
         for hosted in list(self._hosted.values()):
             role = hosted.replica.role
-            if isinstance(role, Follower) and role.leader == leader_id:
+            if not isinstance(role, Follower) or role.leader != leader_id:
+                continue
+            if count == 1 or share_of(hosted.log.partition, count) == share:
                 found.append(hosted)
         return found
 
@@ -282,6 +303,7 @@ class ReplicaManager:
             if self._ticker.ident is None and not self._is_stopping.is_set():
                 self._ticker.start()
             self._brokers = {one.id: one for one in request.brokers}
+            self.on_brokers(request.brokers)
             self.controller_id = request.controller_id
             before = set(self._replicas.known)
             news = [info for info in request.partitions if self._replicas.note(info)]
@@ -501,24 +523,25 @@ class ReplicaManager:
         self._logs.delete_replica(replica.partition)
 
     def _direct_fetchers(self) -> None:
-        """Have one fetcher for each broker that leads what this one follows."""
-        leaders = set()
+        """Have a fetcher for each share of what this broker follows another in."""
+        count = self._config.num_replica_fetchers
+        wanted = set()
         for hosted in self._hosted.values():
             role = hosted.replica.role
             if isinstance(role, Follower) and role.leader >= 0:
-                leaders.add(role.leader)
-        for leader_id in self._fetchers.keys() - leaders:
-            retired = self._fetchers.pop(leader_id)
+                wanted.add((role.leader, share_of(hosted.log.partition, count)))
+        for key in self._fetchers.keys() - wanted:
+            retired = self._fetchers.pop(key)
             retired.request_stop()
             self._retired_fetchers = [one for one in self._retired_fetchers if one.is_alive]
             self._retired_fetchers.append(retired)
         if self._is_stopping.is_set():
             return
-        for leader_id in leaders:
-            fetcher = self._fetchers.get(leader_id)
+        for key in wanted:
+            fetcher = self._fetchers.get(key)
             if fetcher is None:
-                fetcher = ReplicaFetcher(leader_id, self, self._config, self._clock)
-                self._fetchers[leader_id] = fetcher
+                fetcher = ReplicaFetcher(*key, self, self._config, self._clock)
+                self._fetchers[key] = fetcher
                 fetcher.start()
             fetcher.wake()
 

@@ -418,10 +418,20 @@ class ReplicatedTopics:
         Args:
             topics: their names; those without replicas are ignored.
         """
+        return {one: state.leader for one, state in self.led_states(topics).items()}
+
+    def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
+        """Return the ids of the brokers that have a partition; none without replicas."""
+        for found in self._assignments([partition.topic])[0]:
+            return found.replicas.get(partition, ())
+        return ()
+
+    def led_states(self, topics: Iterable[str]) -> dict[TopicPartition, PartitionState]:
+        """Return the states of the partitions of topics that have a leader; see `leaders`."""
         found, _ = self._assignments(topics)
         states = self.states(partition for one in found for partition in one.replicas)
         return {
-            partition: stored.state.leader
+            partition: stored.state
             for partition, stored in states.items()
             if stored.state.leader != NO_LEADER
         }

@@ -197,6 +197,7 @@ def resolve_ranges(
     *,
     default_start: Mark = Mark.EARLIEST,
     strict: bool = False,
+    leader_wait_s: float = 0.0,
 ) -> dict[TopicPartition, ReadRange]:
     """Resolve the ranges of partitions.
 
@@ -207,6 +208,7 @@ def resolve_ranges(
         span: the ranges of the command line.
         default_start: the start of a range without one.
         strict: refuse offsets out of range.
+        leader_wait_s: how long to wait for the next leader where the last one is lost.
 
     Raises:
         CliError: an offset is invalid in a partition.
@@ -215,7 +217,7 @@ def resolve_ranges(
     from broker.consumer.boundaries import BoundaryFinder  # late: log commands know no broker
 
     ranges = {}
-    with BoundaryFinder(side.cluster, side.connect) as positions:
+    with BoundaryFinder(side.cluster, side.connect, leader_wait_s=leader_wait_s) as positions:
         for partition in partitions:
             wanted = span.range_for(partition)
             wanted = wanted._replace(start=wanted.start or default_start)

@@ -223,9 +223,10 @@ def run_in_group(
         stack.enter_context(library_warnings(env))
         stack.callback(registry.stop)
         cluster = RegistryCluster(registry)
-        offsets = stack.enter_context(OffsetLister(cluster, connect))
+        leader_wait_s = request.config.leader_wait_ms / 1000
+        offsets = stack.enter_context(OffsetLister(cluster, connect, leader_wait_s=leader_wait_s))
         # The offset store is used in the coordinator's thread, and so has its own connections.
-        finder = stack.enter_context(BoundaryFinder(cluster, connect))
+        finder = stack.enter_context(BoundaryFinder(cluster, connect, leader_wait_s=leader_wait_s))
         starts = _starts(
             env, request, group, registry, finder, came_later=lambda one: connector.came_later(one)
         )

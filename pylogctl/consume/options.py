@@ -279,6 +279,15 @@ class Fetching:
             rich_help_panel="Connection",
         ),
     ] = None
+    read_from: Annotated[
+        str | None,
+        typer.Option(
+            "--read-from",
+            metavar="leader|any|RACK",
+            help="Read the leader, any in-sync replica, or one in a rack. Default: leader.",
+            rich_help_panel="Connection",
+        ),
+    ] = None
     socket_buffer: Annotated[
         str | None,
         typer.Option(

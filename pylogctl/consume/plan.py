@@ -144,6 +144,7 @@ def _config(env: Environment, fetching: Fetching) -> ConsumerConfig:
         "socket.buffersize": None if buffer is None else parse_size(buffer),
     }
     options = {name: None if value is None else str(value) for name, value in given.items()}
+    options["read.from"] = fetching.read_from
     return client_settings(env, CONSUME, ConsumerConfig, options)
 
 

@@ -105,6 +105,7 @@ def _run_alone(
         request.span,
         default_start=Mark.LATEST,
         strict=request.strict_offset,
+        leader_wait_s=request.config.leader_wait_ms / 1000,
     )
     groups = [{one: wanted} for one, wanted in ranges.items()] if request.one_by_one else [ranges]
     status = ExitStatus.OK
@@ -118,6 +119,8 @@ def _run_alone(
             min_bytes=request.config.fetch_min_bytes,
             fetcher_count=request.config.num_fetchers,
             payload_filter=request.plan.payload_filter,
+            read_from=request.config.read_from,
+            leader_wait_s=request.config.leader_wait_ms / 1000,
         ) as reader:
             status = consumption.run(reader)
         if status or consumption.has_enough():

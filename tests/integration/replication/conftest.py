@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,11 +17,20 @@ def start_cluster(zookeeper: str, tmp_path: Path) -> Iterator[StartCluster]:
     clusters: list[ReplicatedCluster] = []
 
     def start(
-        broker_count: int = 3, *, disk_count: int = 1, **properties: str
+        broker_count: int = 3,
+        *,
+        disk_count: int = 1,
+        racks: Sequence[str] = (),
+        **properties: str,
     ) -> ReplicatedCluster:
         clusters.append(
             ReplicatedCluster(
-                zookeeper, tmp_path, broker_count=broker_count, disk_count=disk_count, **properties
+                zookeeper,
+                tmp_path,
+                broker_count=broker_count,
+                disk_count=disk_count,
+                racks=racks,
+                **properties,
             )
         )
         return clusters[-1]

@@ -95,6 +95,10 @@ class Network:
         with self._lock:
             return self._delays_s.get(_Link(source, target), 0.0)
 
+    def connection_count(self, source: int, target: int) -> int:
+        """Return how many connections a side has to a broker."""
+        return self._door(_Link(CLIENT, target)).connection_count(source)
+
     def close(self) -> None:
         """Close all doors."""
         with self._lock:
@@ -122,6 +126,11 @@ class _Door:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._end(lambda _source: True)
+
+    def connection_count(self, source: int) -> int:
+        """Return how many connections of a side pass."""
+        with self._lock:
+            return sum(one == source for one in self._pairs.values())
 
     def hang_up(self, links: set[_Link]) -> None:
         """End the connections of links that were cut: bytes of theirs may be missing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,6 +45,7 @@ class ReplicatedCluster:
         directory: where everything is kept.
         broker_count: how many brokers.
         disk_count: data directories of each broker.
+        racks: of the brokers, by id; none by default.
         properties: of all brokers; underscores in names stand for dots.
     """
 
@@ -55,6 +56,7 @@ class ReplicatedCluster:
         *,
         broker_count: int = 3,
         disk_count: int = 1,
+        racks: Sequence[str] = (),
         **properties: str,
     ) -> None:
         self.zookeeper = zookeeper
@@ -64,6 +66,7 @@ class ReplicatedCluster:
         self.brokers: dict[int, BrokerProcess] = {}
         self._directory = directory
         self._disk_count = disk_count
+        self._racks = racks
         self._lost_disks: set[Path] = set()
         self._properties = {name.replace("_", "."): one for name, one in properties.items()}
         for broker_id in range(broker_count):
@@ -105,22 +108,28 @@ class ReplicatedCluster:
         """Start a broker, with the data it had before."""
         directory = self._directory / f"broker-{broker_id}"
         directory.mkdir(exist_ok=True)
-        connect = parse_connect_string(self.zookeeper)
-        ((_, port),) = connect.hosts
-        door = self.network.door_to_zookeeper(broker_id, port)
         settings = {
             "brokerid": str(broker_id),
             "hostname": "127.0.0.1",
             "advertised.port": str(self.network.door_to_broker(broker_id)),
             "num.threads": "1",
-            "zk.connect": f"127.0.0.1:{door}{connect.chroot}",
+            "zk.connect": self._zookeeper_for(broker_id),
             "zk.sessiontimeout.ms": str(SESSION_TIMEOUT_MS),
             "replica.lag.time.max.ms": str(LAG_TIME_MS),
             "log.dirs": ",".join(map(str, self.disks_of(broker_id))),
+            **({"broker.rack": self._racks[broker_id]} if self._racks else {}),
             **self._properties,
         }
         self.brokers[broker_id] = BrokerProcess(directory, **settings)
         self.network.open_door(broker_id, self.brokers[broker_id].port)
+
+    def _zookeeper_for(self, broker_id: int) -> str:
+        """Return where a broker finds ZooKeeper: through the network, if it is a single one."""
+        connect = parse_connect_string(self.zookeeper)
+        if len(connect.hosts) > 1:
+            return self.zookeeper
+        ((_, port),) = connect.hosts
+        return f"127.0.0.1:{self.network.door_to_zookeeper(broker_id, port)}{connect.chroot}"
 
     def kill(self, broker_id: int) -> None:
         """End a broker as kill -9 does."""

@@ -224,3 +224,29 @@ def test_group_when_a_leader_that_is_not_the_home_is_killed_then_reads_on(
         reading.stop()
 
     assert max(Counter(payloads).values()) == 1
+
+
+@pytest.mark.parametrize("by", ["-Z", "-b"])
+def test_consume_to_the_end_when_a_leader_has_just_been_killed_then_waits_for_the_next(
+    start_cluster: StartCluster, invoke: Invoke, by: str
+) -> None:
+    cluster = start_cluster()
+    partitions = create_topic(cluster, 3)
+    producer = LoggedProducer(cluster, partitions, "p")
+    wait_until(lambda: producer.acknowledged_count > 30, "messages", deadline_s=60)
+    producer.stop()
+    listed = ",".join(f"{one.host}:{one.port}" for one in addresses_of(cluster))
+    where = cluster.zookeeper if by == "-Z" else listed
+    words = ("consume", "t", by, where, "-o", "start", "-e", "-X", "leader.wait.max.ms=60000")
+
+    cluster.kill(cluster.await_leader(partitions[0]))
+    first = invoke(*words)  # the session of the leader has not expired
+    assert first.status == 0, first.stderr
+
+    def has_all() -> bool:
+        found = invoke(*words)
+        assert found.status == 0, found.stderr
+        return set(found.text.split()) == acknowledged(producer)
+
+    # a new leader knows a little later only that the last messages are committed
+    wait_until(has_all, "a read of all messages", deadline_s=60)

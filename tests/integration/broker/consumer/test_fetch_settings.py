@@ -9,11 +9,11 @@ from functools import partial
 from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
 from broker.consumer.cluster_reader import ClusterReader
-from broker.consumer.fetcher import Fetcher, share_of
+from broker.consumer.fetcher import Fetcher
 from broker.protocol.codec import decode, encode
 from broker.protocol.requests import ProduceRequest
 from broker.server.broker import Broker
-from broker.topic import MessagePosition, ReadRange, TopicPartition
+from broker.topic import MessagePosition, ReadRange, TopicPartition, share_of
 from broker.zk.session import Session
 from tests.integration.broker.consumer.group_members import Member
 from tests.integration.broker.factories import BrokerFactory, ConnectionFactory, address_of

@@ -1,0 +1,140 @@
+"""Which replica of each partition a consumer reads from: its leader, or an in-sync follower.
+
+What is known of in-sync replicas is read anew every few seconds. In between a partition that its
+follower does not serve is read at its leader.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import NamedTuple, Protocol
+
+from broker.errors import (
+    BrokerUnreachableError,
+    ConfigError,
+    RegistryUnreachableError,
+    RequestTimeoutError,
+)
+from broker.protocol.checksum import crc32
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
+
+logger = logging.getLogger(__name__)
+
+LEADER = "leader"
+ANY = "any"
+_REFRESH_S = 10.0
+
+
+class InSyncReplicas(NamedTuple):
+    """The in-sync replicas of partitions, and the racks of brokers.
+
+    Attributes:
+        replicas: broker ids, the leader's among them, of partitions that have replicas.
+        racks: of the brokers that have one, by id.
+    """
+
+    replicas: Mapping[TopicPartition, tuple[int, ...]]
+    racks: Mapping[int, str]
+
+
+class ReplicatedCluster(Protocol):
+    """What is needed of a cluster."""
+
+    def brokers(self) -> list[BrokerAddress]:
+        """Return the live brokers, by id."""
+
+    def leader_id(self, partition: TopicPartition) -> int:
+        """Return the id of the broker that leads a partition as far as is known."""
+
+    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
+        """Return the in-sync replicas of the partitions of topics."""
+
+
+class ReadReplicas:
+    """Chooses a replica of each partition to read from, for any number of threads.
+
+    Args:
+        cluster: knows the leaders and the in-sync replicas.
+        read_from: `leader`; `any` in-sync replica, so that readers spread over all of them; or the
+            rack where a replica is preferred, the leader if it is there.
+        clock_s: a monotonic clock.
+
+    Raises:
+        ConfigError: `read_from` is empty.
+    """
+
+    def __init__(
+        self,
+        cluster: ReplicatedCluster,
+        read_from: str = LEADER,
+        *,
+        clock_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if not read_from:
+            raise ConfigError("to read from: leader, any or the name of a rack")
+        self._cluster = cluster
+        self._read_from = read_from
+        self._clock_s = clock_s
+        self._draw = random.getrandbits(31)  # another one in each reader: they spread
+        self._lock = threading.Lock()
+        self._topics: set[str] = set()
+        self._chosen: dict[TopicPartition, int] = {}  # replaced, never changed in place
+        self._refresh_at_s = 0.0
+        self.version = 0
+        """Higher after each refresh, after which other replicas may be chosen."""
+
+    @property
+    def uses_followers(self) -> bool:
+        """Return whether anything but the leader is ever chosen."""
+        return self._read_from != LEADER
+
+    def broker_of(self, partition: TopicPartition) -> int:
+        """Return the id of the broker to read a partition from, without asking."""
+        chosen = self._chosen.get(partition)
+        return self._cluster.leader_id(partition) if chosen is None else chosen
+
+    def leave(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read partitions at their leader until the next refresh, as their replica fails."""
+        gone = set(partitions)
+        with self._lock:
+            self._chosen = {one: id for one, id in self._chosen.items() if one not in gone}
+
+    def refresh_if_due(self, topics: Iterable[str]) -> None:
+        """Read anew which replicas are in sync, now and then; without an answer all stays."""
+        if not self.uses_followers:
+            return
+        with self._lock:
+            is_new = not self._topics.issuperset(topics)
+            self._topics.update(topics)
+            if not is_new and self._clock_s() < self._refresh_at_s:
+                return
+            self._refresh_at_s = self._clock_s() + _REFRESH_S
+            asked = sorted(self._topics)
+        with suppress(BrokerUnreachableError, RegistryUnreachableError, RequestTimeoutError):
+            found = self._cluster.in_sync_replicas(asked)
+            live = {one.id for one in self._cluster.brokers()}
+            chosen = {one: self._choose(one, found, live) for one in found.replicas}
+            with self._lock:
+                self._chosen = {one: id for one, id in chosen.items() if id is not None}
+                self.version += 1
+
+    def _choose(
+        self, partition: TopicPartition, found: InSyncReplicas, live: set[int]
+    ) -> int | None:
+        """Return the replica to read from, None for the leader, wherever that is."""
+        wanted = [
+            one
+            for one in sorted(found.replicas[partition])
+            if one in live and self._read_from in (ANY, found.racks.get(one))
+        ]
+        leader = self._cluster.leader_id(partition)
+        if not wanted or (leader in wanted and self._read_from != ANY):
+            return None
+        one = wanted[(crc32(str(partition).encode()) + self._draw) % len(wanted)]
+        return None if one == leader else one
