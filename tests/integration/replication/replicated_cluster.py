@@ -98,7 +98,9 @@ class ReplicatedCluster:
         directory = self.directory_of(broker_id, partition)
         (disk,) = (one for one in self.disks_of(broker_id) if one in directory.parents)
         self._lost_disks.add(disk)
-        shutil.rmtree(disk)
+        gone = disk.with_name(f"{disk.name}-gone")
+        disk.rename(gone)  # at once, however often the broker writes to it
+        shutil.rmtree(gone, ignore_errors=True)
 
     def output_of(self, broker_id: int) -> str:
         """Return the log output of a broker."""

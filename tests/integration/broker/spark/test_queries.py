@@ -237,13 +237,13 @@ def test_query_when_killed_inside_and_between_batches_then_files_have_every_mess
     (report / "stall").touch()
     publish(running_broker, "events", numbered(0, 2000))
     job = start_job()
-    wait_until((report / "stalled").exists, "a task that stalls", deadline_s=120)
+    wait_until((report / "stalled").exists, "a task that stalls", deadline_s=270)
     kill(job)
     assert batches(offsets) > batches(commits)
 
     (report / "stall").unlink()
     job = start_job()
-    wait_until(lambda: batches(commits) == 2, "two batches", deadline_s=120)
+    wait_until(lambda: batches(commits) == 2, "two batches", deadline_s=270)
     kill(job)
     assert batches(offsets) == batches(commits)
 

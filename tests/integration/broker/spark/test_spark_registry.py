@@ -18,9 +18,12 @@ from broker.spark.schema import full_schema
 from broker.spark.stream_reader import Document, StreamReader
 from broker.spark.writer import send_rows
 from broker.topic import TopicPartition
+from broker.zk import paths
+from broker.zk.session import Session
 from tests.support.spark_rows import read, values
 from tests.support.spark_session import publish, publish_to
 from tests.support.waiting import wait_until
+from tests.support.zookeeper import await_registered
 
 pytestmark = pytest.mark.zookeeper
 
@@ -37,15 +40,17 @@ def send(zookeeper: str, topic: str, payloads: list[bytes]) -> None:
 
 
 def test_topics_when_on_several_brokers_then_all_are_read(
-    start_broker: BrokerFactory, zookeeper: str, tmp_path: Path
+    start_broker: BrokerFactory, zookeeper: str, session: Session, tmp_path: Path
 ) -> None:
     for broker_id in (1, 2):
         broker = start_broker(
             broker_id=broker_id, zookeeper=zookeeper, data_dir=tmp_path / str(broker_id)
         )
         publish(broker, "mail", numbered(broker_id * 100, broker_id * 100 + 50))
+        await_registered(session, "mail", broker_id)
     send(zookeeper, "web", numbered(500, 999))
     send(zookeeper, "mail", numbered(300, 350))
+    wait_until(lambda: session.children(paths.topic("web")), "the registration of web")
 
     rows = read(zk=zookeeper, subscribePattern="web|mail")
 
@@ -69,10 +74,11 @@ def test_registry_when_nobody_is_there_then_says_so() -> None:
 
 
 def test_stream_when_its_broker_moves_then_goes_on(
-    start_broker: BrokerFactory, zookeeper: str
+    start_broker: BrokerFactory, zookeeper: str, session: Session
 ) -> None:
     broker = start_broker(zookeeper=zookeeper)
     send(zookeeper, "web", numbered(0, 100))
+    await_registered(session, "web")
     options = parse_read_options(
         {"zk": zookeeper, "subscribe": "web", "startingOffsets": "earliest"}, is_stream=True
     )

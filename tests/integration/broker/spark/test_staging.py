@@ -132,7 +132,7 @@ def test_write_when_spark_was_killed_then_the_next_one_removes_what_it_staged(
     environ = os.environ | {"PYTHONPATH": str(REPOSITORY), "TMPDIR": str(tmp_path)}
     with Process(job, cwd=REPOSITORY, env=environ, start_new_session=True) as process:
         try:
-            wait_until(lambda: list(staging.glob("*/*.sets")), "staging", deadline_s=120)
+            wait_until(lambda: list(staging.glob("*/*.sets")), "staging", deadline_s=270)
             writer_to(running_broker, staging)
             assert list(staging.glob("*/*.sets"))
         finally:

@@ -93,7 +93,7 @@ def test_load_when_interrupted_then_shows_nothing_and_the_next_one_has_each_mess
     wait_until(
         lambda: any(output.glob("_staging/*/topic=*/*/*.parquet")) or job.poll() is not None,
         "writing",
-        deadline_s=120,
+        deadline_s=270,
     )
     job.send_signal(signum)
 

@@ -59,7 +59,7 @@ def test_count_when_killed_and_started_again_then_each_window_is_there_once(
     for number in range(MINUTES // 2):
         publish(running_broker, "events", minute(number))
     job = start_count()
-    wait_until(lambda: batches() > 0 or job.poll() is not None, "a batch", deadline_s=120)
+    wait_until(lambda: batches() > 0 or job.poll() is not None, "a batch", deadline_s=270)
     publish(running_broker, "events", minute(MINUTES // 2))
     os.killpg(job.pid, signal.SIGKILL)
     assert job.wait() == -signal.SIGKILL
@@ -68,7 +68,7 @@ def test_count_when_killed_and_started_again_then_each_window_is_there_once(
     for number in range(MINUTES // 2 + 1, MINUTES):
         publish(running_broker, "events", minute(number))
     job = start_count()
-    wait_until(lambda: batches() > done + 1 or job.poll() is not None, "batches", deadline_s=120)
+    wait_until(lambda: batches() > done + 1 or job.poll() is not None, "batches", deadline_s=270)
     os.killpg(job.pid, signal.SIGINT)
     output, errors = job.communicate(timeout=60)
 
