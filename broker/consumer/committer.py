@@ -276,5 +276,5 @@ class AutoCommit:
             except BrokerError as error:
                 wait_s = min(wait_s, _MAX_RETRY_S)
                 logger.warning("%s; trying again in %gs", error, wait_s)
-            except Exception:
+            except Exception:  # the thread must not end: later offsets include these
                 logger.exception("failure while committing offsets")

@@ -151,7 +151,7 @@ class Coordinator:
                 return
             try:
                 again_s = self._rebalance()
-            except Exception:
+            except Exception:  # a bug must not end the membership: the next rebalance may succeed
                 logger.exception("failure in the rebalance")
                 again_s = self._backoff_s
 

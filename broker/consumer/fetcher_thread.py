@@ -150,7 +150,7 @@ class FetcherThread:
                         self._block(assigned, stream, error)
             except BrokerError as error:
                 self._note_failure(error)
-            except Exception:
+            except Exception:  # a bug must not end the reading of all partitions
                 logger.exception("failure in the fetcher of broker %d", self._broker_id)
                 self._note_failure(BrokerError("unexpected failure"))
         self._drop_connection()

@@ -120,7 +120,7 @@ class Hooks:
         try:
             events = self._run(partition, origins)
             messages = self._packer.payloads(one.message for one in events)
-        except Exception as error:
+        except Exception as error:  # the application's code may raise anything
             logger.exception("callback failed over messages to %s", partition)
             rest = [one for one in origins if not one.is_taken]
             batch.payloads = [one.message for one in rest]
@@ -178,13 +178,13 @@ class Hooks:
         try:
             for event in source():
                 self._route(event)
-        except Exception:
+        except Exception:  # as above
             logger.exception("callback failed, or what it returned could not be queued")
 
     def close(self) -> list[Origin]:
         """Call `close`; return the messages that callbacks never returned."""
         try:
             self._callbacks.close()
-        except Exception:
+        except Exception:  # as above
             logger.exception("callback failed at the end")
         return list(self._kept)

@@ -286,7 +286,7 @@ class SenderThread(threading.Thread):
             try:
                 if not outgoing.is_encoded:
                     self._encode(outgoing)
-            except Exception as error:
+            except Exception as error:  # encoders and callbacks are of the application
                 logger.exception("failure over messages to %s", outgoing.partition)
                 failure = BrokerError(f"failure while sending: {error!r}")
                 self._complete(outgoing, -1, failure)
@@ -338,7 +338,7 @@ class SenderThread(threading.Thread):
         except BrokerError as error:  # each set was completed, or put back, with it
             logger.debug("broker %d: %s", broker_id, error)
             return not is_lost(error) or self._is_aborted or sender.connection.can_open()
-        except Exception as error:
+        except Exception as error:  # a bug costs what is being sent, not the thread
             logger.exception("failure while sending to broker %d", broker_id)
             sender.close()
             sender.fail_all(BrokerError(f"failure while sending: {error!r}"))

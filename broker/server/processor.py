@@ -198,7 +198,7 @@ class Processor:
             while not self._is_stopping:
                 self._turn()
                 self._tell_turn_listeners()
-        except Exception:
+        except Exception:  # a bug ends this thread; the others, and the broker, go on
             logger.exception("%s ended by a bug; its connections are closed", self._thread.name)
         finally:
             self._take_work_done()

@@ -381,7 +381,7 @@ class Mirror:
                     continue
         except BrokerError as error:
             self._fail(error)
-        except Exception as error:
+        except Exception as error:  # a bug ends the mirror in good order, with its log
             logger.exception("failure in stream %s", stream.name)
             self._fail(error)
 
@@ -511,7 +511,7 @@ class Mirror:
         except BrokerError as error:
             self.log.failed(producer.pending_sources, str(error))
             self._fail(error)
-        except Exception as error:
+        except Exception as error:  # as in streams
             logger.exception("failure in a producer of the mirror")
             self._fail(error)
         finally:

@@ -390,7 +390,7 @@ class Registry:
                 return
             try:
                 retry_s = self._handle(event)
-            except Exception:
+            except Exception:  # the thread must not end: without it nothing is registered again
                 logger.exception("the registry's worker or a callback failed")
                 retry_s = _RETRY_S
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, TypeVar
 
 from broker.cluster_state import (
@@ -263,7 +263,7 @@ class ReplicatedTopics:
         nodes = {paths.replicated_broker(int(one)): int(one) for one in names if one.isdecimal()}
         brokers = []
         for path, (value, stat) in self._session.get_many(nodes).items():
-            with _reported():
+            with _malformed_is_logged():
                 brokers.append(decode_replicated_broker(nodes[path], value, stat.czxid))
         return tuple(brokers)
 
@@ -457,22 +457,20 @@ class ReplicatedTopics:
         return tuple(found)
 
     def _reassignments(self) -> dict[TopicPartition, Reassignment]:
-        with suppress(RegistryNodeNotFoundError), _reported():
+        with suppress(RegistryNodeNotFoundError), _malformed_is_logged():
             return _decode_reassignments(self._session.get(paths.REASSIGNMENTS)[0])
         return {}
 
 
-class _reported:  # noqa: N801 - reads like `suppress`
-    """Log the error of a malformed node in the place of raising it."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
-        is_malformed = type(error) is CoordinationError
-        if is_malformed:
-            logger.error("%s; it is left alone until it is mended", error)
-        return is_malformed
+@contextmanager
+def _malformed_is_logged() -> Iterator[None]:
+    """Log that a node is malformed, in the place of raising it; other errors pass."""
+    try:
+        yield
+    except CoordinationError as error:
+        if type(error) is not CoordinationError:
+            raise
+        logger.error("%s; it is left alone until it is mended", error)
 
 
 class ReplicatedTopicsStore:

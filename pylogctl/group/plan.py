@@ -142,7 +142,7 @@ def parse_spec(text: str, *, now_ms: int) -> OffsetSpec:
     return spec
 
 
-class Planner:
+class ResetPlanner:
     """Plans the offset changes of one group.
 
     Args:
@@ -339,7 +339,7 @@ def plan_reset(
     """
     cluster = RegistryCluster(observer.registry)
     with TopicFacts(cluster, observer.connect) as facts:
-        planner = Planner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
+        planner = ResetPlanner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
         if topics:
             live = select_partitions(cluster, select_topics(cluster, topics), wanted)
             return [planner.plan(one, target) for one in live]
@@ -377,7 +377,7 @@ def plan_import(
         is_live |= dict.fromkeys(cluster.partitions(topic), True)
     changes: dict[TopicPartition, Change] = {}
     with TopicFacts(cluster, observer.connect) as facts:
-        planner = Planner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
+        planner = ResetPlanner(snapshot.name, snapshot.offsets, facts.ends, facts.positions)
         for entry in entries:
             matching = [one for one in is_live if entry.matches(one)]
             if not matching and entry.offset is not None:

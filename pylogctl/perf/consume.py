@@ -28,10 +28,10 @@ from broker.topic import ReadRange, TopicPartition
 from pylogctl.cli.errors import UsageError
 from pylogctl.perf.measure import (
     Budget,
-    Counted,
     Halt,
     Result,
     Tally,
+    Totals,
     cpu_s,
     peak_rss_bytes,
     run_threads,
@@ -223,7 +223,7 @@ def consume_load(
     halt.set_duration(plan.duration_s)
     run_threads([one.run for one in readers], halt, partial(on_tick, tallies))
     result = Result(
-        Counted.of(tallies),
+        Totals.of(tallies),
         started_ms,
         max(tally.last_s for tally in tallies) - started_s,
         cpu_s() - started_cpu_s,

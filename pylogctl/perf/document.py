@@ -144,7 +144,7 @@ _DECIDING_FIGURES = {"perf e2e": ("p50_ms", "p99_ms")}  # of other commands: the
 _PLATFORM = ("python", "platform", "processors")
 
 
-class Run(NamedTuple):
+class PerfRun(NamedTuple):
     """A measurement, the options to repeat it, and the `figures` of its command alone."""
 
     command: str
@@ -268,7 +268,7 @@ def _time_07(time_ms: int) -> str:
     return f"{moment:%Y-%m-%d %H:%M:%S}:{time_ms % 1000:03d}"
 
 
-def save_run(path: Path, run: Run) -> None:
+def save_run(path: Path, run: PerfRun) -> None:
     """Write a run and the platform to a JSON file.
 
     Raises:

@@ -24,10 +24,10 @@ from broker.protocol.codec import decode
 from broker.topic import MessagePosition, ReadRange, TopicPartition
 from pylogctl.cli.errors import CliError, ExitStatus
 from pylogctl.perf.measure import (
-    Counted,
     Halt,
     Result,
     Tally,
+    Totals,
     cpu_s,
     peak_rss_bytes,
     run_threads,
@@ -203,7 +203,7 @@ def e2e_load(
         )
         used_cpu_s = cpu_s() - started_cpu_s
     result = Result(
-        Counted.of([listener.tally]),
+        Totals.of([listener.tally]),
         started_ms,
         listener.seconds,
         used_cpu_s + sender.sent.cpu_s,

@@ -117,7 +117,7 @@ class Tally:
         self.last_s = time.monotonic()
 
 
-class Counted(NamedTuple):
+class Totals(NamedTuple):
     """The sum of the counts of threads."""
 
     message_count: int
@@ -125,7 +125,7 @@ class Counted(NamedTuple):
     latencies: Latencies
 
     @classmethod
-    def of(cls, tallies: Iterable[Tally]) -> Counted:
+    def of(cls, tallies: Iterable[Tally]) -> Totals:
         """Return the sum of the counts of threads."""
         total = cls(0, 0, Latencies())
         for one in tallies:
@@ -136,9 +136,9 @@ class Counted(NamedTuple):
             )
         return total
 
-    def since(self, earlier: Counted) -> Counted:
+    def since(self, earlier: Totals) -> Totals:
         """Return the counts since an earlier state."""
-        return Counted(
+        return Totals(
             self.message_count - earlier.message_count,
             self.payload_bytes - earlier.payload_bytes,
             self.latencies.since(earlier.latencies),
@@ -241,7 +241,7 @@ class Result:
     of the logs, None if not measured.
     """
 
-    counted: Counted
+    counted: Totals
     started_ms: int
     seconds: float
     cpu_s: float
@@ -288,7 +288,7 @@ class Interval(NamedTuple):
     latencies_ms: Mapping[str, float | None]
 
     @classmethod
-    def of(cls, at_s: float, seconds: float, counted: Counted) -> Interval:
+    def of(cls, at_s: float, seconds: float, counted: Totals) -> Interval:
         """Return an interval with these counts."""
         latencies = latencies_ms(counted.latencies)
         return cls(at_s, seconds, counted.message_count, counted.payload_bytes, latencies)
@@ -313,7 +313,7 @@ class Intervals:
         self._every_s = every_s
         self._started_s: float | None = None
         self._last_s = 0.0
-        self._before = Counted.of(())
+        self._before = Totals.of(())
         self._recent: deque[Interval] = deque(maxlen=_SHOWN_ROWS)
         self._is_live = wants_progress(env)
         self._is_silent = env.settings.progress == "never"
@@ -328,7 +328,7 @@ class Intervals:
         is_due = now_s - self._last_s >= self._every_s
         if not (is_due or self._line_now):
             return
-        counted = Counted.of(tallies)
+        counted = Totals.of(tallies)
         if self._line_now:
             self._line_now = False
             elapsed_s = max(now_s - self._started_s, 1e-9)

@@ -28,10 +28,10 @@ from broker.protocol.extension_requests import Acks
 from pylogctl.cli.units import Pacer, Rate
 from pylogctl.perf.measure import (
     Budget,
-    Counted,
     Halt,
     Result,
     Tally,
+    Totals,
     cpu_s,
     peak_rss_bytes,
     run_threads,
@@ -168,7 +168,7 @@ def produce_load(
         run_threads([one.run for one in senders], halt, partial(on_tick, tallies))
         seconds, used_cpu_s = time.monotonic() - started_s, cpu_s() - started_cpu_s
         return Result(
-            Counted.of(tallies),
+            Totals.of(tallies),
             started_ms,
             seconds,
             used_cpu_s,

@@ -29,7 +29,7 @@ from pylogctl.perf.document import (
     FIGURES,
     PLAN,
     PRODUCE,
-    Run,
+    PerfRun,
     consume_csv_07,
     e2e_figures,
     figures,
@@ -85,7 +85,7 @@ def measure_produce(
             on_tick=shown.tick,
             log_end=partial(_log_end, shared, connect, plan.topic),
         )
-    run = Run("perf produce", options, result, shown.done, produce_figures(result))
+    run = PerfRun("perf produce", options, result, shown.done, produce_figures(result))
     csv_07 = produce_csv_07(result, plan, codec_of(config)) if compat07 else None
     _report(env, PRODUCE, run, save=save, csv_07=csv_07)
     _exit_if_interrupted(env, stop.status)
@@ -172,7 +172,7 @@ def measure_reading(
             halt=Halt(lambda: stop.is_set),
             on_tick=shown.tick,
         )
-    run = Run(command, options, result, shown.done)
+    run = PerfRun(command, options, result, shown.done)
     csv_07 = consume_csv_07(result, plan) if compat07 else None
     _report(env, document, run, save=save, csv_07=csv_07)
     _exit_if_interrupted(env, stop.status)
@@ -243,7 +243,7 @@ def measure_e2e(
             on_tick=shown.tick,
         )
     extra = e2e_figures(found, rate=plan.rate, acks=config.acks, flush=flush)
-    run = Run("perf e2e", options, found.result, shown.done, extra)
+    run = PerfRun("perf e2e", options, found.result, shown.done, extra)
     _report(env, E2E, run, save=save, csv_07=None)
     _exit_if_interrupted(env, stop.status)
     if found.missing_count:
@@ -262,7 +262,7 @@ def _flush_of(cluster: Cluster, connect: Connect, topic: str, acks: str) -> str 
 def _report(
     env: Environment,
     document: Document,
-    run: Run,
+    run: PerfRun,
     *,
     save: Path | None,
     csv_07: tuple[str, str] | None,

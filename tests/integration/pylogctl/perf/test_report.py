@@ -14,14 +14,14 @@ from broker.protocol.compression import Codec
 from pylogctl.perf.consume import ConsumePlan
 from pylogctl.perf.document import (
     CONSUME,
-    Run,
+    PerfRun,
     consume_csv_07,
     produce_csv_07,
     produce_figures,
     result_record,
     save_run,
 )
-from pylogctl.perf.measure import Counted, Interval, Latencies, Result
+from pylogctl.perf.measure import Interval, Latencies, Result, Totals
 from pylogctl.perf.produce import ProducePlan
 
 
@@ -30,7 +30,7 @@ def result() -> Result:
     latencies = Latencies()
     for milliseconds in range(1, 101):
         latencies.add(milliseconds / 1000)
-    return Result(Counted(1000, 5 << 20, latencies), 1_700_000_000_007, 2.5, 1.25, 99)
+    return Result(Totals(1000, 5 << 20, latencies), 1_700_000_000_007, 2.5, 1.25, 99)
 
 
 def test_record_has_every_column(result: Result) -> None:
@@ -45,7 +45,7 @@ def test_record_has_rates_and_percentiles(result: Result) -> None:
 
 
 def test_record_when_nothing_was_measured_divides_by_no_zero() -> None:
-    record = result_record(Result(Counted(0, 0, Latencies()), 0, 0.0, 0.0, 0))
+    record = result_record(Result(Totals(0, 0, Latencies()), 0, 0.0, 0.0, 0))
     assert (record["msg_per_s"], record["p50_ms"]) == (0, None)
 
 
@@ -60,7 +60,7 @@ def test_overhead_is_the_bytes_of_log_beyond_payloads(
 
 
 def test_overhead_of_no_message_is_unknown() -> None:
-    nothing = Result(Counted(0, 0, Latencies()), 0, 0.0, 0.0, 0, log_bytes=0)
+    nothing = Result(Totals(0, 0, Latencies()), 0, 0.0, 0.0, 0, log_bytes=0)
     assert produce_figures(nothing) == {"overhead_bytes": None}
 
 
@@ -95,7 +95,7 @@ def test_consume_csv_of_07_has_its_columns_and_formats(result: Result) -> None:
 def test_saved_run_has_the_options_to_repeat_it(result: Result, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
     interval = Interval.of(1.0, 0.5, result.counted)
-    save_run(path, Run("perf consume", {"topic": "t"}, result, [interval]))
+    save_run(path, PerfRun("perf consume", {"topic": "t"}, result, [interval]))
     saved = json.loads(path.read_text())
     assert saved["schema"] == "pylogctl.perf.run/1"
     assert saved["options"] == {"topic": "t"}

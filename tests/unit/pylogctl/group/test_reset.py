@@ -15,7 +15,7 @@ from pylogctl.cli.errors import UsageError
 from pylogctl.group.offsets_file import parse_entries
 from pylogctl.group.plan import (
     Change,
-    Planner,
+    ResetPlanner,
     ShiftTime,
     Target,
     parse_shift,
@@ -68,7 +68,7 @@ LOG = FakeLog([100, 110, 130, 170, 200], [(500_000, 100), (900_000, 130), (1_100
 
 def plan(target: Target, current: int | None = 130, log: FakeLog = LOG) -> Change:
     stored = {} if current is None else {PARTITION: StoredOffset(current, "", COMMIT_MS, 3)}
-    return Planner("g", stored, log.ends, log).plan(PARTITION, target)
+    return ResetPlanner("g", stored, log.ends, log).plan(PARTITION, target)
 
 
 def to(text: str) -> Target:
@@ -177,7 +177,7 @@ def test_offsets_of_a_file_are_placed_and_nulls_remove() -> None:
 
 
 def test_an_offset_that_is_no_number_is_replaced_with_a_note() -> None:
-    planner = Planner("g", {PARTITION: StoredOffset(None, "abc", 0, 0)}, LOG.ends, LOG)
+    planner = ResetPlanner("g", {PARTITION: StoredOffset(None, "abc", 0, 0)}, LOG.ends, LOG)
     change = planner.plan(PARTITION, to("end"))
     assert (change.new, change.direction) == (200, "new")
     assert change.notes == ("the current offset is no number: 'abc'",)

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from pylogctl.perf.measure import (
     Budget,
-    Counted,
     Halt,
     Latencies,
     Tally,
+    Totals,
     latencies_ms,
     run_threads,
 )
@@ -67,11 +67,11 @@ def test_latencies_are_reported_in_milliseconds() -> None:
 
 def test_counted_adds_up_what_threads_counted() -> None:
     tallies = [Tally(), Tally()]
-    before = Counted.of(tallies)
+    before = Totals.of(tallies)
     tallies[0].add(2, 20)
     tallies[1].add(3, 30)
     tallies[1].latencies.add(1.0)
-    counted = Counted.of(tallies).since(before)
+    counted = Totals.of(tallies).since(before)
     assert (counted.message_count, counted.payload_bytes) == (5, 50)
     assert counted.latencies.count == 1
 
