@@ -14,17 +14,15 @@ import pytest
 from broker.clock import SystemClock
 from broker.log.log import Log
 from broker.protocol.framing import encode_frame
-from broker.server.connection import (
-    LARGE_FRAME_BYTES,
-    MAX_QUEUED_RESPONSES,
-    MAX_WAITING_READS,
-)
+from broker.server.connection import MAX_WAITING_READS
+from broker.server.frame_receiver import LARGE_FRAME_BYTES
 from broker.server.handlers import Offload, Outcome, YieldTurn
 from broker.server.metrics import ProcessorMetrics
 from broker.server.processor import SLICE_S, Processor
 from broker.server.produce import RefusedPartitions
 from broker.server.purgatory import DelayedResponse, Part, Response
 from broker.server.quotas import PeerLog, QueuedBytes
+from broker.server.response_queue import MAX_QUEUED_RESPONSES
 from tests.support.waiting import wait_until
 
 NEVER_S = 1e9
@@ -745,7 +743,7 @@ def test_connections_when_many_use_up_their_turns_then_one_that_asks_little_come
 def test_requests_when_thousands_come_in_one_read_then_few_are_cut_at_a_time(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.connection.MAX_FRAMES", 10)
+    monkeypatch.setattr("broker.server.frame_receiver.MAX_FRAMES", 10)
     bench.start(Response)
     client = bench.connect()
     frames = [b"%04d" % number for number in range(1234)]

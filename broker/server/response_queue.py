@@ -1,0 +1,142 @@
+"""Responses to a socket, in the order of their requests: bytes, and slices of files by sendfile."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+
+from broker.log.segment import FileSlice
+from broker.protocol.primitives import Buffer
+from broker.server.purgatory import Part, Response
+
+MAX_RESPONSES_IN_MEMORY_BYTES = 1 << 20
+MAX_QUEUED_RESPONSES = 1024
+_MSG_MORE = getattr(socket, "MSG_MORE", 0)
+_JOINED_BYTES = 1 << 16
+_SEND_TURN_BYTES = 4 << 20
+"""The most one connection sends in a turn: a fast reader must not starve the others."""
+
+
+class ResponseQueue:
+    """The responses of a connection, in the order of their requests."""
+
+    def __init__(self) -> None:
+        self.bytes_in_memory = 0
+        self.sent_bytes = 0
+        """In all, since the start."""
+        self._responses: deque[Response] = deque()
+        self._part = 0
+        self._part_sent = 0
+
+    def __len__(self) -> int:
+        return len(self._responses)
+
+    def append(self, response: Response) -> None:
+        """Queue a response, complete or delayed."""
+        self._responses.append(response)
+        self.bytes_in_memory += response.bytes_in_memory
+
+    def adjust(self, more_bytes: int) -> None:
+        """Adjust the bytes in memory once the real size of a queued response is known."""
+        self.bytes_in_memory += more_bytes
+
+    def clear(self) -> None:
+        """Drop all responses."""
+        self._responses.clear()
+
+    @property
+    def first(self) -> Response | None:
+        """Return the response that is sent next."""
+        return self._responses[0] if self._responses else None
+
+    @property
+    def has_unsent(self) -> bool:
+        """Return whether a complete response waits for room in the socket."""
+        return bool(self._responses) and self._responses[0].parts is not None
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the client must take responses before more requests are handled."""
+        count = len(self._responses)
+        if count > MAX_QUEUED_RESPONSES:
+            return True
+        return count > 1 and self.bytes_in_memory > MAX_RESPONSES_IN_MEMORY_BYTES
+
+    def send(self, sock: socket.socket) -> None:
+        """Send complete responses, in order, as far as the socket takes them, up to a limit.
+
+        Raises:
+            OSError: the client is gone.
+        """
+        end_bytes = self.sent_bytes + _SEND_TURN_BYTES
+        try:
+            while self._responses and self.sent_bytes < end_bytes:
+                if len(self._responses) > 1 and not self._part and not self._part_sent:
+                    self._join_small()
+                parts = self._responses[0].parts
+                if parts is None:
+                    return
+                self._send_next(sock, parts)
+        except (BlockingIOError, InterruptedError):
+            return
+
+    def _join_small(self) -> None:
+        """Join the small responses at the front, so that one call sends them all."""
+        joined: list[Buffer] = []
+        size = 0
+        while self._responses and size < _JOINED_BYTES:
+            response = self._responses[0]
+            if response.parts is None or response.bytes_in_memory > _JOINED_BYTES:
+                break
+            parts = [part for part in response.parts if not isinstance(part, FileSlice)]
+            if len(parts) != len(response.parts):
+                break
+            joined += parts
+            size += response.bytes_in_memory
+            self._responses.popleft()
+        if joined:
+            self._responses.appendleft(Response(b"".join(joined)))
+
+    def _send_next(self, sock: socket.socket, parts: list[Part]) -> None:
+        """Send what the socket takes of the next part."""
+        part = parts[self._part]
+        is_last = self._part == len(parts) - 1
+        if isinstance(part, FileSlice):
+            size = part.length
+            left = size - self._part_sent
+            start = part.position + self._part_sent
+            sent = _send_from_file(sock, part, start, min(left, _SEND_TURN_BYTES))
+        else:
+            size = len(part)
+            unsent = memoryview(part)[self._part_sent :]
+            sent = sock.send(unsent, 0 if is_last else _MSG_MORE) if unsent else 0
+        self.sent_bytes += sent
+        self._part_sent += sent
+        if self._part_sent < size:
+            return
+        self._part_sent = 0
+        self._part += 1
+        if is_last:
+            self.bytes_in_memory -= self._responses.popleft().bytes_in_memory
+            self._part = 0
+
+
+def _send_from_file(sock: socket.socket, part: FileSlice, start: int, size: int) -> int:
+    """Send bytes of a segment file; return how many the socket took.
+
+    Raises:
+        OSError: the socket takes none now, the client is gone, or the file cannot be read. Its
+            log knows of the latter then, and reads from there on are refused: this response was
+            announced with its size and can only be broken off.
+    """
+    try:
+        sent = os.sendfile(sock.fileno(), part.file.fd, start, size)
+    except (BlockingIOError, InterruptedError, ConnectionError):
+        raise
+    except OSError as error:
+        unreadable = part.source.note_unreadable(part, start)
+        raise OSError(str(unreadable or error)) from error
+    if size and not sent:
+        raise OSError(str(part.source.note_unreadable(part, start)))
+    return sent
