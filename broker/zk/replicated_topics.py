@@ -452,7 +452,7 @@ class ReplicatedTopics:
         nodes = {paths.deleted(one): one for one in self._children(paths.DELETED, None)}
         found = []
         for path, (value, _) in self._session.get_many(nodes).items():
-            with _reported():
+            with _malformed_is_logged():
                 found.append(decode_deleted(nodes[path], value))
         return tuple(found)
 
