@@ -8,7 +8,7 @@ __pylogctl_tables() {
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker')
-        commands='start stop status list' words=''
+        commands='start stop status decommission list' words=''
         options='--help --output -Z --zookeeper -X -q --quiet -v --verbose --log-format --color --no-color --debug -b --broker --timeout -y --yes --no-input --dry-run --columns --sort --no-header --raw-numbers --progress --no-pager'
         valued='--output -Z --zookeeper -X --log-format --color -b --broker --timeout --columns --sort --progress' ;;
     'pylogctl broker start')
@@ -23,6 +23,10 @@ __pylogctl_tables() {
         commands='' words='@broker'
         options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
+    'pylogctl broker decommission')
+        commands='' words='@broker'
+        options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout --progress -y --yes --no-input --dry-run -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --progress --log-format --color' ;;
     'pylogctl broker list')
         commands='' words=''
         options='--output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
@@ -383,6 +387,11 @@ __pylogctl_values() {
     'pylogctl broker status --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker status --log-format') words='text json' ;;
     'pylogctl broker status --color') words='auto always never' ;;
+    'pylogctl broker decommission --output') words='table json jsonl csv tsv plain markdown name' ;;
+    'pylogctl broker decommission --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
+    'pylogctl broker decommission --progress') words='auto always never' ;;
+    'pylogctl broker decommission --log-format') words='text json' ;;
+    'pylogctl broker decommission --color') words='auto always never' ;;
     'pylogctl broker list --output') words='table json jsonl csv tsv plain markdown name' ;;
     'pylogctl broker list --timeout') words='100ms 1s 10s 1m 5m 1h' ;;
     'pylogctl broker list --log-format') words='text json' ;;

@@ -24,6 +24,7 @@ from pylogctl.cli.options import (
     CONNECTION,
     DRY_RUN,
     OUTPUT,
+    PROGRESS,
     PROPERTIES,
     REGISTRY,
     SUMMARY,
@@ -202,6 +203,41 @@ def _warnings(record: Mapping[str, Any]) -> Iterator[str]:
         yield record["retention_waits"]
     for path, problem in (record.get("settings_problems") or {}).items():
         yield f"node {path} is not used: {problem}"
+
+
+@app.command("decommission", cls=Command)
+@accepts(
+    *OUTPUT,
+    *CONNECTION,
+    *PROGRESS,
+    *CONFIRM,
+    *DRY_RUN,
+    exits=(
+        ExitStatus.NOT_FOUND,
+        ExitStatus.CONFLICT,
+        ExitStatus.DECLINED,
+        ExitStatus.PARTIAL,
+        *READS,
+        ExitStatus.UNSUPPORTED,
+    ),
+    examples=(
+        "pylogctl broker decommission 2 --dry-run",
+        "pylogctl broker decommission 2 --yes --timeout 2h",
+    ),
+)
+def decommission(
+    env: Environment,
+    broker: Annotated[int, typer.Argument(metavar="ID", help="Which broker; it may be dead.")],
+) -> None:
+    """Move all replicas away from a broker, so that it can be stopped for good.
+
+    Shows the plan, asks, and waits until the other brokers have copied everything; without
+    --timeout as long as that takes. Exit status 6 means that partitions without replicas stay on
+    the broker: these are named.
+    """
+    from pylogctl.broker import decommission as work
+
+    work.decommission(env, broker)
 
 
 @app.command("list", cls=Command)

@@ -15,6 +15,7 @@ from broker.controller.assignment import validate_target
 from broker.errors import InvalidRequestError
 from broker.protocol.cluster_requests import (
     ListReassignmentsRequest,
+    PartitionOutcome,
     PartitionReassignment,
     ReassignRequest,
     ReplicaTarget,
@@ -129,6 +130,15 @@ def execute(env: Environment, cluster: Cluster, plan: Plan) -> None:
         _validate(env, cluster, plan)
         env.note(f"{len(plan)} partitions would get other replicas; nothing changed")
         return
+    render_outcomes(env, request(env, cluster, plan), "begun")
+
+
+def request(env: Environment, cluster: Cluster, plan: Plan) -> list[PartitionOutcome]:
+    """Have the controller begin to move partitions; return what became of each.
+
+    Raises:
+        BrokerError: no controller responds, or it refuses the whole plan.
+    """
     targets = tuple(ReplicaTarget(one, plan[one]) for one in sorted(plan))
     body = ask_controller(
         cluster.brokers(),
@@ -136,7 +146,7 @@ def execute(env: Environment, cluster: Cluster, plan: Plan) -> None:
         ReassignRequest(targets),
         timeout_s=env.timeout_s(REQUEST_TIMEOUT_S),
     )
-    render_outcomes(env, decode_outcomes(body), "begun")
+    return decode_outcomes(body)
 
 
 def _validate(env: Environment, cluster: Cluster, plan: Plan) -> None:

@@ -56,7 +56,7 @@ COMMAND_ROOMS: dict[str, set[str]] = {
     "zk": {"cli", "format"},
     "doctor": {"cli"},
     "help": {"cli"},
-    "broker": {"cli"},
+    "broker": {"cli", "topic"},
     "log": {"cli", "format"},
     "config": {"cli", "broker"},
     "consume": {"cli", "format"},

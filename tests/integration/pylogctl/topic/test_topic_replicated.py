@@ -207,7 +207,7 @@ def test_reassign_when_a_target_makes_no_sense_then_conflict_and_nothing_changed
             "3 replicas of a partition need as many brokers",
         ),
         (("reassign", "plan", "t", "--to", "0,1,9"), "broker 9 is not live"),
-        (("create", "u", "--partitions", "1", "--replication-factor", "4"), "3 brokers are live"),
+        (("create", "u", "--partitions", "1", "--replication-factor", "4"), "4 replicas"),
         (
             ("elect", "t", "--unclean", "--yes", "--confirm", "t"),
             "every partition of topic 't' has",

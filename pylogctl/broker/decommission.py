@@ -1,0 +1,209 @@
+"""Takes a broker away for good: its replicas move to other brokers, and it is told what stays."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection
+
+from broker.client.cluster import Cluster
+from broker.client.controller_client import cluster_metadata
+from broker.cluster_state import NO_LEADER
+from broker.errors import (
+    NO_ERROR,
+    BrokerError,
+    InvalidReplicationFactorError,
+    NotControllerError,
+    RequestTimedOutError,
+    ServerError,
+)
+from broker.protocol.responses import ClusterMetadataResponse, PartitionMetadata
+from broker.tools.reassignment import Plan
+from broker.topic import TopicPartition
+from pylogctl.cli.confirmation import confirm
+from pylogctl.cli.connections import Absence, connector, open_cluster
+from pylogctl.cli.context import Environment
+from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.progress import announced_wait, progress
+from pylogctl.topic import reassign
+
+_POLL_S = 0.5
+_PATIENCE_S = 60.0
+"""How long the cluster may not answer while replicas move, as during an election."""
+
+
+def decommission(env: Environment, broker_id: int) -> None:
+    """Move all replicas away from a broker, which may be dead, and wait until that is done.
+
+    Raises:
+        CliError: the broker is not known, the others are too few, it was not confirmed, or not
+            done in time; or partitions without replicas stay on it.
+        BrokerError: no broker responds.
+    """
+    with open_cluster(env, absence=Absence.WARN) as cluster:
+        metadata = cluster_metadata(cluster.brokers(), connector(env), None)
+        partitions = [one for topic in metadata.topics for one in topic.partitions]
+        live = {one.id for one in metadata.brokers}
+        _validate_known(broker_id, live, partitions)
+        known = {
+            one.partition: one
+            for one in partitions
+            if one.is_replicated and broker_id in one.replicas
+        }
+        plan = _plan(env, cluster, broker_id, known)
+        plain = _plain_topics(broker_id, partitions)
+        reassign.show_plan(env, plan, known)
+        env.flush()
+        if env.settings.dry_run:
+            _name_plain(env, broker_id, plain)
+            env.note("nothing changed; this was a dry run")
+            return
+        if plan:
+            count = f"{len(plan)} partition{'' if len(plan) == 1 else 's'}"
+            confirm(env, "broker decommission", f"move {count} away from broker {broker_id}?")
+            _begin(env, cluster, plan)
+            for partition in sorted(plan):
+                if known[partition].leader == NO_LEADER:
+                    env.warn(
+                        f"{partition} has no leader and cannot be copied: start a broker of "
+                        f"{list(known[partition].isr)}, or give messages up with `pylogctl topic "
+                        f"elect {partition.topic} --unclean`"
+                    )
+            _wait(env, cluster, broker_id, plan)
+    env.note(f"broker {broker_id} has no replicas")
+    if plain:
+        _name_plain(env, broker_id, plain)
+        raise CliError(
+            ExitStatus.PARTIAL,
+            f"{sum(plain.values())} partitions without replicas stay on broker {broker_id}",
+        )
+    if broker_id in live:
+        env.note(f"stop it before other topics are created: pylogctl broker stop {broker_id}")
+
+
+def _validate_known(
+    broker_id: int, live: Collection[int], partitions: Collection[PartitionMetadata]
+) -> None:
+    known = {id for one in partitions for id in (*one.replicas, one.partition.home)}
+    if broker_id not in known and broker_id not in live:
+        raise CliError(
+            ExitStatus.NOT_FOUND,
+            f"broker {broker_id} not found: it is not live, and no partition is on it",
+            hints=[f"live brokers: {', '.join(map(str, sorted(live)))}"],
+            code="BROKER_NOT_FOUND",
+        )
+
+
+def _plan(
+    env: Environment,
+    cluster: Cluster,
+    broker_id: int,
+    known: Collection[TopicPartition],
+) -> Plan:
+    """Return the replicas that the partitions on a broker are to have.
+
+    Raises:
+        CliError: too few other brokers are live.
+    """
+    if not known:
+        return {}
+    topics = sorted({one.topic for one in known})
+    try:
+        plan = reassign.make_plan(env, cluster, topics, without=[broker_id])
+    except InvalidReplicationFactorError as error:
+        raise CliError(
+            ExitStatus.CONFLICT,
+            f"broker {broker_id} cannot be taken away: {error}",
+            hints=[
+                "start another broker, or give topics fewer replicas: pylogctl topic alter TOPIC "
+                "--replication-factor N"
+            ],
+            code="TOO_FEW_BROKERS",
+        ) from error
+    return {partition: target for partition, target in plan.items() if partition in known}
+
+
+def _plain_topics(broker_id: int, partitions: Collection[PartitionMetadata]) -> Counter[str]:
+    """Return how many partitions without replicas topics have on a broker."""
+    return Counter(
+        one.partition.topic
+        for one in partitions
+        if not one.is_replicated and one.partition.home == broker_id
+    )
+
+
+def _name_plain(env: Environment, broker_id: int, plain: Counter[str]) -> None:
+    for topic, count in sorted(plain.items()):
+        env.warn(
+            f"topic '{topic}' has {count} partition{'' if count == 1 else 's'} without replicas on "
+            f"broker {broker_id}: create a topic with --replication-factor, then `pylogctl copy "
+            f"{topic} NEW`, or read what is needed before the broker stops"
+        )
+
+
+def _begin(env: Environment, cluster: Cluster, plan: Plan) -> None:
+    outcomes = reassign.request(env, cluster, plan)
+    refused = [one for one in outcomes if one.error != NO_ERROR]
+    if refused:
+        raise CliError(ExitStatus.CONFLICT, f"{refused[0].partition}: {refused[0].text}")
+
+
+def _wait(env: Environment, cluster: Cluster, broker_id: int, plan: Plan) -> None:
+    """Wait until no partition of a plan has a replica on a broker.
+
+    Raises:
+        CliError: that takes longer than `--timeout`, or a change was cancelled or replaced.
+        BrokerError: the cluster has not answered for long.
+    """
+    started_s = answered_s = time.monotonic()
+    with (
+        announced_wait(env, f"{len(plan)} partitions to be copied"),
+        progress(env, "move", len(plan), unit="tasks") as meter,
+    ):
+        moved = 0
+        while True:
+            now_s = time.monotonic()
+            try:
+                under_way = {one.partition for one in reassign.list_reassignments(env, cluster)}
+                left = _left(env, cluster, broker_id, plan)
+                answered_s = now_s
+            except BrokerError as error:
+                is_refusal = isinstance(error, ServerError) and not isinstance(
+                    error, (NotControllerError, RequestTimedOutError)
+                )
+                if is_refusal or now_s - answered_s > _PATIENCE_S:
+                    raise
+            else:
+                waiting = (under_way & plan.keys()) | left
+                meter.advance(len(plan) - len(waiting) - moved)
+                moved = len(plan) - len(waiting)
+                if not waiting:
+                    return
+                if not under_way & plan.keys() and now_s - started_s > _PATIENCE_S:
+                    raise CliError(
+                        ExitStatus.CONFLICT,
+                        f"{len(left)} partitions stay on broker {broker_id}: their change was "
+                        "cancelled, or replaced by another one",
+                        hints=["try: pylogctl topic reassign status"],
+                    )
+            limit_s = env.settings.timeout_s
+            if limit_s is not None and now_s - started_s > limit_s:
+                raise CliError(
+                    ExitStatus.TIMEOUT,
+                    f"{len(plan) - moved} of {len(plan)} partitions are still being copied after "
+                    f"{limit_s:g}s; that goes on",
+                    hints=["try: pylogctl topic reassign status"],
+                )
+            time.sleep(_POLL_S)
+
+
+def _left(env: Environment, cluster: Cluster, broker_id: int, plan: Plan) -> set[TopicPartition]:
+    """Return the partitions of a plan that have a replica on a broker."""
+    topics = tuple(sorted({one.topic for one in plan}))
+    metadata: ClusterMetadataResponse = cluster_metadata(cluster.brokers(), connector(env), topics)
+    return {
+        one.partition
+        for topic in metadata.topics
+        for one in topic.partitions
+        if one.partition in plan and broker_id in one.replicas
+    }
