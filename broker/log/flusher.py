@@ -168,8 +168,9 @@ class PeriodicTask:
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
-        """Start the thread; once only."""
-        self._thread.start()
+        """Start the thread, unless it was started before; one thread at a time."""
+        if self._thread.ident is None:
+            self._thread.start()
 
     def set_interval(self, interval_s: float) -> None:
         """Change the seconds between calls; the next one comes so long after now at most."""

@@ -438,6 +438,14 @@ class Log:
             self._is_visible_at_once = False
             self._told_of_appends = self.append_listeners
 
+    def note_directories_synced(self) -> None:
+        """Note that its new directory is durable already, so that its first flush need not do it.
+
+        To be called before the first append.
+        """
+        with self._lock:
+            self._unsynced_directories.clear()
+
     def refuse_appends(self, reason: Callable[[], ServerError]) -> None:
         """Refuse appends of clients: none is written after this returns.
 

@@ -138,6 +138,7 @@ class LogManager:
         self._files = SegmentFiles()
         self._tasks: list[PeriodicTask] = []
         self._checkpoint_task: PeriodicTask | None = None
+        self._high_watermarks_task: PeriodicTask | None = None
         self._retention_task: PeriodicTask | None = None
         self._create_lock = Lock()  # guards the sets of logs and topics
         self._removal_lock = Lock()  # one thread at a time removes files; taken before the others
@@ -213,17 +214,20 @@ class LogManager:
             interval_s=retention_s,
         )
         high_watermarks_s = self._config.high_watermark_checkpoint_ms / 1000
-        high_watermarks_task = PeriodicTask(
+        self._high_watermarks_task = PeriodicTask(
             "high-watermarks",
             self._write_high_watermarks_or_log,
             first_delay_s=high_watermarks_s,
             interval_s=high_watermarks_s,
         )
-        self._tasks = [self._checkpoint_task, high_watermarks_task, self._retention_task]
+        self._tasks = [self._checkpoint_task, self._high_watermarks_task, self._retention_task]
         self._remove_deleted_logs()
         self._flusher.start()
-        for task in self._tasks:
-            task.start()
+        self._checkpoint_task.start()
+        self._retention_task.start()
+        with self._create_lock:
+            if self._replica_creation_ids:
+                self._high_watermarks_task.start()
 
     def reconfigure(
         self, config: BrokerConfig, overrides: Mapping[str, TopicOverrides]
@@ -377,7 +381,8 @@ class LogManager:
     def open_replica(self, partition: TopicPartition, creation_id: str) -> Log:
         """Return the log of a replicated partition, created if there is none.
 
-        A log of a former topic of the name is removed; one of a partition at home that had no
+        Logs are created side by side where several threads do so: most of it is syncs. A log of a
+        former topic of the name is removed; one of a partition at home that had no
         replicas yet becomes a replicated one. A log that this opens for the first time refuses
         appends until its leader is known.
 
@@ -408,10 +413,17 @@ class LogManager:
                 if is_home:
                     self._raise_if_deleting(partition.topic)
                 self._raise_if_offline(partition)
-                if log is None:
-                    log = self._create_log(partition)
-                self._replicate(log, creation_id)
+                if self._high_watermarks_task is not None:
+                    self._high_watermarks_task.start()
+                if log is not None:
+                    self._replicate(log, creation_id)
+                    return log
+                log = self._create_log(partition)
+                log.refuse_appends(lambda: _await_orders(partition))
                 self._add_log(log)
+        # without a lock: as nothing can be appended, nothing but a deletion can come between
+        self._replicate(log, creation_id)
+        log.note_directories_synced()
         return log
 
     def _replicate(self, log: Log, creation_id: str) -> None:

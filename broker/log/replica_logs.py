@@ -46,6 +46,8 @@ def read_creation_id(directory: Path) -> str | None:
 def write_creation_id(directory: Path, creation_id: str) -> None:
     """Note, durably, that a log is a replica of a partition of a topic.
 
+    The log's directory and what is in it are in the file system for good then, too.
+
     Raises:
         OSError: it cannot be written.
     """
@@ -125,6 +127,7 @@ class ReplicaLogs:
     def __init__(self) -> None:
         self._logs: dict[TopicPartition, Log] = {}
         self._checkpointed: dict[Path, dict[LogKey, RecoveryPoint]] = {}
+        self._durable_homes: set[Path] = set()
 
     def get(self, partition: TopicPartition) -> Log | None:
         """Return the log of a partition, None if there is none."""
@@ -143,7 +146,7 @@ class ReplicaLogs:
         return self._logs.pop(partition, None)
 
     def make_directory(self, data_dir: Path, partition: TopicPartition) -> Path:
-        """Create the directory of a log, and return it.
+        """Create the directory of a log, and return it; `write_creation_id` makes it durable.
 
         Raises:
             OSError: it cannot be created.
@@ -151,8 +154,11 @@ class ReplicaLogs:
         """
         directory = replica_directory(data_dir, partition)
         directory.mkdir(DIRECTORY_MODE, parents=True, exist_ok=True)
-        sync_directory(directory.parent.parent)
-        sync_directory(data_dir)
+        home = directory.parent
+        if home not in self._durable_homes:
+            sync_directory(home.parent)
+            sync_directory(data_dir)
+            self._durable_homes.add(home)
         return directory
 
     def write_checkpoints(self, data_dir: Path) -> None:

@@ -95,6 +95,8 @@ class Replicas:
     ) -> Applied:
         """Carry out the orders of a controller.
 
+        Several threads may push at once what one controller orders about different partitions.
+
         Args:
             controller_epoch: of the controller.
             broker_epoch: the registration of this broker that the orders are for.

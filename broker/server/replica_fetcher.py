@@ -8,8 +8,9 @@ appended, then flushed where only flushed messages count: the next request tells
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from threading import Event, Thread
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from broker.client.connection import Connection
 from broker.clock import Clock
@@ -43,6 +44,8 @@ _RETRY_S = 0.2
 _IDLE_S = 0.2
 """How often it is looked whether there is something to fetch."""
 _MAX_RESPONSE_BYTES = 16 << 20
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 class _Asked(NamedTuple):
@@ -74,6 +77,9 @@ class Followers(Protocol):
 
     def note_truncated(self, hosted: HostedReplica, from_offset: int) -> None:
         """Write down that a log, which ended at an offset, was cut; the replica is locked."""
+
+    def side_by_side(self, action: Callable[[_Item], _Result], items: list[_Item]) -> list[_Result]:
+        """Call a function, which waits for a disk, with each item on threads."""
 
 
 class ReplicaFetcher:
@@ -221,19 +227,25 @@ class ReplicaFetcher:
         self._failure = text
 
     def _take(self, parts: list[ReplicaPart], asked: dict[TopicPartition, _Asked]) -> None:
-        unflushed: list[Log] = []
-        for part in parts:
-            one = asked.get(part.partition)
-            if one is None:
-                continue
-            try:
-                if self._take_one(part, one):
-                    unflushed.append(one.hosted.log)
-            except ServerError as error:
-                logger.error("cannot copy %s: %s", part.partition, error)
-                with one.hosted:
-                    one.role.refused(one.position, error, self._clock.monotonic_s())
-        self._replicas.flush(unflushed)
+        pairs = [(part, one) for part in parts if (one := asked.get(part.partition)) is not None]
+        # where an epoch begins, that is synced first
+        slow = [pair for pair in pairs if _begins_epoch(*pair)]
+        if len(slow) > 1:
+            taken = self._replicas.side_by_side(self._take_or_refuse, pairs)
+        else:
+            taken = [self._take_or_refuse(pair) for pair in pairs]
+        self._replicas.flush([log for log in taken if log is not None])
+
+    def _take_or_refuse(self, pair: tuple[ReplicaPart, _Asked]) -> Log | None:
+        """Handle the part of one partition; return its log if that has something to flush."""
+        part, one = pair
+        try:
+            return one.hosted.log if self._take_one(part, one) else None
+        except ServerError as error:
+            logger.error("cannot copy %s: %s", part.partition, error)
+            with one.hosted:
+                one.role.refused(one.position, error, self._clock.monotonic_s())
+            return None
 
     def _take_one(self, part: ReplicaPart, asked: _Asked) -> bool:
         """Handle the part of one partition; return whether its log has something to flush.
@@ -275,6 +287,12 @@ class ReplicaFetcher:
             role.answered_s = now_s
             hosted.wanted_bytes = 0
         return self._replicas.counts_flushed(part.partition.topic)
+
+
+def _begins_epoch(part: ReplicaPart, asked: _Asked) -> bool:
+    """Return whether a part has entries of a leader epoch that the log has none of yet."""
+    starts = part.epoch_starts
+    return bool(starts) and starts[-1].epoch > asked.position.last_epoch
 
 
 def _size_of_first(data: Buffer) -> int:

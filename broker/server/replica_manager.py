@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
 from functools import partial
 from threading import Event, Lock, Thread
+from typing import TypeVar
 
 from broker.client.connection import Connection
 from broker.clock import Clock
@@ -63,6 +64,8 @@ from broker.topic import TopicPartition, share_of
 
 logger = logging.getLogger(__name__)
 
+_DISK_THREADS = 16
+"""How many logs are created, or flushed, side by side: a file system syncs many files in one go."""
 _TICK_S = 0.5
 _KINDS = {
     RoleChange.LEADS: ChangeKind.LEADS,
@@ -70,6 +73,8 @@ _KINDS = {
     RoleChange.STOPPED: ChangeKind.STOPPED,
 }
 _CONNECT_TIMEOUT_S = 2.0
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 class ReplicaManager:
@@ -125,9 +130,7 @@ class ReplicaManager:
         """By the leader's broker, and the share of the partitions."""
         self._retired_fetchers: list[ReplicaFetcher] = []
         """Of brokers that lead nothing any more; they end soon."""
-        self._flush_workers = ThreadPoolExecutor(
-            max_workers=config.flusher_threads, thread_name_prefix="replica-flush"
-        )
+        self._disk_workers = ThreadPoolExecutor(_DISK_THREADS, thread_name_prefix="replica-disk")
         self._is_stopping = Event()
         self._tick_wanted = Event()
         self._ticker = Thread(target=self._run_ticker, name="replica-ticker", daemon=True)
@@ -167,7 +170,7 @@ class ReplicaManager:
             self._ticker.join()
         if connection is not None:
             connection.close()
-        self._flush_workers.shutdown()
+        self._disk_workers.shutdown()
 
     def hosted(self, partition: TopicPartition) -> HostedReplica:
         """Return this broker's replica of a partition.
@@ -288,7 +291,17 @@ class ReplicaManager:
         if len(logs) == 1:
             _flush(logs[0])
         elif logs:
-            list(self._flush_workers.map(_flush, logs))
+            self.side_by_side(_flush, logs)
+
+    def side_by_side(self, action: Callable[[_Item], _Result], items: list[_Item]) -> list[_Result]:
+        """Call a function, which waits for a disk, with each item on threads of this object.
+
+        Raises:
+            ServerError: of the first call that failed, after the others.
+        """
+        futures = [self._disk_workers.submit(action, one) for one in items]
+        wait(futures)
+        return [one.result() for one in futures]
 
     def apply(self, request: PushStatesRequest) -> None:
         """Carry out what the controller orders, and remember what it tells of other brokers.
@@ -311,11 +324,7 @@ class ReplicaManager:
             # one that the controller does not tell of may be one that it cannot read
             self._topics |= {info.partition.topic for info in news}
             self._create_home_topics(request.partitions)
-            # clients wait for the new leaders; sorting keeps the order of the others
-            for info in sorted(request.partitions, key=self._is_led_by_another):
-                if self._is_stopping.is_set():
-                    raise ShuttingDownError("the broker is shutting down")
-                self._apply_one(request, info)
+            self._apply_all(request)
             for order in request.stopped:
                 self._stop_one(request, order)
             self._forget_deleted(request.stopped)
@@ -383,8 +392,27 @@ class ReplicaManager:
             with suppress(UnknownTopicError):
                 self._logs.delete_topic(topic)
 
-    def _is_led_by_another(self, info: ReplicatedPartition) -> bool:
-        return info.state.leader != self._me
+    def _apply_all(self, request: PushStatesRequest) -> None:
+        """Carry out the orders about partitions, those that write to a disk side by side."""
+        self._raise_if_stopping()
+        led: list[ReplicatedPartition] = []
+        created: list[ReplicatedPartition] = []
+        others: list[ReplicatedPartition] = []
+        for info in request.partitions:
+            hosted = self._hosted.get(info.partition)
+            if self._me not in info.replicas:
+                others.append(info)
+            elif info.state.leader == self._me and (
+                hosted is None or info.state.leader_epoch > hosted.replica.leader_epoch
+            ):
+                led.append(info)
+            else:
+                (created if hosted is None else others).append(info)
+        apply_one = partial(self._apply_one, request)
+        self.side_by_side(apply_one, led)  # first, as clients wait for the new leaders
+        self.side_by_side(apply_one, created)
+        for info in others:
+            apply_one(info)
 
     def _push(
         self,
@@ -419,7 +447,12 @@ class ReplicaManager:
                 except ServerError as error:
                     logger.error("cannot create topic '%s' here: %s", topic, error)
 
+    def _raise_if_stopping(self) -> None:
+        if self._is_stopping.is_set():
+            raise ShuttingDownError("the broker is shutting down")
+
     def _apply_one(self, request: PushStatesRequest, info: ReplicatedPartition) -> None:
+        self._raise_if_stopping()
         hosted = self._hosted.get(info.partition)
         if hosted is None:
             if self._me in info.replicas:

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from broker.log.segment import segment_name
 from broker.protocol.codec import encode
 from broker.topic import TopicPartition
 from tests.support.log_doubles import FaultyDisk
-from tests.support.log_fixtures import ManagerFactory, content
+from tests.support.log_fixtures import ManagerFactory, abandon, content
 
 ENTRY = encode([b"ab"])
 MARKER = ".pylog_clean_shutdown"
@@ -435,3 +436,25 @@ def test_open_when_a_directory_with_replicas_is_lost_then_they_are_offline_until
     manager = open_manager()
     logs = [manager.find(one) for one in replicas]
     assert [log is not None and log.log_end_offset for log in logs] == [len(ENTRY)] * 3
+
+
+def test_replicas_when_threads_open_them_side_by_side_then_all_are_there_after_a_crash(
+    open_manager: Open,
+) -> None:
+    manager = open_manager()
+    replicas = [TopicPartition("orders", home, index) for home in (0, 7, 8) for index in range(8)]
+    with ThreadPoolExecutor(8) as threads:
+        logs = list(threads.map(lambda one: manager.open_replica(one, "id"), replicas))
+    for log in logs:
+        log.begin_epoch(0, 0)
+        log.accept_appends()
+        log.append(ENTRY, 1)
+        log.flush()
+    abandon(manager)
+
+    again = open_manager()
+
+    found = [again.find(one) for one in replicas]
+    assert all(log is not None and log.is_replicated for log in found)
+    assert {log.log_end_offset for log in found if log is not None} == {len(ENTRY)}
+    assert {again.replica_creation_id(one) for one in replicas} == {"id"}
