@@ -22,6 +22,7 @@ from broker.consumer.offset_store import OffsetStore, RegistryOffsets
 from broker.consumer.stream import ConsumerStream
 from broker.errors import (
     BrokerError,
+    BrokerUnreachableError,
     ConsumerTimeoutError,
     OffsetOutOfRangeError,
     RegistryNodeNotFoundError,
@@ -117,6 +118,9 @@ class GroupReader:
         starts: the offset store, which records a requested start that is not valid.
         patience_s: how long reading to `ends` continues while ZooKeeper is unreachable. Without
             ends the reader waits for ZooKeeper forever.
+        unowned: returns which partitions no member of the group owns.
+        unowned_limit_s: how long reading to `ends` waits for an owner of all partitions, which
+            have none while their broker is not registered.
     """
 
     def __init__(
@@ -128,6 +132,8 @@ class GroupReader:
         starts: StartElsewhere,
         *,
         patience_s: float,
+        unowned: Callable[[Collection[TopicPartition]], Collection[TopicPartition]],
+        unowned_limit_s: float,
     ) -> None:
         self._connector = connector
         self._stream = stream
@@ -136,6 +142,9 @@ class GroupReader:
         self._starts = starts
         self._patience_s = patience_s
         self._certain_at_s = time.monotonic()
+        self._unowned = unowned
+        self._unowned_limit_s = unowned_limit_s
+        self._unowned_since_s: float | None = None
         self.next_good_message = offsets.next_good_message
         self.seek = stream.seek
 
@@ -152,6 +161,7 @@ class GroupReader:
         Raises:
             BrokerError: an offset does not exist and no reset is configured.
             RegistryUnreachableError: ZooKeeper is unreachable for too long.
+            BrokerUnreachableError: no member can read a partition for too long.
             CliError: a partition does not have the requested start.
         """
         chunks = self._stream.chunks()
@@ -182,10 +192,14 @@ class GroupReader:
 
     def _is_done(self) -> bool:
         """Return whether partitions are assigned, and all of them are read to their end."""
-        if self._ends is None or not self._connector.await_assignment(0):
+        if self._ends is None:
+            return False
+        if not self._connector.await_assignment(0):
+            self._unowned_since_s = None
             return False
         beyond = []
-        for partition, position in self._connector.positions.items():
+        positions = self._connector.positions
+        for partition, position in positions.items():
             offset, end = 0 if position is None else position.offset, self._ends.get(partition, 0)
             if offset < end:
                 return False
@@ -193,7 +207,35 @@ class GroupReader:
                 beyond.append((partition, offset))
         # Either the group has processed more since, or its stored offset is out of range: then the
         # fetcher will reset it, and all of the partition has yet to be read.
-        return all(offset <= self._offsets.latest(partition) for partition, offset in beyond)
+        if not all(offset <= self._offsets.latest(partition) for partition, offset in beyond):
+            return False
+        others = [one for one, end in self._ends.items() if end and one not in positions]
+        return not others or self._are_owned(others)
+
+    def _are_owned(self, partitions: Collection[TopicPartition]) -> bool:
+        """Return whether other members own partitions, which read them to their end.
+
+        A partition has no owner while its broker is not registered, as its session has expired.
+
+        Raises:
+            BrokerUnreachableError: one has no owner for too long.
+        """
+        try:
+            unowned = self._unowned(partitions)
+        except RegistryUnreachableError:
+            return False  # `_check_progress` ends the wait
+        if not unowned:
+            return True
+        now_s = time.monotonic()
+        if self._unowned_since_s is None:
+            self._unowned_since_s = now_s
+        elif now_s - self._unowned_since_s > self._unowned_limit_s:
+            names = ", ".join(map(str, sorted(unowned)))
+            raise BrokerUnreachableError(
+                f"no member of the group can read {names} to the end: the broker is not in the "
+                "registry; start it, and run this again"
+            )
+        return False
 
 
 def run_in_group(
@@ -247,7 +289,16 @@ def run_in_group(
             (stream,) = connector.create_message_streams_by_filter(chosen, 1)
         if group.commit == "exit":
             stack.callback(connector.commit_offsets)
-        reader = GroupReader(connector, stream, ends, offsets, starts, patience_s=patience_s)
+        reader = GroupReader(
+            connector,
+            stream,
+            ends,
+            offsets,
+            starts,
+            patience_s=patience_s,
+            unowned=lambda partitions: _unowned(registry, group.group, partitions),
+            unowned_limit_s=registry.session.session_timeout_s + patience_s,
+        )
         try:
             return consumption.run(reader)
         except OffsetOutOfRangeError as error:
@@ -315,6 +366,13 @@ def _members(registry: Registry, group: str) -> list[str]:
         return registry.session.children(paths.consumer_ids(group))
     except RegistryNodeNotFoundError:
         return []
+
+
+def _unowned(
+    registry: Registry, group: str, partitions: Collection[TopicPartition]
+) -> set[TopicPartition]:
+    nodes = {paths.owner(group, partition): partition for partition in partitions}
+    return {nodes[path] for path in nodes.keys() - registry.session.get_many(nodes).keys()}
 
 
 def _start_of(

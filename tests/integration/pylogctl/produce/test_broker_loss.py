@@ -218,11 +218,14 @@ class Crashing:
         """Start a broker, at the port that it had before."""
         words = ("--id", f"{broker_id}", "--port", f"{self.ports[broker_id]}")
         where = ("--data", f"{self._directory / f'{broker_id}'}", "--zookeeper", self.zookeeper)
-        with (self._directory / f"{broker_id}.log").open("ab") as log:
+        output = self._directory / f"{broker_id}.log"
+        with output.open("ab") as log:
             process = self._spawn("broker", "start", *words, *where, stderr=log)
         self._processes[broker_id] = process
         assert process.stdout is not None
-        ready = dict(word.split("=") for word in process.stdout.readline().decode().split()[1:])
+        line = process.stdout.readline().decode()
+        assert line, output.read_text()
+        ready = dict(word.split("=") for word in line.split()[1:])
         self.ports[broker_id] = int(ready["port"])
 
     def crash(self, broker_id: int) -> None:
