@@ -201,6 +201,8 @@ def topics_of_kafka07(members: Iterable[Subscription], all_topics: Iterable[str]
 
 logger = logging.getLogger(__name__)
 
+_REGISTER_ATTEMPTS = 3
+
 _T = TypeVar("_T")
 
 
@@ -219,19 +221,29 @@ class Membership:
         """The session in which the node was created; None before, and after `deregister`."""
 
     def register(self) -> None:
-        """Create the node.
+        """Create the node, again if the session expires meanwhile.
 
         Raises:
             RegistryConflictError: another process is a member under this id.
-            RegistryUnreachableError: ZooKeeper did not respond in time.
+            RegistryUnreachableError: ZooKeeper did not respond in time, or ends one session after
+                the other.
 
         Source: Kafka 0.7 `ZookeeperConsumerConnector.registerConsumerInZK`.
         """
+        for _ in range(_REGISTER_ATTEMPTS):
+            if self._try_register():
+                return
+        raise RegistryUnreachableError("the registry session expired while registering")
+
+    def _try_register(self) -> bool:
+        """Return whether the node is of the session that there is now."""
         session_id = self._session.session_id
         try:
             self._session.create(self._path, self._value, ephemeral=True)
         except RegistryConflictError as error:
             stat = self._session.exists(self._path)
+            if self._session.session_id != session_id:
+                return False
             if stat is None or stat.ephemeral_owner != session_id:
                 raise RegistryConflictError(
                     f"consumer id '{self.consumer_id}' is already registered in group "
@@ -239,8 +251,9 @@ class Membership:
                     "wait until its session has ended"
                 ) from error
         if self._session.session_id != session_id:
-            raise RegistryUnreachableError("the registry session expired while registering")
+            return False
         self.session_id = session_id
+        return True
 
     def is_registered(self) -> bool:
         """Return whether the node exists, in the session in which it was created.

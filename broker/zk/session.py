@@ -286,7 +286,9 @@ class Session:
             try:
                 granted: tuple[float, float] = connect(*where)
             except ConnectionDropped:
-                if connection._socket is None or not self._has_refused_for_long():
+                if connection._socket is None or not self._client.last_zxid:
+                    raise  # history is no reason: it has seen none
+                if not self._has_refused_for_long():
                     raise
                 granted = self._connect_without_history(lambda: connect(*where))
             self._refused_at_s = None

@@ -13,7 +13,7 @@ MULTI = 14  # the type of a transaction
 
 
 class ZooKeeperProxy:
-    """Passes requests and answers on; can lose the answer to a transaction, with the connection.
+    """Passes requests and answers on; can refuse sessions, and lose the answer to a transaction.
 
     Args:
         connect: the server's address, with a chroot.
@@ -25,11 +25,16 @@ class ZooKeeperProxy:
         self._server = (host, int(port))
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.connect = f"127.0.0.1:{self._listener.getsockname()[1]}{slash}{chroot}"
+        self._left_to_refuse = 0
         self._left_to_lose = 0
         self.lost_count = 0
         self._sockets = [self._listener]
         self._threads: list[threading.Thread] = []
         self._start(self._accept)
+
+    def refuse_next_sessions(self, count: int) -> None:
+        """Hang up on the next connections, as a server does that is about to start."""
+        self._left_to_refuse = count
 
     def lose_next_answers(self, count: int = 1) -> None:
         """Break the connection in the place of the answer to the next transactions."""
@@ -53,6 +58,10 @@ class ZooKeeperProxy:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._listener.accept()
+                if self._left_to_refuse:
+                    self._left_to_refuse -= 1
+                    client.close()
+                    continue
                 server = socket.create_connection(self._server)
                 self._sockets += (client, server)
                 lost: set[int] = set()

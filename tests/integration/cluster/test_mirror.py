@@ -36,7 +36,7 @@ class Mirror:
         self.log = log
         words = ["mirror", "run", "--from-zookeeper", source, "--to-zookeeper", target, "-v", *more]
         options = ["--group", group, "--include", topic, "--yes", "--streams", "2"]
-        properties = ["-X", "zk.sessiontimeout.ms=1500", "-X", "autocommit.interval.ms=100"]
+        properties = ["-X", "zk.sessiontimeout.ms=4000", "-X", "autocommit.interval.ms=100"]
         with log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "pylogctl", *words, *options, *properties],

@@ -234,7 +234,7 @@ def test_topic_when_news_of_a_broker_is_late_then_it_is_created_all_the_same(
 
 def test_topic_when_it_exists_without_replicas_then_is_refused(brokers: Brokers) -> None:
     brokers[1].registry.register_topic("t", 2)
-    brokers[1].registry.await_registered()
+    brokers[1].registry.await_registered(60)
 
     with pytest.raises(TopicExistsError, match=r"without replicas on brokers \[1\]"):
         create(brokers)

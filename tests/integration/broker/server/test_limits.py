@@ -14,7 +14,12 @@ from broker.server.broker import Broker
 from broker.server.quotas import ConnectionCount, PeerLog
 from tests.doubles import FakeClock
 from tests.integration.broker.factories import BrokerFactory, PeerFactory
-from tests.integration.broker.server.peer import Peer, extension_frame, publish_request
+from tests.integration.broker.server.peer import (
+    Peer,
+    extension_frame,
+    publish_request,
+    read_request,
+)
 from tests.support.waiting import wait_until
 
 ONE = encode([b"one message"])
@@ -207,13 +212,20 @@ def test_connections_when_many_come_and_go_then_the_count_is_right(
     wait_until(lambda: connection_count(running_broker) == 0, "the end of all connections")
 
 
+def close_idle_from_now_on(broker: Broker, after_s: float) -> None:
+    """Change connections.max.idle.ms, once what must not take so long is done."""
+    for processor in broker._processors:
+        processor.set_max_idle(after_s)
+
+
 def test_connection_when_idle_too_long_then_closed(
     start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
-    broker = start_broker(max_idle_ms=100)
+    broker = start_broker()
     peer = connect(broker)
     peer.publish("events", ONE)
+    close_idle_from_now_on(broker, 0.1)
     assert peer.is_closed()
 
 
@@ -221,8 +233,10 @@ def test_connection_when_it_only_drips_then_closed_as_idle(
     start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.05)
-    peer = connect(start_broker(max_idle_ms=100))
+    broker = start_broker()
+    peer = connect(broker)
     peer.send_bytes(INT32.pack(1000))
+    close_idle_from_now_on(broker, 0.1)
 
     def is_refused() -> bool:
         try:
@@ -238,11 +252,15 @@ def test_connection_when_a_read_is_parked_then_not_idle(
     start_broker: BrokerFactory, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("broker.server.processor._SWEEP_INTERVAL_S", 0.02)
-    broker = start_broker(max_idle_ms=50)
+    broker = start_broker()
     peer = connect(broker)
     peer.publish("events", ONE)
-    part = peer.read("events", len(ONE), max_wait_ms=500)
-    assert (part.error, part.message_set) == (0, b"")
+    peer.send_extension(read_request("events", len(ONE), max_wait_ms=600_000))
+    with Peer(broker.port) as other:
+        other.status()  # answered in the turn that parks the read, or a later one
+        close_idle_from_now_on(broker, 0.05)
+        assert other.is_closed()  # a sweep has found it idle
+    assert not peer.has_answer(0.1)  # nor closed, by several sweeps
 
 
 def test_peer_log_when_a_peer_repeats_itself_then_told_once_a_minute(

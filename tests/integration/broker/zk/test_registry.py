@@ -81,7 +81,7 @@ def test_register_topic_when_done_then_count_is_ephemeral_and_topic_is_not(
     registry.register_broker(3, "h", 9092, creator=CREATOR)
 
     registry.register_topic("events", 4)
-    registry.await_registered()
+    registry.await_registered(60)
 
     value, stat = session.get("/brokers/topics/events/3")
     assert (value, stat.ephemeral_owner) == (b"4", registry.session.session_id)
@@ -95,7 +95,7 @@ def test_register_topic_when_asked_for_before_the_broker_then_follows_it(
     registry.register_topic("events", 1)
     registry.register_broker(3, "h", 9092, creator=CREATOR)
 
-    registry.await_registered()
+    registry.await_registered(60)
 
     assert registry.topic_partitions("events") == {3: 1}
 
@@ -103,10 +103,10 @@ def test_register_topic_when_asked_for_before_the_broker_then_follows_it(
 def test_register_topic_when_count_changes_then_node_follows(registry: Registry) -> None:
     registry.register_broker(3, "h", 9092, creator=CREATOR)
     registry.register_topic("events", 1)
-    registry.await_registered()
+    registry.await_registered(60)
 
     registry.register_topic("events", 8)
-    registry.await_registered()
+    registry.await_registered(60)
 
     assert registry.topic_partitions("events") == {3: 8}
 
@@ -116,7 +116,7 @@ def test_register_topic_when_there_are_many_then_all_stand(registry: Registry) -
     for number in range(300):
         registry.register_topic(f"topic-{number:03}", 1)
 
-    registry.await_registered()
+    registry.await_registered(60)
 
     assert registry.topics() == [f"topic-{number:03}" for number in range(300)]
 
@@ -148,11 +148,11 @@ def test_register_broker_when_same_broker_restarts_then_replaces_its_old_node(
 ) -> None:
     other.register_broker(3, "h", 9092, creator=CREATOR)
     other.register_topic("events", 2)
-    other.await_registered()
+    other.await_registered(60)
 
     registry.register_broker(3, "h", 9092, creator=CREATOR)
     registry.register_topic("events", 2)
-    registry.await_registered()
+    registry.await_registered(60)
     other.stop()
 
     assert session.get("/brokers/ids/3")[1].ephemeral_owner == registry.session.session_id
@@ -217,7 +217,7 @@ def test_deregister_when_registered_then_nodes_go_and_do_not_come_back(
 ) -> None:
     registry.register_broker(3, "h", 9092, creator=CREATOR)
     registry.register_topic("events", 2)
-    registry.await_registered()
+    registry.await_registered(60)
     reconnected = threading.Event()
     registry.on_reconnected = reconnected.set
 
@@ -285,7 +285,7 @@ def test_session_when_expired_then_broker_and_topics_are_registered_again(
     registry.on_reconnected = reconnected.set
     registry.register_broker(3, "h", 9092, creator=CREATOR)
     registry.register_topic("events", 2)
-    registry.await_registered()
+    registry.await_registered(60)
     former = registry.session.session_id
 
     expire_session(registry.session)

@@ -14,6 +14,7 @@ from broker.errors import (
     RegistryUnreachableError,
 )
 from broker.zk.session import Session, SessionState
+from tests.support.zookeeper_proxy import ZooKeeperProxy
 
 WATCH_DEADLINE_S = 60
 
@@ -33,6 +34,23 @@ def test_start_when_nothing_listens_then_error_names_servers_and_time(dead_port:
         session.start(timeout_s=0.2)
 
     assert str(caught.value) == f"cannot reach ZooKeeper at 127.0.0.1:{dead_port} within 0.2s"
+
+
+@pytest.mark.zookeeper
+def test_start_when_a_server_refuses_the_first_session_then_it_is_not_said_to_have_lost_history(
+    zookeeper: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    proxy = ZooKeeperProxy(zookeeper)
+    try:
+        proxy.refuse_next_sessions(1)
+        refused = Session(proxy.connect)
+        refused._session_timeout_s = 0.0  # refusals are long at once
+        with refused:
+            pass
+    finally:
+        proxy.close()
+
+    assert "less history" not in caplog.text
 
 
 def test_session_when_connect_string_malformed_then_config_error() -> None:

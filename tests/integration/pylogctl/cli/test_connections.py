@@ -52,7 +52,7 @@ def half_there(start_broker: Callable[..., Broker], invoke: Invoke, tmp_path: Pa
 def test_command_when_a_broker_is_down_then_shows_what_there_is_and_ends_with_partial(
     half_there: str, invoke: Invoke, command: tuple[str, ...]
 ) -> None:
-    result = invoke(*command, "-b", half_there, "--timeout", "1s")
+    result = invoke(*command, "-b", half_there)
 
     absent = half_there.rpartition(",")[2]
     assert result.status == ExitStatus.PARTIAL
@@ -65,7 +65,7 @@ def test_command_when_a_broker_is_down_then_shows_what_there_is_and_ends_with_pa
 def test_command_when_it_can_do_without_the_broker_then_only_warns(
     half_there: str, invoke: Invoke, command: tuple[str, ...]
 ) -> None:
-    result = invoke(*command, "-b", half_there, "--timeout", "1s", stdin=b"c\n")
+    result = invoke(*command, "-b", half_there, stdin=b"c\n")
 
     assert result.status == ExitStatus.OK
     assert result.stderr.startswith("warning: cannot reach ")
@@ -77,7 +77,7 @@ def test_command_when_it_can_do_without_the_broker_then_only_warns(
 def test_command_when_it_would_change_some_brokers_only_then_refuses(
     half_there: str, invoke: Invoke, command: tuple[str, ...]
 ) -> None:
-    result = invoke(*command, "-b", half_there, "--timeout", "1s", *_partitions(command))
+    result = invoke(*command, "-b", half_there, *_partitions(command))
 
     assert result.status == ExitStatus.UNREACHABLE
     up, _, _ = half_there.partition(",")

@@ -388,7 +388,7 @@ def test_set_when_a_broker_does_not_apply_it_in_time_then_a_warning_says_so(
     assert two_brokers[1]._settings is not None
     two_brokers[1]._settings.stop()
 
-    result = config("set", "-t", topic, "flush.ms=1", "--timeout", "1s")
+    result = config("set", "-t", topic, "flush.ms=1", "--timeout", "5s")
 
     assert result.status == ExitStatus.OK
     assert result.stderr.count("has not applied it yet") == 1

@@ -216,7 +216,7 @@ def own_zookeeper(java: Java, tmp_path: Path) -> Iterator[OwnZooKeeper]:
 def own_broker(own_zookeeper: OwnZooKeeper, start_broker: Callable[..., Broker]) -> Broker:
     """A broker as in the other tests, in a ZooKeeper that can go away."""
     started = start_broker(
-        zookeeper=own_zookeeper.connect, num_partitions=2, zk_session_timeout_ms=1500
+        zookeeper=own_zookeeper.connect, num_partitions=2, zk_session_timeout_ms=6000
     )
     with Session(own_zookeeper.connect) as session:
         fill_both(started, session)
@@ -227,7 +227,7 @@ def follow(server: OwnZooKeeper, group: str) -> tuple[str, ...]:
     """The command line of a member that reads all, and whose session is short."""
     return (
         *("consume", "t", "-g", group, "-Z", server.connect),
-        *("--default-offset", "start", "-X", "zk.sessiontimeout.ms=1500"),
+        *("--default-offset", "start", "-X", "zk.sessiontimeout.ms=4000"),
         *("-X", "zk.connectiontimeout.ms=3000"),
     )
 

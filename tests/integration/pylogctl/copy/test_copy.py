@@ -297,7 +297,7 @@ def test_copy_when_the_target_goes_away_then_tells_what_is_confirmed(
     fill(source, "t", numbers(0, 20_000))
     sides = ("--from-broker", at(source), "--to-broker", at(target))
 
-    with spawn("copy", "t", "u", "--rate", "4000/s", "--timeout", "1s", *sides) as process:
+    with spawn("copy", "t", "u", "--rate", "1000/s", "--timeout", "5s", *sides) as process:
         wait_until(lambda: len(payloads(target, "u")) > 2500, "more than the window to arrive")
         target.stop()
         _, stderr = process.communicate(timeout=60)

@@ -13,7 +13,7 @@ from broker import Broker
 from broker.errors import RegistryNodeNotFoundError
 from broker.zk import paths
 from broker.zk.session import Session
-from tests.integration.cluster.group_harness import SESSION_TIMEOUT_MS, Member
+from tests.integration.cluster.group_harness import Member
 from tests.integration.pylogctl.topic.test_topic import fill
 from tests.support.command_line import Invoke, Result
 from tests.support.waiting import wait_until
@@ -60,7 +60,7 @@ def join(broker: Broker, zookeeper: str, tmp_path: Path) -> Iterator[Join]:
     def start(group: str, topics: str = f"{TOPIC}:1") -> Member:
         settings = {
             "zk.connect": zookeeper,
-            "zk.sessiontimeout.ms": str(SESSION_TIMEOUT_MS),
+            "zk.sessiontimeout.ms": "10000",
             "groupid": group,
             "autocommit.interval.ms": "100",
             "autooffset.reset": "smallest",

@@ -104,7 +104,7 @@ def test_delete_when_the_zookeeper_goes_away_midway_is_finished_when_repeated(
     try:
         result: Result = invoke(
             "group", "delete", "g", *CONFIRMED,
-            "-Z", f"{proxy.address}/{chroot}", "--timeout", "1s",
+            "-Z", f"{proxy.address}/{chroot}", "--timeout", "5s",
         )  # fmt: skip
     finally:
         proxy.stop()
@@ -211,7 +211,7 @@ def test_rebalance_when_the_zookeeper_goes_away_midway_is_unreachable(
     try:
         result: Result = invoke(
             "group", "rebalance", "g", "--yes",
-            "-Z", f"{proxy.address}/{chroot}", "--timeout", "1s",
+            "-Z", f"{proxy.address}/{chroot}", "--timeout", "5s",
         )  # fmt: skip
     finally:
         proxy.stop()

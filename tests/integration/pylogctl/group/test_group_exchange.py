@@ -313,7 +313,7 @@ def test_clone_when_the_zookeeper_goes_away_midway_says_that_some_may_be_there(
     proxy = Proxy(int(address.rpartition(":")[2]), passes, is_final=True)
     try:
         result: Result = invoke(
-            "group", "clone", "g", "h", "-Z", f"{proxy.address}/{chroot}", "--timeout", "1s"
+            "group", "clone", "g", "h", "-Z", f"{proxy.address}/{chroot}", "--timeout", "5s"
         )
     finally:
         proxy.stop()

@@ -331,7 +331,7 @@ def test_reset_when_the_broker_is_down_changes_nothing(
     store(session, "g", {"0-0": 33})
     session.create(paths.broker(9), b"gone-1:127.0.0.1:1")
     session.create(paths.topic_broker(TOPIC, 9), b"1")
-    result = reset("start", "--execute", "--yes", "--timeout", "1s")
+    result = reset("start", "--execute", "--yes")
     assert result.status == ExitStatus.UNREACHABLE
     assert "cannot reach broker 9" in result.stderr
     assert stored(session, "g") == {"0-0": "33"}
@@ -353,7 +353,7 @@ def test_reset_when_the_zookeeper_goes_away_midway_says_that_some_may_be_changed
     try:
         result: Result = invoke(
             "group", "reset", "g", "--all-topics", "--to", "end", "--execute", "--yes",
-            "-Z", f"{proxy.address}/{chroot}", "--timeout", "1s",
+            "-Z", f"{proxy.address}/{chroot}", "--timeout", "5s",
         )  # fmt: skip
     finally:
         proxy.stop()

@@ -1,0 +1,47 @@
+"""Registering a member of a group with a real ZooKeeper."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from broker.consumer.membership import Membership, static_subscription
+from broker.zk import paths
+from broker.zk.session import Session, SessionState
+from tests.support.waiting import wait_until
+from tests.support.zookeeper import expire_session
+
+pytestmark = pytest.mark.zookeeper
+
+
+@pytest.mark.parametrize("is_created_first", [False, True])
+def test_register_when_the_session_expires_meanwhile_then_node_is_of_the_next_one(
+    zookeeper: str, session: Session, monkeypatch: pytest.MonkeyPatch, is_created_first: bool
+) -> None:
+    with Session(zookeeper) as own:
+        create = own.create
+        is_first = threading.Event()
+
+        def create_as_session_expires(*node: Any, **how: Any) -> None:
+            if not is_first.is_set():
+                is_first.set()
+                former = own.session_id
+                if is_created_first:
+                    create(*node, **how)
+                expire_session(own)
+                wait_until(
+                    lambda: own.state is SessionState.CONNECTED and own.session_id != former,
+                    "another session",
+                )
+            create(*node, **how)
+
+        monkeypatch.setattr(own, "create", create_as_session_expires)
+        member = Membership(own, "g", "g_me", static_subscription({"t": 1}))
+
+        member.register()
+
+        assert member.session_id == own.session_id
+        _, stat = session.get(paths.consumer("g", "g_me"))
+        assert stat.ephemeral_owner == own.session_id
