@@ -8,6 +8,7 @@ progress through a log without any message it wants.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -64,6 +65,8 @@ from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
 from broker.server.purgatory import DelayedResponse, Part, Response, join_bytes
 from broker.server.replica_manager import ReplicaManager
 from broker.topic import TopicPartition, validate_topic_name
+
+logger = logging.getLogger(__name__)
 
 SEARCH_DEADLINE_S = 20.0
 """How long a search may take, with the searches queued before it."""
@@ -123,6 +126,7 @@ class FetchHandler:
         self._max_topic_name_length = max_topic_name_length
         self._max_wait_ms = max_wait_ms
         self._max_positions = max_positions
+        self._warned: set[TopicPartition] = set()
 
     def set_limits(self, *, max_wait_ms: int, max_positions: int) -> None:
         """Change the limits, from any thread; reads that wait already keep theirs."""
@@ -169,12 +173,29 @@ class FetchHandler:
         log = self._logs.get(request.topic, request.index)
         if log is None:
             self._check_partition(request.topic, request.index)
+            if self._is_elsewhere(request.topic, request.index):
+                self._warn_of(TopicPartition(request.topic, self._broker_id, request.index))
             return None
         if log.is_replicated and request.offset > log.read_limit:
             # this replica may be behind the one that its reader has read until now
             return None
         found = log.read(request.offset, max(0, min(request.max_bytes, room_bytes)))
         return found if found and found.length else None
+
+    def _is_elsewhere(self, topic: str, index: int) -> bool:
+        """Return whether a partition of this home has replicas on other brokers only."""
+        leader = self._replicas.leader_id(TopicPartition(topic, self._broker_id, index))
+        return leader not in (-1, self._broker_id)
+
+    def _warn_of(self, partition: TopicPartition) -> None:
+        """Log once that clients of 0.7 get nothing of a partition: they read its home only."""
+        if partition not in self._warned:
+            self._warned.add(partition)
+            logger.warning(
+                "a client of Kafka 0.7 reads %s and gets nothing, as this broker, its home, has no "
+                "replica of it; `pylogctl topic reassign` can give it one",
+                partition,
+            )
 
     def _check_partition(self, topic: str, index: int) -> None:
         """Validate a partition that has no log; see `offsets` for errors."""
@@ -191,8 +212,8 @@ class FetchHandler:
         """Respond to an offsets request.
 
         Raises:
-            ServerError: there is no such partition, or it is offline; the connection is closed
-                then, as by 0.7.
+            ServerError: there is no such partition, it is offline, or only other brokers have
+                replicas of it; the connection is closed then, as by 0.7.
             ProtocolError: the number of offsets is negative.
         """
         if request.max_offsets < 0:
@@ -203,6 +224,10 @@ class FetchHandler:
                 encode_offsets_response(log.offsets_before(request.time_ms, request.max_offsets))
             )
         self._check_partition(request.topic, request.index)
+        if self._is_elsewhere(request.topic, request.index):
+            partition = TopicPartition(request.topic, self._broker_id, request.index)
+            self._warn_of(partition)
+            raise self._replicas.not_led(partition)
         is_end = request.time_ms in (LATEST_TIME, EARLIEST_TIME)
         return Response(encode_offsets_response([0] if is_end else []))
 

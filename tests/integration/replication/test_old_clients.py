@@ -8,13 +8,15 @@ from collections.abc import Callable
 import pytest
 
 from broker.client.connection import Connection
+from broker.errors import BrokerUnreachableError
 from broker.log.epoch_file import EPOCH_FILE_NAME
 from broker.protocol.codec import decode, encode
 from broker.protocol.extension_requests import ShutdownRequest
-from broker.protocol.requests import FetchRequest, ProduceRequest
+from broker.protocol.requests import LATEST_TIME, FetchRequest, OffsetsRequest, ProduceRequest
 from broker.protocol.responses import decode_document, decode_fetch_response
 from broker.topic import TopicPartition
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.support.command_line import Invoke
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.zookeeper
@@ -73,6 +75,40 @@ def test_produce_of_07_when_another_broker_leads_then_all_of_it_is_in_order_on_e
     finally:
         connection.close()
     cluster.await_equal_logs(partition)
+
+
+def test_read_of_07_when_its_home_has_no_replica_any_more_then_it_is_told_and_produces_go_on(
+    start_cluster: StartCluster, invoke: Invoke
+) -> None:
+    cluster = start_cluster()
+    (partition,) = cluster.create_topic("t", 1, 1)
+    home = partition.home
+    await_orders(cluster, home, partition)
+    other = next(one for one in (0, 1, 2) if one != home)
+    moved = invoke("topic", "reassign", "execute", "t", "--to", str(other), "-Z", cluster.zookeeper)
+    assert moved.status == 0, moved.stderr
+    wait_until(
+        lambda: not cluster.directory_of(home, partition).exists(),
+        "the end of the replica at home",
+        deadline_s=60,
+    )
+    assert cluster.leader(partition) == other
+    connection = cluster.connect(home)
+    try:
+        connection.send_request(ProduceRequest("t", 0, encode([b"sent home"])))
+        assert payloads_at_home(connection, "t") == []
+        with pytest.raises(BrokerUnreachableError):  # it closes the connection
+            connection.ask(OffsetsRequest("t", 0, LATEST_TIME, 1))
+    finally:
+        connection.close()
+    assert f"reads {partition} and gets nothing" in cluster.output_of(home)
+
+    def has_come() -> bool:
+        return (
+            "sent home" in invoke("consume", "t", "-Z", cluster.zookeeper, "-o", "start", "-e").text
+        )
+
+    wait_until(has_come, "the forwarded message", deadline_s=60)
 
 
 def test_shutdown_when_asked_for_then_its_report_says_where_each_leadership_went(
