@@ -63,6 +63,7 @@ from broker.server.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
 from broker.zk.controller_election import ControllerElection, Term
+from broker.zk.paths import CONTROLLER_EPOCH
 from broker.zk.registry import Registry
 from broker.zk.replicated_topics import ReplicatedTopics, ReplicatedTopicsStore
 from broker.zk.session import SessionState
@@ -446,12 +447,21 @@ class ControllerThread:
             self._changes.note(LoggedChange(ChangeKind.ELECTED, controller_epoch=term.epoch))
             self._term = term
         if self._controller is None:
-            store = ReplicatedTopicsStore(self._registry.session, term.epoch_version)
-            controller = Controller(self._me, term.epoch, store, self._settings)
             snapshot = self._topics.snapshot(
                 on_brokers=lambda: self._events.put(self._read_brokers),
                 on_topics=lambda: self._events.put(self._read_topics),
             )
+            last_epoch = max(
+                (one.state.controller_epoch for one in snapshot.states.values()), default=0
+            )
+            if last_epoch > term.epoch:  # brokers would refuse orders of an earlier epoch
+                logger.warning(
+                    "node %s says %d, and there was epoch %d: it was deleted or edited by hand",
+                    *(CONTROLLER_EPOCH, term.epoch, last_epoch),
+                )
+                term = self._term = self._election.raise_epoch(term, last_epoch)
+            store = ReplicatedTopicsStore(self._registry.session, term.epoch_version)
+            controller = Controller(self._me, term.epoch, store, self._settings)
             self._guard(lambda: controller.load(snapshot))
             self._controller = controller
             self._reread_at_s = self._clock.monotonic_s() + _REREAD_S

@@ -99,6 +99,21 @@ class ControllerElection:
             else:
                 return holder
 
+    def raise_epoch(self, term: Term, above: int) -> Term:
+        """Give a term a later epoch, as the node with the epoch was deleted or edited by hand.
+
+        Args:
+            term: of this broker.
+            above: the last epoch that is known from elsewhere.
+
+        Raises:
+            RegistryConflictError: the node has changed since; the term may be over.
+            RegistryUnreachableError: no response came in time.
+        """
+        change = SetNode(paths.CONTROLLER_EPOCH, encode_number(above + 1), term.epoch_version)
+        self._session.transact([change])
+        return Term(above + 1, term.epoch_version + 1)
+
     def resign(self) -> None:
         """Give the office up, if this broker has it.
 
@@ -128,9 +143,16 @@ class ControllerElection:
         while True:
             with suppress(RegistryNodeNotFoundError):
                 value, stat = self._session.get(paths.CONTROLLER_EPOCH)
-                return Term(decode_number(value, "epoch of the controller"), stat.version)
+                return Term(_decode_epoch(value), stat.version)
             with suppress(RegistryConflictError):
                 self._session.create(paths.CONTROLLER_EPOCH, encode_number(0))
+
+
+def _decode_epoch(value: bytes) -> int:
+    try:
+        return decode_number(value, f"node {paths.CONTROLLER_EPOCH}")
+    except CoordinationError as error:
+        raise CoordinationError(f"{error}; delete it, and a broker takes the office") from error
 
 
 def _decode_controller(value: bytes) -> int:

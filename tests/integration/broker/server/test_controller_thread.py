@@ -577,6 +577,31 @@ def test_topic_when_its_states_were_never_written_then_the_next_controller_write
     assert (told.state.leader, told.state.isr) == (1, (1, 2))
 
 
+@pytest.mark.parametrize("value", [None, b"1"])
+def test_epoch_when_its_node_was_deleted_or_lowered_then_the_next_is_above_all_there_were(
+    brokers: Brokers, session: Session, value: bytes | None
+) -> None:
+    session.set("/controller_epoch", b"7")
+    wait_until(lambda: create_or_fail(brokers, "t"), "a topic in epoch 7", deadline_s=60)
+    wait_until(lambda: brokers[2].pushes, "a push")
+    if value is None:
+        session.delete("/controller_epoch")
+    else:
+        session.set("/controller_epoch", value)
+
+    wait_until(lambda: create_or_fail(brokers, "u"), "a topic in the next epoch", deadline_s=60)
+
+    wait_until(lambda: brokers[2].pushes[-1].controller_epoch == 8, "a push", deadline_s=60)
+    assert session.get("/controller_epoch")[0] == b"8"
+
+
+def create_or_fail(brokers: Brokers, topic: str) -> bool:
+    """Create a topic; return whether that succeeded, also before."""
+    request = CreateReplicatedTopicRequest(topic, 1, 3, ())
+    error = brokers[0].thread.create_topic(request).exception(60)
+    return error is None or isinstance(error, TopicExistsError)
+
+
 @pytest.mark.parametrize("is_deleted", [False, True])
 def test_state_when_damaged_in_a_term_then_the_next_decision_mends_it(
     brokers: Brokers, session: Session, is_deleted: bool
