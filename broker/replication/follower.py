@@ -122,7 +122,6 @@ class Follower:
         """
         if self.is_stopped or not self._is_current(position):
             return FetchResult.DISCARDED
-        self._backoff_s = _FIRST_BACKOFF_S
         if answer.diverging != NO_DIVERGENCE:
             return self._cut(answer)
         if not data_bytes:
@@ -139,6 +138,7 @@ class Follower:
 
         The high watermark never moves back: a new leader may not know yet what is committed.
         """
+        self._backoff_s = _FIRST_BACKOFF_S
         known = min(self.log.log_end_offset, answer.high_watermark)
         if known > self.log.high_watermark:
             self.log.advance_high_watermark(known)

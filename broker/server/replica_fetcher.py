@@ -113,6 +113,8 @@ class ReplicaFetcher:
         self._retry_s: float | None = None
         """When the first of the partitions that had an error is to be fetched again."""
         self._failure = ""
+        self._refusals: dict[TopicPartition, str] = {}
+        """Why partitions cannot be copied now, as it was logged: a full disk is told once."""
         name = f"replica-fetcher-{leader_id}-{share}"
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
@@ -240,12 +242,16 @@ class ReplicaFetcher:
         """Handle the part of one partition; return its log if that has something to flush."""
         part, one = pair
         try:
-            return one.hosted.log if self._take_one(part, one) else None
+            has_unflushed = self._take_one(part, one)
         except ServerError as error:
-            logger.error("cannot copy %s: %s", part.partition, error)
+            if self._refusals.get(part.partition) != str(error):
+                self._refusals[part.partition] = str(error)
+                logger.error("cannot copy %s: %s", part.partition, error)
             with one.hosted:
                 one.role.refused(one.position, error, self._clock.monotonic_s())
             return None
+        self._refusals.pop(part.partition, None)
+        return one.hosted.log if has_unflushed else None
 
     def _take_one(self, part: ReplicaPart, asked: _Asked) -> bool:
         """Handle the part of one partition; return whether its log has something to flush.

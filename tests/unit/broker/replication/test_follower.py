@@ -192,6 +192,21 @@ def test_follower_when_refused_again_and_again_then_waits_longer_until_it_is_ans
     assert wait_ms(follower, position) == 50
 
 
+def test_follower_when_its_disk_refuses_what_comes_then_waits_longer_until_it_is_appended() -> None:
+    follower = follower_of(log_of(0))
+    position = follower.next_fetch(0.0)
+    assert position is not None
+    answer = FetchAnswer(0, 0, NO_DIVERGENCE)
+    waits = []
+    for _ in range(3):
+        assert follower.fetched(position, answer, (), 1) is FetchResult.APPEND
+        waits.append(wait_ms(follower, position))
+    assert waits == [50, 100, 200]
+
+    follower.appended(answer)
+    assert wait_ms(follower, position) == 50
+
+
 def wait_ms(follower: Follower, position: FetchPosition) -> int:
     """Refuse a fetch; return after how many milliseconds there is another one."""
     follower.refused(position, NotLeaderError("not yet"), 0.0)
