@@ -182,7 +182,7 @@ def check_cluster(env: Environment) -> Iterator[Finding]:
         except CliError as error:
             yield Finding(Verdict.FAIL, "registry", str(error), "; ".join(error.hints))
             return
-        yield Finding(Verdict.OK, "registry", f"{env.zookeeper}, {len(addresses)} brokers")
+        yield Finding(Verdict.OK, "registry", f"{env.zookeeper}, brokers: {len(addresses)}")
     for address in addresses:
         yield _check_broker(env, address)
 

@@ -112,8 +112,9 @@ def read_plan(env: Environment, path: Path) -> Plan:
             partition = TopicPartition(one["topic"], home, index)
             plan[partition] = tuple(map(int, one["target"].split(",")))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
         raise UsageError(
-            f"'{path}' is no plan: {error}",
+            f"'{path}' is no plan: {reason}",
             hints=["try: pylogctl topic reassign plan --output json > FILE"],
         ) from error
     return plan
