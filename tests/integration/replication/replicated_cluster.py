@@ -24,7 +24,7 @@ from broker.zk.session import Session
 from tests.integration.replication.network import Network
 from tests.support.waiting import wait_until
 
-SESSION_TIMEOUT_MS = 2000
+SESSION_TIMEOUT_MS = 5000  # a pause of the machine for 3 s ends none
 LAG_TIME_MS = 1500
 
 

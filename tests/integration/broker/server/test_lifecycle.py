@@ -329,7 +329,8 @@ def send_unanswered(broker: Broker, client: Peer) -> None:
 def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
     running_broker: Broker, connect: PeerFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.server.broker.QUIET_CLIENT_S", 0.2)
+    monkeypatch.setattr("broker.server.broker.QUIET_CLIENT_S", 1000.0)
+    monkeypatch.setattr("broker.server.broker.MAX_CLIENT_WAIT_S", 1000.0)
     peer, client = connect(running_broker), connect(running_broker)
     send_unanswered(running_broker, client)
     peer.send_extension(ShutdownRequest(force=False))
@@ -338,6 +339,7 @@ def test_shutdown_request_when_not_forced_then_waits_for_clients_to_move_on(
     for _ in range(20):
         client.produce("events", ONE)
         assert not client.has_answer(0.02)  # nor the end
+    monkeypatch.setattr("broker.server.broker.QUIET_CLIENT_S", 0.05)
     steps = json.loads(decode_document(peer.receive_extension()))
     assert [one["step"] for one in steps] == [
         "deregister",
