@@ -101,6 +101,12 @@ def test_delete_when_a_broker_is_away_then_topic_is_gone_and_so_are_its_logs_lat
     partition = create(topic)
     create(topic, "other")
     away = partition.home  # its log is one of those that are not below `replicas`
+    both = ["other_0", "t_0"]
+    wait_until(
+        lambda: all(log_names(tmp_path / str(one)) == both for one in brokers),
+        "all replicas",
+        deadline_s=60,
+    )
     brokers[away].stop()
 
     result = topic(*DELETE, "--output", "json")
@@ -110,7 +116,7 @@ def test_delete_when_a_broker_is_away_then_topic_is_gone_and_so_are_its_logs_lat
     live = [one for one in brokers if one != away]
     for one in live:
         assert log_names(tmp_path / str(one)) == ["other_0"]
-    assert sorted(log_names(tmp_path / str(away))) == ["other_0", "t_0"]
+    assert log_names(tmp_path / str(away)) == both
     create(topic, factor=2)
 
     start_broker(
