@@ -52,6 +52,11 @@ class BrokerProcess:
         self.port = int(json.loads(line)["port"])
 
     @property
+    def pid(self) -> int:
+        """Return the id of its process."""
+        return self._process.pid
+
+    @property
     def address(self) -> BrokerAddress:
         """Return the address it listens on."""
         return BrokerAddress(-1, "127.0.0.1", self.port)

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from broker.state_changes import ChangeKind, LoggedChange
+
 
 class Outcome(StrEnum):
     """How a send ended."""
@@ -188,4 +190,52 @@ def _vanished(seen: Iterable[Seen], final: Iterable[Seen], log_starts: dict[str,
             if name == partition and offsets[0] < offset < offsets[-1] and offset not in read
         ]
         found += [f"I7: {reader} skipped {missed} of {partition}"] if missed else []
+    return found
+
+
+def acknowledged_within(sent: Iterable[Sent], begin_s: float, end_s: float) -> list[str]:
+    """Return what was acknowledged although too few replicas were in sync all the time (I11).
+
+    Args:
+        sent: with acks -1.
+        begin_s: the shrink of the in-sync replicas was known, on the clock that all share.
+        end_s: when they had not grown yet.
+    """
+    return [
+        f"I11: {one.payload} was acknowledged while too few replicas were in sync"
+        for one in sent
+        if one.outcome is Outcome.ACKNOWLEDGED
+        and begin_s <= one.invoked_s
+        and one.completed_s <= end_s
+    ]
+
+
+def contradictions(changes: Iterable[LoggedChange]) -> list[str]:
+    """Return which changes, as brokers have written them down, cannot all be true.
+
+    One broker leads a partition in a leader epoch (I14), one state has a version (I15), its leader
+    is in sync (I17), and one broker is the controller of an epoch (I20).
+    """
+    leaders: dict[object, set[int]] = defaultdict(set)
+    states: dict[object, set[object]] = defaultdict(set)
+    controllers: dict[int | None, set[int]] = defaultdict(set)
+    found = []
+    for one in changes:
+        if one.kind == ChangeKind.LEADS:
+            leaders[one.partition, one.leader_epoch].add(one.broker)
+        elif one.kind in (ChangeKind.DECIDED, ChangeKind.ELECTED):
+            controllers[one.controller_epoch].add(one.broker)
+        if one.kind == ChangeKind.DECIDED:
+            states[one.partition, one.version].add((one.leader, one.leader_epoch, one.isr))
+            if one.leader != -1 and one.leader not in (one.isr or ()):
+                found.append(f"I17: the leader is not in sync: {one}")
+    for which, several in leaders.items():
+        if len(several) > 1:
+            found.append(f"I14: {which} was led by brokers {sorted(several)}")
+    for which, decided in states.items():
+        if len(decided) > 1:
+            found.append(f"I15: {which} had the states {decided}")
+    for epoch, brokers in controllers.items():
+        if len(brokers) > 1:
+            found.append(f"I20: brokers {sorted(brokers)} were the controller of epoch {epoch}")
     return found

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 
@@ -118,6 +119,14 @@ class LoggedProducer:
         partitions: in turn.
         name: unique among all producers.
         acks: of each publish.
+        reads_back: whether each acknowledged message is read at once from the leader.
+        padding_bytes: at the end of each payload.
+
+    Attributes:
+        sent: what was sent, and how it ended.
+        errors: by name of their class: refusals for too few in-sync replicas, and all that tell a
+            client not to send again.
+        misread: where something else than the acknowledged message was read back (I9).
     """
 
     def __init__(
@@ -127,8 +136,15 @@ class LoggedProducer:
         name: str,
         *,
         acks: Acks = Acks.COMMITTED,
+        reads_back: bool = False,
+        padding_bytes: int = 0,
     ) -> None:
+        self._padding = "x" * padding_bytes
         self.sent: list[Sent] = []
+        self.errors: Counter[str] = Counter()
+        self.misread: list[str] = []
+        self.read_back_count = 0
+        self._reads_back = reads_back
         self._partitions = list(partitions)
         self._name = name
         self._acks = acks
@@ -153,17 +169,20 @@ class LoggedProducer:
     def _send(self) -> None:
         number = len(self.sent)
         partition = self._partitions[number % len(self._partitions)]
-        payload = f"{partition.name}:{self._name}:{number}"
+        payload = f"{partition.name}:{self._name}:{number}{self._padding}"
         invoked_s = time.monotonic()
         offset = -1
         try:
             offset = self._publish(partition, payload)
             outcome = Outcome.ACKNOWLEDGED
-        except NotEnoughReplicasError:
+        except NotEnoughReplicasError as error:
+            self.errors[type(error).__name__] += 1
             outcome = Outcome.REFUSED
             self._connections.forget(partition)
             time.sleep(_PAUSE_S)
         except BrokerError as error:
+            if not error.is_retriable:
+                self.errors[type(error).__name__] += 1
             was_sent = not isinstance(error, _NotSentError)
             outcome = Outcome.UNKNOWN if was_sent else Outcome.REFUSED
             self._connections.forget(partition)
@@ -172,6 +191,26 @@ class LoggedProducer:
         self.sent.append(
             Sent(partition.name, payload, self._name, invoked_s, completed_s, outcome, offset)
         )
+        if self._reads_back and outcome is Outcome.ACKNOWLEDGED:
+            self._read_back(partition, payload, offset)
+
+    def _read_back(self, partition: TopicPartition, payload: str, offset: int) -> None:
+        """Read an acknowledged message; a new leader may not know yet that it is committed."""
+        request = ReadRequest(0, 1, 1 << 20, (PartitionPosition(partition, offset, 1 << 20),))
+        try:
+            connection = self._connections.to_leader(partition)
+            (part,) = decode_read_response(connection.call(request))
+        except BrokerError:
+            self._connections.forget(partition)
+            return
+        if part.error == OffsetOutOfRangeError.code:
+            self.misread.append(f"I9: {partition} has no {offset}, where {payload} is")
+        if part.error != NO_ERROR or not part.message_set:
+            return
+        first = next(iter_messages(part.message_set, offset))
+        self.read_back_count += 1
+        if bytes(first.payload).decode() != payload:
+            self.misread.append(f"I9: {partition} has {first} at {offset}, where {payload} is")
 
     def _publish(self, partition: TopicPartition, payload: str) -> int:
         try:
@@ -191,6 +230,8 @@ class LoggedProducer:
 class _NotSentError(BrokerError):
     """The message has not left this process."""
 
+    is_retriable = True
+
 
 class LoggedReader:
     """Reads partitions from their start, and goes on with the leader.
@@ -206,7 +247,10 @@ class LoggedReader:
     ) -> None:
         self.seen: list[Seen] = []
         self.high_watermarks: dict[TopicPartition, int] = {}
+        self.lowered: list[str] = []
+        """High watermarks that were lower than before at one broker (I10)."""
         self._offsets = dict.fromkeys(partitions, 0)
+        self._latest: dict[TopicPartition, int] = {}
         self._name = name
         self._connections = Connections(cluster)
         self._thread = LoadThread(name, self._read_all)
@@ -229,6 +273,7 @@ class LoggedReader:
                 raise  # the log has lost what was read
             except BrokerError:
                 self._connections.forget(partition)
+                self._latest.pop(partition, None)
                 time.sleep(_PAUSE_S)
         time.sleep(0.01)
 
@@ -240,6 +285,10 @@ class LoggedReader:
         if part.error != NO_ERROR:
             raise error_for_code(part.error, f"{partition} at {offset}, read by {self._name}")
         self.high_watermarks[partition] = part.high_watermark
+        before = self._latest.get(partition, 0)
+        if part.high_watermark < before:
+            self.lowered.append(f"I10: {partition} went from {before} to {part.high_watermark}")
+        self._latest[partition] = part.high_watermark
         for message in iter_messages(part.message_set, offset):
             self.seen.append(
                 Seen(partition.name, message.offset, bytes(message.payload).decode(), self._name)

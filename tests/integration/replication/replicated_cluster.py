@@ -18,6 +18,7 @@ from broker.protocol.replica_requests import (
     decode_partitions_response,
 )
 from broker.protocol.responses import BrokerAddress
+from broker.state_changes import LoggedChange, decode_changes
 from broker.topic import TopicPartition
 from broker.zk.paths import parse_connect_string
 from broker.zk.session import Session
@@ -102,6 +103,14 @@ class ReplicatedCluster:
         disk.rename(gone)  # at once, however often the broker writes to it
         shutil.rmtree(gone, ignore_errors=True)
 
+    def changes(self) -> list[LoggedChange]:
+        """Return what the state-change logs of all brokers have."""
+        files = self._directory.glob("broker-*/*/state-changes-*.jsonl")
+        found = []
+        for file in sorted(files):
+            found += decode_changes(file.read_bytes().splitlines())[0]
+        return found
+
     def output_of(self, broker_id: int) -> str:
         """Return the log output of a broker."""
         return (self._directory / f"broker-{broker_id}" / "broker.log").read_text()
@@ -177,6 +186,12 @@ class ReplicatedCluster:
         finally:
             connection.close()
         return sorted(one.partition for one in created)
+
+    def has_topic(self, topic: str) -> bool:
+        """Return whether ZooKeeper knows of a topic, as one with replicas or of a home broker."""
+        homes = (f"/brokers/topics/{topic}/{broker_id}" for broker_id in self.brokers)
+        paths = (f"/replicated/topics/{topic}", *homes)
+        return any(self._json(path) is not None for path in paths)
 
     def state(self, partition: TopicPartition) -> KnownState | None:
         """Return what ZooKeeper says of a partition, None if nothing."""
