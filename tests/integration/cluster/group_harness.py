@@ -247,7 +247,12 @@ class Cluster:
 
     def owned_by(self, member: Member, group: str, topic: str) -> set[str]:
         """Return the partitions that a member owns, by what it says in its log of itself."""
-        consumer_id = re.findall(r"(\S+) owns \d+ partitions", member.log.read_text())[-1]
+
+        def named() -> list[str]:  # a member writes the line after it has claimed its partitions
+            return re.findall(r"(\S+) owns \d+ partitions", member.log.read_text())
+
+        wait_until(named, "the member's word that it owns partitions", deadline_s=60)
+        consumer_id = named()[-1]
         owners = self.owners(group, topic)
         return {one for one, thread in owners.items() if thread.startswith(f"{consumer_id}-")}
 

@@ -226,7 +226,7 @@ def test_count_when_huge_or_negative_then_is_refused_without_allocating(
         (MetadataRequest, b"", bytes(2)),
         (ListOffsetsRequest, b"", bytes(19)),
         (PushStatesRequest, bytes(17), bytes(21)),
-        (ChangeIsrRequest, bytes(12) + ONE + ONE_PARTITION + bytes(8), bytes(12)),
+        (ChangeIsrRequest, bytes(12) + ONE + ONE_PARTITION + bytes(12), bytes(12)),
         (CreateReplicatedTopicRequest, TOPIC + bytes(8), bytes(4)),
         (ReassignRequest, ONE + ONE_PARTITION, bytes(4)),
     ],
