@@ -687,11 +687,17 @@ class Broker:
             "error": status.error,
         }
 
+    def _state_number(self) -> int:
+        """Return the phase as a number of Kafka 0.8's broker states."""
+        if self._phase == "running" and self._controller is not None:
+            return _RUNNING_AS_CONTROLLER if self._controller.controller else _RUNNING
+        return {"starting": 1, "running": _RUNNING, "stopping": 6}.get(self._phase, 0)
+
     def _name_of(self, partition: TopicPartition) -> str:
-        """Return the name of a partition in metrics: 0.7's, where this broker is its home."""
+        """Return the name of a log in metrics: 0.7's, where this broker is its home."""
         if partition.home == self.config.broker_id:
-            return str(partition.index)
-        return partition.name
+            return f"{partition.topic}-{partition.index}"
+        return str(partition)  # `t[2-0]`, as `t-2-0` would be partition 0 of a topic `t-2`
 
     def metrics(self) -> dict[str, dict[str, Any]]:
         """Return the attributes of 0.7's managed objects, by object name (the MBeans of Kafka 0.7).
@@ -701,7 +707,7 @@ class Broker:
         """
         shards = [*(processor.metrics for processor in self._processors), self._offload_metrics]
         logs = {
-            f"logs.{log.partition.topic}-{self._name_of(log.partition)}": {
+            f"logs.{self._name_of(log.partition)}": {
                 "Name": log.partition.name,
                 "Size": log.size_bytes,
                 "NumberOfSegments": log.segment_count,
@@ -713,15 +719,28 @@ class Broker:
         offline_count = sum(one.failure is not None for one in self._logs.directory_states())
         return {
             "SocketServerStats": socket_server_attributes(shards),
+            "KafkaServer": {"BrokerState": self._state_number()},
+            "Purgatory": {"Waiting": sum(one.waiting_count for one in self._processors)},
+            "ZooKeeper": {
+                "SessionExpirations": 0
+                if self._registry is None
+                else self._registry.expiration_count
+            },
             "LogManager": {"OfflineLogDirectoryCount": offline_count},
             **topic_attributes(shards),
-            **replication_metrics(replica_records(self._replicas.all()), self._controller),
+            **replication_metrics(
+                replica_records(self._replicas.all()),
+                self._controller,
+                self._replicas.isr_counts,
+                self._replicas.fetchers(),
+            ),
             "LogFlushStats": stats_attributes(self._logs.flush_stats, "Flush", "Flushes"),
             **logs,
         }
 
 
 _SHOWN_PARTITIONS = 100
+_RUNNING, _RUNNING_AS_CONTROLLER = 3, 4
 
 
 def _describe_progress(

@@ -171,6 +171,11 @@ class ControllerThread:
         """Return the controller if this broker is it; for tests and metrics, without locks."""
         return self._controller
 
+    @property
+    def event_count(self) -> int:
+        """Return how many events wait for the thread."""
+        return self._events.qsize()
+
     # Requests. Their futures fail with a `ServerError`.
 
     def change_isr(self, request: ChangeIsrRequest) -> Future[list[IsrDecision]]:

@@ -120,6 +120,11 @@ class Processor:
         self._worker_handlers = worker_handlers
         self._thread.start()
 
+    @property
+    def waiting_count(self) -> int:
+        """Return how many responses wait, for data or for a commit; from any thread."""
+        return len(self._purgatory)
+
     def set_max_idle(self, max_idle_s: float) -> None:
         """Change how long a connection may be without a whole request, from any thread."""
         self._max_idle_s = max_idle_s

@@ -171,6 +171,9 @@ class Purgatory(Generic[Owner]):
         self._next_number = itertools.count()
         self._woken: deque[DelayedResponse] = deque()
 
+    def __len__(self) -> int:
+        return len(self._owners)
+
     def add(
         self, delayed: DelayedResponse, owner: Owner, wake: Callable[[DelayedResponse], None]
     ) -> bool:

@@ -115,6 +115,9 @@ class ReplicaFetcher:
         self._failure = ""
         self._refusals: dict[TopicPartition, str] = {}
         """Why partitions cannot be copied now, as it was logged: a full disk is told once."""
+        self.request_count = 0
+        """Fetches that the leader has answered."""
+        self.fetched_bytes = 0
         name = f"replica-fetcher-{leader_id}-{share}"
         self._thread = Thread(target=self._run, name=name, daemon=True)
 
@@ -133,6 +136,11 @@ class ReplicaFetcher:
         connection = self._connection
         if connection is not None:
             connection.interrupt()
+
+    @property
+    def is_failing(self) -> bool:
+        """Return whether its last request got no answer, or its thread has ended."""
+        return bool(self._failure) or not self._thread.is_alive()
 
     @property
     def is_alive(self) -> bool:
@@ -181,6 +189,8 @@ class ReplicaFetcher:
             self._is_stopping.wait(_RETRY_S)
             return
         self._note_failure("")
+        self.request_count += 1
+        self.fetched_bytes += sum(len(part.data) for part in parts)
         self._take(parts, asked)
 
     def _collect(self) -> dict[TopicPartition, _Asked]:

@@ -12,9 +12,10 @@ import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
 from threading import Event, Lock, Thread
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from broker.client.connection import Connection
 from broker.clock import Clock
@@ -22,6 +23,7 @@ from broker.cluster_state import (
     LAST_EPOCH,
     NO_CONTROLLER,
     IsrChange,
+    IsrDecision,
     LiveBroker,
     ReplicatedPartition,
     ShutdownProgress,
@@ -29,6 +31,7 @@ from broker.cluster_state import (
 )
 from broker.config import BrokerConfig
 from broker.errors import (
+    NO_ERROR,
     BrokerError,
     LeaderNotAvailableError,
     NotControllerError,
@@ -77,6 +80,30 @@ _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
 
+@dataclass(slots=True)
+class IsrCounts:
+    """What became of changes of in-sync replicas that this broker asked for as the leader.
+
+    Attributes:
+        shrinks: replicas have left.
+        expands: replicas have joined.
+        failed: the controller has refused, or did not respond.
+    """
+
+    shrinks: int = 0
+    expands: int = 0
+    failed: int = 0
+
+
+class _Proposal(NamedTuple):
+    """A change of in-sync replicas to ask for, and those that its leader knew then."""
+
+    hosted: HostedReplica
+    role: Leader
+    change: IsrChange
+    isr: tuple[int, ...]
+
+
 class ReplicaManager:
     """The replicas of one broker.
 
@@ -98,6 +125,7 @@ class ReplicaManager:
         note_change: NoteChange,
     ) -> None:
         self._note_change = note_change
+        self.isr_counts = IsrCounts()
         self._config = config
         self._me = config.broker_id
         self._logs = logs
@@ -272,6 +300,10 @@ class ReplicaManager:
     def led(self) -> list[HostedReplica]:
         """Return the replicas that lead."""
         return [one for one in list(self._hosted.values()) if isinstance(one.replica.role, Leader)]
+
+    def fetchers(self) -> list[ReplicaFetcher]:
+        """Return what copies from other brokers."""
+        return list(self._fetchers.values())
 
     def all(self) -> list[HostedReplica]:
         """Return all replicas of this broker."""
@@ -604,13 +636,13 @@ class ReplicaManager:
                     else:
                         proposal = role.tick(self._clock.monotonic_s())
                     if proposal is not None:
-                        proposals.append((hosted, role, proposal))
+                        proposals.append(_Proposal(hosted, role, proposal, role.info.state.isr))
         if proposals:
             self._propose(proposals)
 
-    def _propose(self, proposals: list[tuple[HostedReplica, Leader, IsrChange]]) -> None:
+    def _propose(self, proposals: list[_Proposal]) -> None:
         """Ask the controller for changes of in-sync replicas."""
-        changes = tuple(change for _, _, change in proposals)
+        changes = tuple(one.change for one in proposals)
         decided = {}
         try:
             body = self._ask_controller(ChangeIsrRequest(self._me, self.broker_epoch, changes))
@@ -620,8 +652,9 @@ class ReplicaManager:
         except BrokerError as error:
             logger.warning("whether in-sync replicas have changed is not known: %s", error)
         now_s = self._clock.monotonic_s()
-        for hosted, role, proposal in proposals:
+        for hosted, role, proposal, isr in proposals:
             decision = decided.get(proposal.partition)
+            self._count(isr, decision)
             with hosted:
                 if hosted.replica.role is not role:
                     continue
@@ -635,6 +668,16 @@ class ReplicaManager:
                     if decision.decided.version > proposal.version:
                         self._note_isr(decision.decided)
                     self._note_states([decision.decided], ())
+
+    def _count(self, isr: Iterable[int], decision: IsrDecision | None) -> None:
+        """Count what became of a proposal; `isr` are the in-sync replicas that it was to change."""
+        counts = self.isr_counts
+        if decision is None or decision.error != NO_ERROR or decision.decided is None:
+            counts.failed += 1
+            return
+        before, after = set(isr), set(decision.decided.state.isr)
+        counts.shrinks += not before <= after
+        counts.expands += not after <= before
 
     def _note_isr(self, decided: ReplicatedPartition) -> None:
         self._note_change(

@@ -6,7 +6,7 @@ fetchers; a count here has the meaning it has there. What only the leader knows,
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from broker.replication.leader import Leader
@@ -14,6 +14,8 @@ from broker.server.hosted_replica import HostedReplica
 
 if TYPE_CHECKING:
     from broker.server.controller_thread import ControllerThread
+    from broker.server.replica_fetcher import ReplicaFetcher
+    from broker.server.replica_manager import IsrCounts
 
 
 def replica_records(replicas: Iterable[HostedReplica]) -> list[dict[str, Any]]:
@@ -65,13 +67,18 @@ def _record(hosted: HostedReplica) -> dict[str, Any]:
 
 
 def replication_metrics(
-    records: list[dict[str, Any]], controller: ControllerThread | None
+    records: list[dict[str, Any]],
+    controller: ControllerThread | None,
+    isr_counts: IsrCounts,
+    fetchers: Sequence[ReplicaFetcher],
 ) -> dict[str, dict[str, Any]]:
     """Return the attributes of 0.8's managed objects, by object name.
 
     Args:
         records: of `replica_records`.
         controller: this broker's part in the office; None without a registry.
+        isr_counts: of what this broker asked for.
+        fetchers: which copy from other brokers.
     """
     led = [one for one in records if one["role"] == "leader"]
     in_office = None if controller is None else controller.controller
@@ -87,13 +94,26 @@ def replication_metrics(
             "MaxLagBytes": max(
                 (lag for one in led for lag in one["lags"].values() if lag is not None), default=0
             ),
+            "IsrShrinks": isr_counts.shrinks,
+            "IsrExpands": isr_counts.expands,
+            "FailedIsrUpdates": isr_counts.failed,
+            "UnflushedBytes": sum(one["log_end"] - one["flushed"] for one in records),
             "Truncations": sum(one["truncations"] for one in records),
             "TruncatedBytes": sum(one["truncated_bytes"] for one in records),
             "TruncationsBelowHighWatermark": sum(
                 one["truncations_below_high_watermark"] for one in records
             ),
         },
-        "KafkaController": {"ActiveControllerCount": int(in_office is not None)},
+        "ReplicaFetcherManager": {
+            "FetcherCount": len(fetchers),
+            "FailedFetcherCount": sum(one.is_failing for one in fetchers),
+            "FetchRequests": sum(one.request_count for one in fetchers),
+            "BytesFetched": sum(one.fetched_bytes for one in fetchers),
+        },
+        "KafkaController": {
+            "ActiveControllerCount": int(in_office is not None),
+            "EventQueueSize": 0 if controller is None else controller.event_count,
+        },
     }
     if in_office is not None:
         counts = in_office.counts()

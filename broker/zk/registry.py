@@ -93,6 +93,8 @@ class Registry:
             on_state_change=self._events.put,
         )
         self.on_session_expired: Callable[[], None] | None = None
+        self.expiration_count = 0
+        """Sessions that ended although this process wanted to keep them."""
         self.on_reconnected: Callable[[], None] | None = None
         self._registration = Registration(
             self.session,
@@ -406,6 +408,7 @@ class Registry:
             logger.warning("connection to ZooKeeper at %s lost", self.connect)
         if event is SessionState.LOST:
             self._is_away = True
+            self.expiration_count += 1
             logger.warning("session with ZooKeeper at %s expired", self.connect)
             self._registration.forget_session()
             if self.on_session_expired:
