@@ -46,8 +46,8 @@ a byte position and a partition is named `HOME-INDEX`:
     | minPartitions            | 1        | minimum number of tasks, if there is data              |
     | reportPath               |          | a directory for reports of omitted bytes, as JSON      |
     | fetchSize                | 1m       | bytes of a fetch request                               |
-    | timeoutMs                | 30000    | limit of waiting for a response; of a stream also for  |
-    |                          |          | a broker that is down                                  |
+    | timeoutMs                | 30000    | limit of waiting for a response, and for the next      |
+    |                          |          | leader; of a stream also for a broker that is down     |
     | connectTimeoutMs         | 5000     | limit of connecting                                    |
 
 Filters of a query are not pushed down: Spark keeps one plan for each table read with `load`, and

@@ -23,6 +23,7 @@ from broker.errors import (
     StorageError,
     TopicNotFoundError,
 )
+from broker.protocol.responses import BrokerAddress
 from broker.spark.options import (
     EARLIEST,
     LATEST,
@@ -366,12 +367,15 @@ class Leaders:
         self._cluster = cluster
         self._connection = connection
         self._leaders: dict[TopicPartition, LeaderAddress] = {}
+        self._brokers: tuple[BrokerAddress, ...] | None = None
 
     def of(self, one: ByteRange) -> LeaderAddress:
         """Return the broker to read a range from."""
         if one.partition not in self._leaders:
             address = self._cluster.leader(one.partition)
-            self._leaders[one.partition] = LeaderAddress(address, self._connection)
+            if self._brokers is None:
+                self._brokers = tuple(self._cluster.brokers())
+            self._leaders[one.partition] = LeaderAddress(address, self._brokers, self._connection)
         return self._leaders[one.partition]
 
 

@@ -44,9 +44,16 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class LeaderAddress:
-    """The broker that serves a partition, and the timeouts of connections to it."""
+    """The broker that serves a partition, and the timeouts of connections to it.
+
+    Attributes:
+        address: of the broker.
+        brokers: live ones, of which each says who leads the partition after that one.
+        connection: the timeouts.
+    """
 
     address: BrokerAddress
+    brokers: tuple[BrokerAddress, ...]
     connection: ConnectionOptions
 
 

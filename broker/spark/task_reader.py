@@ -20,18 +20,12 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from broker.consumer.chunk import Chunk
-from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
 from broker.errors import (
-    NO_ERROR,
-    BrokerUnreachableError,
     DataLossError,
     InvalidMessageError,
     LogCorruptError,
-    OffsetOutOfRangeError,
-    RequestTimeoutError,
     StorageError,
-    error_for_code,
 )
 from broker.log.scan import find_entry, looks_like_entry, read_header
 from broker.log.segment import SegmentFile
@@ -40,15 +34,13 @@ from broker.protocol.codec import Columns, CrcCheck, Fault
 from broker.protocol.message import entry_bytes, has_length
 from broker.protocol.message_set import describe_fault
 from broker.protocol.primitives import Buffer
-from broker.protocol.requests import EARLIEST_TIME, OffsetsRequest
-from broker.protocol.responses import decode_offsets_response
+from broker.spark.fetching import fetch_chunks, log_start
 from broker.spark.options import Crc, ReadOptions
 from broker.spark.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
 from broker.spark.report import Cause, Omission, OmissionReport
 from broker.topic import MessagePosition, TopicPartition
 
 _MAX_BATCH_BYTES = 32 << 20  # of payload: a few bytes can decompress to very many
-_MAX_WAIT_MS = 500
 
 _Batches = Generator[pa.RecordBatch, None, Fault]
 """Yields batches; returns why there are no more: `NONE` at the end of the range."""
@@ -147,7 +139,7 @@ class _TaskReader:
         if not isinstance(self._location, LeaderAddress):
             return False
         rest = self._rest()
-        first = _log_start(self._location, rest)
+        first = log_start(self._location, rest.partition)
         if first <= rest.start:
             return False
         self._position = min(first, rest.end)
@@ -205,13 +197,13 @@ def read_chunks(location: Location, whole: ByteRange, fetch_bytes: int) -> Itera
 
     Raises:
         DataLossError: some of them are gone since the range was planned.
-        BrokerUnreachableError, RequestTimeoutError: the broker is gone, also after retries.
+        BrokerUnreachableError, RequestTimeoutError: the leader is gone, and no other leads.
         LogCorruptError: a file is shorter than it was.
         StorageError: a file cannot be read.
         BrokerError: the broker refuses.
     """
     if isinstance(location, LeaderAddress):
-        return _fetch(location, whole, fetch_bytes)
+        return fetch_chunks(location, whole, fetch_bytes)
     return _read_files(location, whole, fetch_bytes)
 
 
@@ -236,66 +228,6 @@ def _read_files(files: tuple[LogFile, ...], whole: ByteRange, fetch_bytes: int) 
             ) from error
         except OSError as error:
             raise StorageError(f"cannot read {one.path}: {error.strerror}") from error
-
-
-def _fetch(leader: LeaderAddress, whole: ByteRange, fetch_bytes: int) -> Iterator[Chunk]:
-    partition = whole.partition
-    connection = leader.connection.connect(leader.address)
-    connection.client_id = "pylogctl-spark"
-    fetcher = Fetcher(
-        connection,
-        {partition: whole.start},
-        fetch_bytes=fetch_bytes,
-        max_wait_ms=_MAX_WAIT_MS,
-        retry_s=leader.connection.timeout_s,
-        ends={partition: whole.end},
-    )
-    offset = whole.start
-    try:
-        while offset < whole.end:
-            try:
-                chunks = fetcher.poll()
-            except (BrokerUnreachableError, RequestTimeoutError) as error:
-                raise type(error)(f"{whole}: stopped at offset {offset}: {error}") from error
-            if not chunks:
-                raise _ends_early(whole, offset)
-            for chunk in chunks:
-                _raise_failure(chunk, leader, whole)
-                if len(chunk.data):
-                    yield chunk
-                    offset += len(chunk.data)
-    finally:
-        fetcher.close()
-
-
-def _raise_failure(chunk: Chunk, leader: LeaderAddress, whole: ByteRange) -> None:
-    """Raise the error of a chunk; one without bytes is an error, too, before the planned end."""
-    if chunk.error == OffsetOutOfRangeError.code:
-        raise DataLossError(
-            f"{whole.partition}: offset {chunk.offset} is gone since the read was planned: "
-            f"the log starts at {_log_start(leader, whole)}"
-        )
-    if chunk.error != NO_ERROR:
-        raise error_for_code(chunk.error, f"cannot read {whole} at offset {chunk.offset}")
-    if not len(chunk.data) and chunk.high_watermark < whole.end:
-        raise _ends_early(whole, chunk.high_watermark)
-
-
-def _ends_early(whole: ByteRange, offset: int) -> DataLossError:
-    return DataLossError(
-        f"{whole.partition} ends at {offset} now, before the planned end of the range, {whole.end}"
-    )
-
-
-def _log_start(leader: LeaderAddress, whole: ByteRange) -> int:
-    """Return the present log start offset of a range's partition."""
-    connection = leader.connection.connect(leader.address)
-    partition = whole.partition
-    try:
-        request = OffsetsRequest(partition.topic, partition.index, EARLIEST_TIME, 1)
-        return decode_offsets_response(connection.ask(request))[0]
-    finally:
-        connection.close()
 
 
 class _Damage(NamedTuple):

@@ -1,0 +1,106 @@
+"""Tasks of Spark that read on when the leader of their partition dies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pyarrow as pa
+import pytest
+
+from broker.log.epoch_file import EPOCH_FILE_NAME
+from broker.protocol.message_set import iter_messages
+from broker.spark.planner import ReadPlan
+from broker.spark.task_reader import read_task
+from broker.topic import TopicPartition
+from tests.integration.replication.replicated_cluster import ReplicatedCluster
+from tests.support.spark_rows import parse, plan, run, settings_for, values
+from tests.support.spark_session import publish_to
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.zookeeper
+
+StartCluster = Callable[..., ReplicatedCluster]
+PAYLOADS = [b"%05d" % number for number in range(3000)]
+"""Of each partition."""
+
+
+def listed(cluster: ReplicatedCluster) -> str:
+    ports = (cluster.network.door_to_broker(one) for one in sorted(cluster.brokers))
+    return ",".join(f"127.0.0.1:{port}" for port in ports)
+
+
+class Options(dict[str, str]):
+    """The options of a read of a topic with two partitions, which have three replicas each.
+
+    Attributes:
+        partitions: of the topic.
+        plan: of the read.
+        payloads: what is in the logs, partition by partition.
+    """
+
+    def __init__(self, cluster: ReplicatedCluster, where: dict[str, str]) -> None:
+        super().__init__(where, subscribe="t", fetchSize="2000", timeoutMs="60000")
+        self.cluster = cluster
+        self.partitions = cluster.create_topic("t", 2, 3, min_insync_replicas="2")
+        cluster.await_full_isr(self.partitions)
+        self.payloads: list[bytes] = []
+        for partition in self.partitions:
+            wait_until(partial(self._leads, partition), "the orders of the controller")
+            leader = cluster.leader(partition)
+            publish_to(cluster.network.door_to_broker(leader), partition, PAYLOADS)
+            start, data = cluster.log_bytes(leader, partition)
+            self.payloads += [bytes(one.payload) for one in iter_messages(data, start)]
+        self.plan = plan(self)
+
+    def _leads(self, partition: TopicPartition) -> bool:
+        directory = self.cluster.directory_of(self.cluster.leader(partition), partition)
+        return (directory / EPOCH_FILE_NAME).exists()
+
+
+@pytest.fixture(params=["zk", "brokers"])
+def options(request: pytest.FixtureRequest, start_cluster: StartCluster) -> Options:
+    cluster = start_cluster()
+    where = cluster.zookeeper if request.param == "zk" else listed(cluster)
+    return Options(cluster, {request.param: where})
+
+
+def batches(made: ReadPlan, options: Options) -> Iterator[pa.RecordBatch]:
+    settings = settings_for(parse(options))
+    for task in made.tasks:
+        yield from read_task(task, settings)
+
+
+def test_task_when_its_leader_is_killed_during_the_read_then_every_message_comes_once(
+    options: Options,
+) -> None:
+    found = batches(options.plan, options)
+    payloads = next(found).column("value").to_pylist()
+    assert len(payloads) < len(PAYLOADS)
+
+    options.cluster.kill(options.cluster.leader(options.partitions[0]))
+    for batch in found:
+        payloads += batch.column("value").to_pylist()
+
+    assert payloads == options.payloads
+
+
+def test_task_when_its_leader_is_killed_after_planning_then_every_message_comes_once(
+    options: Options,
+) -> None:
+    options.cluster.kill(options.cluster.leader(options.partitions[0]))
+
+    assert values(run(options.plan, options)) == options.payloads
+
+
+def test_task_when_its_leader_hands_over_during_the_read_then_every_message_comes_once(
+    options: Options,
+) -> None:
+    found = batches(options.plan, options)
+    payloads = next(found).column("value").to_pylist()
+
+    options.cluster.stop(options.cluster.leader(options.partitions[0]))
+    for batch in found:
+        payloads += batch.column("value").to_pylist()
+
+    assert payloads == options.payloads
