@@ -43,7 +43,9 @@ a byte position and a partition is named `HOME-INDEX`:
     | crc                      | fail     | how to treat damaged messages: fail, mark, skip, off   |
     | maxBytesPerTrigger       |          | limit of a micro-batch; at least one message a range   |
     | maxBytesPerPartition     | 1g       | limit of a task                                        |
-    | minPartitions            | 1        | minimum number of tasks, if there is data              |
+    | minPartitions            |          | minimum number of tasks, if there is data; a batch has |
+    |                          |          | few more, by reading small ranges in one task. Without |
+    |                          |          | it each partition has a task                           |
     | reportPath               |          | a directory for reports of omitted bytes, as JSON      |
     | fetchSize                | 1m       | bytes of a fetch request                               |
     | timeoutMs                | 30000    | limit of waiting for a response, and for the next      |

@@ -7,6 +7,7 @@ pushed last would apply to every reference to a table, in the same query and in 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -16,6 +17,7 @@ from broker.spark.options import ReadOptions
 from broker.spark.report import report_omissions
 from broker.spark.schema import arrow_schema
 from broker.spark.task_reader import read_task, task_settings
+from broker.spark.workers import keep_imports
 
 
 class BatchReader(DataSourceReader):
@@ -27,14 +29,15 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> Sequence[InputPartition]:
         """Plan the read, on the driver."""
-        from broker.spark.planner import plan_read  # late: executors do not plan
+        from broker.spark.planner import bundled_tasks, plan_read  # late: executors do not plan
 
         plan = plan_read(self._options)
         report_omissions(self._options.report_path, plan.omissions)
-        return [InputPartition(task) for task in plan.tasks]
+        keep_imports()
+        return [InputPartition(tasks) for tasks in bundled_tasks(plan.tasks, self._options)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read the messages of one task, on an executor."""
+        """Read the messages of some tasks of the plan, on an executor."""
         if partition.value is None:  # Spark passes this if the plan has no tasks
             return iter(())
-        return read_task(partition.value, self._settings)
+        return chain.from_iterable(read_task(task, self._settings) for task in partition.value)

@@ -27,6 +27,7 @@ from broker.errors import ConfigError
 from broker.spark.jobs import is_remote
 from broker.spark.options import ReadOptions, parse_crc, parse_read_options, parse_write_options
 from broker.spark.schema import check_schema, full_schema
+from broker.spark.workers import keep_imports
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,6 +42,10 @@ class PylogDataSource(DataSource):
     Register it with `spark.dataSource.register(PylogDataSource)`. Spark discovers it by itself if
     the package `pyspark_pylog` is installed.
     """
+
+    def __init__(self, options: dict[str, str]) -> None:
+        super().__init__(options)
+        keep_imports()
 
     @classmethod
     def name(cls) -> str:

@@ -38,6 +38,7 @@ from broker.spark.fetching import fetch_chunks, log_start
 from broker.spark.options import Crc, ReadOptions
 from broker.spark.ranges import ByteRange, LeaderAddress, Location, LogFile, ReadTask
 from broker.spark.report import Cause, Omission, OmissionReport
+from broker.spark.workers import keep_imports
 from broker.topic import MessagePosition, TopicPartition
 
 _MAX_BATCH_BYTES = 32 << 20  # of payload: a few bytes can decompress to very many
@@ -83,6 +84,7 @@ def read_task(
         DataLossError: a part of the range is gone since it was planned.
         BrokerError: the broker fails, or a segment file cannot be read.
     """
+    keep_imports()
     report = report or OmissionReport(settings.report_path)
     try:
         yield from _TaskReader(task, settings, report).batches()
@@ -97,7 +99,7 @@ class _TaskReader:
         self._range = task.range
         self._location = task.location
         self._settings = settings
-        self._maker = _BatchMaker(task.range.partition, settings.schema)
+        self._maker = BatchMaker(task.range.partition, settings.schema)
         self._report = report
         self._position = task.range.start
 
@@ -150,6 +152,8 @@ class _TaskReader:
 
     def _good_batches(self, location: Location) -> _Batches:
         """Read valid messages from the position on, up to the first damage."""
+        if not isinstance(location, LeaderAddress):
+            return (yield from self._good_batches_of_files(location))
         reader = PartitionReader(self._range.partition, MessagePosition(self._position))
         for chunk in read_chunks(location, self._rest(), self._settings.fetch_bytes):
             reader.add(chunk)
@@ -158,6 +162,24 @@ class _TaskReader:
             if fault and not self._is_cut(fault, reader.data):
                 return fault
         return Fault.PARTIAL if len(reader.data) else Fault.NONE
+
+    def _good_batches_of_files(self, files: tuple[LogFile, ...]) -> _Batches:
+        """Read good messages from files, each time from where one starts: so none is joined."""
+        source = _Files(files, self._range)
+        size = self._settings.fetch_bytes
+        while self._position < self._range.end:
+            data = memoryview(source.read(self._position, size))
+            start = self._position
+            fault = yield from self._batches_of(data)
+            rest = data[self._position - start :]
+            if fault and not self._is_cut(fault, rest):
+                return fault
+            size = self._settings.fetch_bytes
+            if self._position == start:  # a message larger than that
+                if start + len(data) == self._range.end:
+                    return Fault.PARTIAL
+                size = max(2 * len(data), entry_bytes(rest) if has_length(rest) else 0)
+        return Fault.NONE
 
     def _batches_of(self, view: memoryview) -> _Batches:
         """Decode the whole messages at the position, and advance the position behind them."""
@@ -208,26 +230,57 @@ def read_chunks(location: Location, whole: ByteRange, fetch_bytes: int) -> Itera
 
 
 def _read_files(files: tuple[LogFile, ...], whole: ByteRange, fetch_bytes: int) -> Iterator[Chunk]:
-    for one in files:
+    source = _Files(files, whole)
+    offset = whole.start
+    while offset < whole.end:
+        data = source.read(offset, fetch_bytes)
+        yield Chunk(whole.partition, offset, data)
+        offset += len(data)
+
+
+class _Files:
+    """The bytes of a range in segment files."""
+
+    def __init__(self, files: tuple[LogFile, ...], whole: ByteRange) -> None:
+        self._files = files
+        self._whole = whole
+        self._open: SegmentFile | None = None  # the file that was read last
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return bytes from an offset on: `size` of them, or up to the end of the range.
+
+        Raises:
+            DataLossError: a file is gone.
+            LogCorruptError: a file is shorter than it was.
+            StorageError: a file cannot be read.
+        """
+        parts = []
+        left_bytes = min(size, self._whole.end - offset)
+        while left_bytes > 0:
+            parts.append(self._read_one(offset, left_bytes))
+            offset += len(parts[-1])
+            left_bytes -= len(parts[-1])
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _read_one(self, offset: int, size: int) -> bytes:
+        one = next(file for file in self._files if offset < file.end_offset)
         try:
-            file = SegmentFile(one.path)
-            offset = max(whole.start, one.base_offset)
-            end = min(whole.end, one.end_offset)
-            while offset < end:
-                data = os.pread(file.fd, min(fetch_bytes, end - offset), offset - one.base_offset)
-                if not data:
-                    raise LogCorruptError(
-                        f"{one.path} ends at offset {offset} of {whole.partition}; "
-                        f"it had {one.end_offset} when the read was planned"
-                    )
-                yield Chunk(whole.partition, offset, data)
-                offset += len(data)
+            if self._open is None or self._open.path != one.path:
+                self._open = SegmentFile(one.path)
+            size = min(size, one.end_offset - offset)
+            data = os.pread(self._open.fd, size, offset - one.base_offset)
         except FileNotFoundError as error:
             raise DataLossError(
-                f"{whole.partition}: {one.path} is gone since the read was planned"
+                f"{self._whole.partition}: {one.path} is gone since the read was planned"
             ) from error
         except OSError as error:
             raise StorageError(f"cannot read {one.path}: {error.strerror}") from error
+        if not data:
+            raise LogCorruptError(
+                f"{one.path} ends at offset {offset} of {self._whole.partition}; "
+                f"it had {one.end_offset} when the read was planned"
+            )
+        return data
 
 
 class _Damage(NamedTuple):
@@ -327,7 +380,7 @@ class _Repeated:
         return pa.Array.from_buffers(pa.string(), count, buffers)
 
 
-class _BatchMaker:
+class BatchMaker:
     """Makes Arrow batches of the messages of one partition."""
 
     def __init__(self, partition: TopicPartition, schema: pa.Schema) -> None:

@@ -60,6 +60,21 @@ def test_table_when_read_from_a_broker_in_many_tasks_then_has_every_message_once
     assert sorted(bytes(row.value) for row in table.collect()) == numbered(0, 2000)
 
 
+def test_table_when_its_partitions_are_small_then_as_many_tasks_as_wanted_read_all(
+    spark: SparkSession, write_segments: WriteSegments
+) -> None:
+    parts = [(f"events_{index}", numbered(100 * index, 100 * index + 100)) for index in range(9)]
+    (data,) = {write_segments(payloads, directory=name) for name, payloads in parts}
+    options = {"path": str(data)}
+
+    joined = read_messages(spark, options | {"minPartitions": "3"}, columns=["value"])
+    apart = spark.read.format("pylog").load(str(data))
+
+    assert joined.rdd.getNumPartitions() == 3
+    assert apart.rdd.getNumPartitions() == 9
+    assert [bytes(row.value) for row in joined.collect()] == numbered(0, 900)
+
+
 @pytest.mark.parametrize("crc", ["fail", "mark"])
 def test_table_when_damage_is_marked_then_only_its_row_lacks_a_value(
     spark: SparkSession, write_segments: WriteSegments, crc: str

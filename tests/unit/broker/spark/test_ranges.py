@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from broker.spark.options import ReadOptions, Where
+from broker.spark.planner import bundled_tasks
 from broker.spark.ranges import (
     ByteRange,
+    ReadTask,
     cut,
     limited_ends,
     range_bytes,
@@ -106,3 +110,36 @@ def test_limited_ends_when_there_is_data_then_every_partition_moves_on(
     assert all(0 < ends[one.partition] <= one.end for one in pending)
     assert all(end % MESSAGE_BYTES == 0 for end in ends.values())
     assert sum(ends.values()) <= limit + MESSAGE_BYTES * len(pending)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 300), max_size=40),
+    min_partitions=st.integers(1, 50),
+)
+def test_tasks_when_bundled_then_keep_their_order_and_enough_of_them_run_at_once(
+    sizes: list[int], min_partitions: int
+) -> None:
+    tasks = [
+        ReadTask(ByteRange(TopicPartition("events", 0, index), 0, size), ())
+        for index, size in enumerate(sizes)
+    ]
+    options = ReadOptions(Where(paths=(Path("data"),)), min_partitions=min_partitions)
+    size_bytes = range_bytes([one.range for one in tasks], sum(sizes) + 1, min_partitions)
+
+    bundles = bundled_tasks(tasks, options)
+
+    assert [task for bundle in bundles for task in bundle] == tasks
+    for bundle in bundles:
+        assert len(bundle) == 1 or sum(one.range.size_bytes for one in bundle) <= size_bytes
+    assert len(bundles) >= min(len(tasks), min_partitions)
+    for first, second in pairwise(bundles if len(bundles) > min_partitions else []):
+        joined = sum(one.range.size_bytes for one in (*first, second[0]))
+        assert joined > size_bytes, "a task runs alone that need not"
+
+
+def test_tasks_when_no_number_of_them_is_wanted_then_are_not_bundled() -> None:
+    tasks = [ReadTask(ByteRange(one, 0, 10), ()) for one in (P0, P1)]
+
+    bundles = bundled_tasks(tasks, ReadOptions(Where(paths=(Path("data"),))))
+
+    assert bundles == [(tasks[0],), (tasks[1],)]
