@@ -2,7 +2,10 @@
 
 All runs of a round take turns in one session, after rounds that only warm up. `count` reads one
 narrow column: Spark's own reader leaves out columns that a count does not need, but Spark does not
-pass that information to other readers. Loads run in that session, and on processes of this machine.
+pass that information to other readers. `floor` is the same with a data source that decodes nothing
+(`spark_floor`). Ratios are of processor time, of the JVM and all Python workers, as other load on
+the machine changes the time by the clock more. Loads run in that session, and on processes of this
+machine.
 """
 
 from __future__ import annotations
@@ -14,30 +17,52 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from bench.broker_process import temporary_directory
 from bench.measure import ChartPosition, Goal, Measurement, Plan
+from bench.spark_floor import BATCH_MESSAGES, FloorDataSource
+from bench.spark_floor import FORMAT as FLOOR
 from bench.workload import payloads
 from broker.log.segment import segment_name
 from broker.protocol import codec
 from broker.spark.load import LoadRequest, run_load
 from broker.spark.local import LocalProcesses
 from broker.spark.options import parse_read_options
+from broker.spark.schema import COLUMNS, TYPES
 from broker.spark.session import SessionSettings, open_session
 from broker.spark.source import read_messages
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from broker.spark.jobs import TaskEngine
 
+_COMPARED = {
+    "count": "text count",
+    "count, floor": "text count",
+    "count of all columns": "text count",
+    "count of all columns, floor": "text count",
+    "parquet": "text parquet",
+    "parquet, floor": "text parquet",
+}
+"""Runs, and those of Spark's own reader that they are compared with."""
 _PARTITIONS = 4
 _SEGMENTS = 2
 _WARM_UPS = 2
 _M = 1e6
 
-Seconds = dict[str, list[float]]
+_TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+class Spent(NamedTuple):
+    """Seconds that a run took: by the clock, and of all processors."""
+
+    elapsed_s: float
+    processor_s: float
+
+
+Spendings = dict[str, list[Spent]]
 
 
 def run(plan: Plan) -> Iterator[Measurement]:
@@ -45,19 +70,16 @@ def run(plan: Plan) -> Iterator[Measurement]:
     cores = min(2, len(os.sched_getaffinity(0)))
     with temporary_directory(plan.directory) as directory:
         count = _write_inputs(directory, plan.size(2_000_000, 400_000))
-        narrow, _ = _measure(plan, directory, 1)
-        wide, memory_mb = _measure(plan, directory, cores)
-    yield from _compared("spark count", wide["text count"], wide["count"])
-    yield from _compared(
-        "spark count, all columns", wide["text count"], wide["count of all columns"]
-    )
-    yield from _compared("spark to parquet", wide["text parquet"], wide["parquet"])
+        narrow, _ = _measure(plan, directory, 1, count)
+        wide, memory_mb = _measure(plan, directory, cores, count)
+    for name, text in _COMPARED.items():
+        yield from _compared(name, wide[text], wide[name])
     yield from _loads(count, wide)
     for name in ("count", "count of all columns", "parquet"):
-        rates = [count / _M / elapsed_s for elapsed_s in wide[name]]
+        rates = [count / _M / one.elapsed_s for one in wide[name]]
         position = ChartPosition("Spark reading topics", "", name)
         yield Measurement(f"spark, {name}, {cores} cores", "M msg/s", rates, position=position)
-        growth = median(narrow[name]) / median(wide[name])
+        growth = _median_s(narrow[name]) / _median_s(wide[name])
         position = ChartPosition("Spark on all cores over one", "", name)
         yield Measurement(
             f"spark, {name}, {cores} cores over one", "x", [growth], position=position
@@ -65,15 +87,19 @@ def run(plan: Plan) -> Iterator[Measurement]:
     yield Measurement("spark worker's memory, at most", "MB", memory_mb, Goal(300, is_most=True))
 
 
-def _compared(name: str, text_s: list[float], ours_s: list[float]) -> Iterator[Measurement]:
-    ratios = [text / ours for text, ours in zip(text_s, ours_s, strict=True)]
+def _median_s(spent: list[Spent]) -> float:
+    return median(one.elapsed_s for one in spent)
+
+
+def _compared(name: str, texts: list[Spent], ours: list[Spent]) -> Iterator[Measurement]:
+    ratios = [text.processor_s / our.processor_s for text, our in zip(texts, ours, strict=True)]
     position = ChartPosition("Spark, over its own reader of text files", "", name)
-    yield Measurement(f"{name}, over text files", "x", ratios, Goal(0.5), position)
+    yield Measurement(f"spark {name}, over text files", "x", ratios, position=position)
 
 
-def _loads(count: int, seconds: Seconds) -> Iterator[Measurement]:
+def _loads(count: int, spent: Spendings) -> Iterator[Measurement]:
     for name, title in (("load", "on Spark that runs"), ("load here", "without Spark")):
-        rates = [count / _M / elapsed_s for elapsed_s in seconds[name]]
+        rates = [count / _M / one.elapsed_s for one in spent[name]]
         yield Measurement(f"load, {title}", "M msg/s", rates)
 
 
@@ -95,19 +121,23 @@ def _write_inputs(directory: Path, message_count: int) -> int:
     return blocks * _SEGMENTS * _PARTITIONS * len(messages)
 
 
-def _measure(plan: Plan, directory: Path, cores: int) -> tuple[Seconds, list[float]]:
-    """Return seconds of each run by name, and the peak memory of each worker."""
+def _measure(
+    plan: Plan, directory: Path, cores: int, message_count: int
+) -> tuple[Spendings, list[float]]:
+    """Return what each run took, by name, and the peak memory of each worker."""
     conf = {"spark.sql.shuffle.partitions": str(cores)}
     settings = SessionSettings(master=f"local[{cores}]", conf=conf)
     with _only(cores), open_session(settings) as spark:
-        runs = _runs(spark, directory)
-        found: Seconds = {name: [] for name in runs}
+        spark.dataSource.register(FloorDataSource)
+        runs = _runs(spark, directory, message_count)
+        found: Spendings = {name: [] for name in runs}
         for round_number in range(-_WARM_UPS, plan.repetitions):
             for name, action in runs.items():
-                started_s = time.perf_counter()
+                started_s, before_s = time.perf_counter(), _processor_s()
                 action()
                 if round_number >= 0:
-                    found[name].append(time.perf_counter() - started_s)
+                    elapsed_s = time.perf_counter() - started_s
+                    found[name].append(Spent(elapsed_s, _processor_s() - before_s))
         return found, list(_worker_memory_mb())
 
 
@@ -122,18 +152,30 @@ def _only(cores: int) -> Iterator[None]:
         os.sched_setaffinity(0, all_cores)
 
 
-def _runs(spark: SparkSession, directory: Path) -> Mapping[str, Callable[[], object]]:
+def _runs(
+    spark: SparkSession, directory: Path, message_count: int
+) -> Mapping[str, Callable[[], object]]:
     text, output = str(directory / "text"), str(directory / "output")
     options = {"path": str(directory / "logs")}
     values = ["value"]
+    batches = str(message_count // _PARTITIONS // BATCH_MESSAGES)
+
+    def floor(*names: str) -> DataFrame:
+        fields = [f"{name} {TYPES[name].simpleString()} NOT NULL" for name in names]
+        reader = spark.read.format(FLOOR).schema(", ".join(fields))
+        return reader.options(tasks=str(_PARTITIONS), batches=batches).load()
+
     return {
         "text count": lambda: spark.read.text(text).count(),
         "count": lambda: read_messages(spark, options, columns=["offset"]).count(),
+        "count, floor": lambda: floor("offset").count(),
         "count of all columns": lambda: read_messages(spark, options).count(),
+        "count of all columns, floor": lambda: floor(*COLUMNS).count(),
         "text parquet": lambda: spark.read.text(text).write.mode("overwrite").parquet(output),
         "parquet": lambda: (
             read_messages(spark, options, columns=values).write.mode("overwrite").parquet(output)
         ),
+        "parquet, floor": lambda: floor("value").write.mode("overwrite").parquet(output),
         "load": lambda: _load(spark, directory),
         "load here": lambda: _load_here(directory),
     }
@@ -151,15 +193,31 @@ def _load(engine: TaskEngine, directory: Path) -> None:
     run_load(engine, LoadRequest(output, parse_read_options({"path": str(directory / "logs")})))
 
 
-def _worker_memory_mb() -> Iterator[float]:
-    """Yield the peak memory of each Python worker of this process's JVM."""
+def _processor_s() -> float:
+    """Return the processor time of this process and all below it, up to now."""
+    total_s = 0.0
+    for pid in _descendants():
+        with suppress(OSError):  # it has ended meanwhile: its time is in that of its parent
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            total_s += sum(map(int, fields[11:15])) * _TICK_S
+    return total_s
+
+
+def _descendants() -> list[int]:
+    """Return this process and all processes below it."""
     children: dict[int, list[int]] = {}
     for pid in [int(path.name) for path in Path("/proc").iterdir() if path.name.isdecimal()]:
         with suppress(OSError):  # it has ended meanwhile
             children.setdefault(int(_status(pid)["PPid"]), []).append(pid)
-    ours = [os.getpid()]
-    for pid in ours:
-        ours += children.get(pid, [])
+    found = [os.getpid()]
+    for pid in found:
+        found += children.get(pid, [])
+    return found
+
+
+def _worker_memory_mb() -> Iterator[float]:
+    """Yield the peak memory of each Python worker of this process's JVM."""
+    for pid in _descendants():
         with suppress(OSError):
             if b"pyspark.daemon\0pyspark.worker" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 yield int(_status(pid)["VmHWM"].split()[0]) * 1024 / 1e6
