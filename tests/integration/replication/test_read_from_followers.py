@@ -94,25 +94,43 @@ def test_follower_when_it_is_in_sync_then_serves_what_is_committed(
     cluster = start_cluster()
     (partition,) = create_topic(cluster, 1)
     fill(cluster, [partition], 20)
-    leader, follower = cluster.leader(partition), a_follower(cluster, partition)
-    at_leader = read(cluster, leader, partition, 0)
-    found: list[ReadPart] = []
 
-    def has_all() -> bool:
-        found.append(read(cluster, follower, partition, 0))
-        return bytes(found[-1].message_set) == bytes(at_leader.message_set)
+    def at_leader(offset: int) -> ReadPart:
+        return read(cluster, cluster.leader(partition), partition, offset)
 
-    wait_until(has_all, "the high watermark at the follower", deadline_s=60)
-    end = found[-1].high_watermark
-    assert end == len(at_leader.message_set)
-    assert read(cluster, follower, partition, end).error == NO_ERROR
+    def at_follower(offset: int, *, kind: type[ReadRequest] = AnyReplicaReadRequest) -> ReadPart:
+        follower = a_follower(cluster, partition)
+        return read(cluster, follower, partition, offset, kind=kind, max_wait_ms=50)
+
+    # waits, as a cluster that is paused for seconds changes its leader, or a follower refuses
+    wait_until(
+        lambda: b"" != bytes(at_leader(0).message_set) == bytes(at_follower(0).message_set),
+        "the high watermark at the follower",
+        deadline_s=60,
+    )
+    end = len(at_leader(0).message_set)
+    wait_until(
+        lambda: at_follower(end)[1:3] == (NO_ERROR, end), "an empty read at the end", deadline_s=60
+    )
     # not yet there is not gone
-    ahead = read(cluster, follower, partition, end + 100, max_wait_ms=50)
-    assert ahead.error == OffsetNotAvailableError.code
-    assert read(cluster, leader, partition, end + 100).error == OffsetOutOfRangeError.code
-    # an ordinary read is the leader's
-    refused = read(cluster, follower, partition, 0, kind=ReadRequest)
-    assert (refused.error, refused.high_watermark) == (NotLeaderError.code, leader)
+    wait_until(
+        lambda: at_follower(end + 100).error == OffsetNotAvailableError.code,
+        "the refusal of what the follower does not have yet",
+        deadline_s=60,
+    )
+    wait_until(
+        lambda: at_leader(end + 100).error == OffsetOutOfRangeError.code,
+        "the refusal of what nobody has",
+        deadline_s=60,
+    )
+    wait_until(
+        lambda: (
+            at_follower(0, kind=ReadRequest)[1:3]
+            == (NotLeaderError.code, cluster.leader(partition))
+        ),
+        "the refusal of an ordinary read",
+        deadline_s=60,
+    )
 
 
 def test_follower_when_it_is_cut_off_then_refuses_reads_until_it_is_in_sync_again(
@@ -149,7 +167,9 @@ def test_reader_when_its_replica_or_the_leader_is_killed_then_reads_on_each_mess
     ranges = {partition: ReadRange(MessagePosition(0), None)}
     with (
         open_cluster(cluster) as found,
-        ClusterReader(found, connect, ranges, read_from=RACKS[follower]) as cluster_reader,
+        ClusterReader(
+            found, connect, ranges, read_from=RACKS[follower], leader_wait_s=60
+        ) as cluster_reader,
     ):
         reading = Reading(cluster_reader)
         wait_until(lambda: len(reading.payloads()) > 20, "the first messages", deadline_s=60)
@@ -179,7 +199,9 @@ def test_reader_when_its_replica_comes_back_then_goes_back_to_it(
     ranges = dict.fromkeys(partitions, ReadRange(MessagePosition(0), None))
     with (
         registry_cluster(cluster) as found,
-        ClusterReader(found, connect, ranges, read_from=RACKS[follower]) as cluster_reader,
+        ClusterReader(
+            found, connect, ranges, read_from=RACKS[follower], leader_wait_s=60
+        ) as cluster_reader,
     ):
         reading = Reading(cluster_reader)
         wait_until(lambda: len(reading.payloads()) > 20, "the first messages", deadline_s=60)
