@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from broker.errors import (
     CoordinationError,
@@ -42,6 +42,8 @@ logger = logging.getLogger(__name__)
 # Servers expire sessions at the next tick after the timeout, and only while they have a leader.
 _EXPIRY_SLACK = 1.5
 _NAMED_MAX = 5
+
+_T = TypeVar("_T")
 
 
 def _listed(node_paths: list[str]) -> str:
@@ -127,9 +129,10 @@ class Registration:
     def join_cluster(self, proposed_id: str) -> str:
         """Return the id of the cluster; see `Registry.join_cluster`."""
         session_id = self._session.session_id
-        self._cluster_id = self._registered_cluster_id(proposed_id)
-        self._cluster_session = session_id
-        return self._cluster_id
+        deadline_s = time.monotonic() + self._wait_limit_s
+        cluster_id = self._repeated(partial(self._registered_cluster_id, proposed_id), deadline_s)
+        self._cluster_id, self._cluster_session = cluster_id, session_id
+        return cluster_id
 
     def _registered_cluster_id(self, proposed_id: str) -> str:
         try:
@@ -317,15 +320,14 @@ class Registration:
 
     def _register_broker(self, info: BrokerInfo) -> None:
         """Create the id node; caller holds `_work`."""
-        session_id = self._session.session_id
         deadline_s = time.monotonic() + self._wait_limit_s
-        is_registered = False
-        while not is_registered:
-            try:
-                is_registered = self._try_register_broker(info, deadline_s)
-            except RegistryUnreachableError:
-                if self._is_closed or time.monotonic() >= deadline_s:
-                    raise
+        self._repeated(partial(self._register_in_session, info, deadline_s), deadline_s)
+
+    def _register_in_session(self, info: BrokerInfo, deadline_s: float) -> None:
+        """Create the id node, and that for replication, in the present session."""
+        session_id = self._session.session_id
+        while not self._try_register_broker(info, deadline_s):
+            pass
         self._register_for_replication(info)
         with self._changed:
             self._registered_session = session_id
@@ -333,6 +335,15 @@ class Registration:
                 self._registered_topics = {}
                 self._topics_session = session_id
         self._watch_created([paths.broker(info.id), paths.replicated_broker(info.id)])
+
+    def _repeated(self, action: Callable[[], _T], deadline_s: float) -> _T:
+        """Do what can be repeated, until the connection or the session holds for all of it."""
+        while True:
+            try:
+                return action()
+            except RegistryUnreachableError:
+                if self._is_closed or time.monotonic() >= deadline_s:
+                    raise
 
     def _register_for_replication(self, info: BrokerInfo) -> None:
         """Create the node by which controllers know the broker; caller holds `_work`.

@@ -121,6 +121,29 @@ def test_register_topic_when_there_are_many_then_all_stand(registry: Registry) -
     assert registry.topics() == [f"topic-{number:03}" for number in range(300)]
 
 
+def test_register_broker_when_the_session_expires_meanwhile_then_registered_in_the_next_one(
+    zookeeper: str, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Session(zookeeper)
+    own.start()
+    registration = Registration(own, session_timeout_ms=30_000, on_change=lambda: None)
+    first_session = own.session_id
+    create_many = own.create_many
+
+    def create_many_of_an_expired_session(*nodes: Any, **options: Any) -> Any:
+        monkeypatch.setattr(own, "create_many", create_many)
+        expire_session(own)
+        wait_until(lambda: own.session_id not in (None, first_session))
+        raise RegistryUnreachableError("the session expired")
+
+    monkeypatch.setattr(own, "create_many", create_many_of_an_expired_session)
+    registration.register_broker(BrokerInfo(3, "h", 9092, CREATOR), rack="", is_clean=False)
+
+    for path in ("/brokers/ids/3", "/replicated/brokers/3"):
+        assert session.get(path)[1].ephemeral_owner == own.session_id
+    own.stop()
+
+
 def test_register_broker_when_repeated_then_is_no_conflict(registry: Registry) -> None:
     registry.register_broker(3, "h", 9092, creator=CREATOR)
 
