@@ -303,7 +303,20 @@ def _value_type(request: TableLoadRequest) -> DataType:
         return StringType()
     from pyspark.sql.pandas.types import from_arrow_type  # late: it takes pandas
 
-    return from_arrow_type(registry.value_type)
+    return from_arrow_type(_in_microseconds(registry.value_type))
+
+
+def _in_microseconds(kind: pa.DataType) -> pa.DataType:
+    """Return a type with the only unit of times that Spark has."""
+    if pa.types.is_timestamp(kind):
+        return pa.timestamp("us", kind.tz)
+    if pa.types.is_struct(kind):
+        return pa.struct([(one.name, _in_microseconds(one.type)) for one in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_in_microseconds(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(pa.string(), _in_microseconds(kind.item_type))
+    return kind
 
 
 def _make_rows(
@@ -334,4 +347,5 @@ def _with_constants(rows: pa.RecordBatch, load: int, topic: str, day: str) -> pa
         "date": pa.repeat(pa.scalar(moment, pa.date32()), count),
     }
     columns |= {name: rows.column(name) for name in rows.schema.names if name not in columns}
+    columns["value"] = columns["value"].cast(_in_microseconds(columns["value"].type))
     return pa.RecordBatch.from_pydict(columns)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def show(spark: SparkSession, target: TableTarget) -> None:
     """Print the rows, as lines of JSON."""
     table = spark.table(target.identifier)
-    if "value" in table.columns:
+    if dict(table.dtypes).get("value") == "binary":
         table = table.withColumn("value", table["value"].cast("string"))
     for row in table.select(fn.to_json(fn.struct("*"))).collect():
         print(row[0])

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import fastavro
 import pytest
 
 from bench.broker_process import REPOSITORY, BrokerProcess
@@ -19,11 +23,11 @@ from tests.interop.peers import find_tables, require_peers
 from tests.support.spark_session import publish_to
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3000)]
 
 require_peers()
 
-_TIMEOUT_S = 180
+_TIMEOUT_S = 600
 
 
 class Tables(NamedTuple):
@@ -142,6 +146,57 @@ def test_load_when_repeated_then_the_table_has_each_message_once(tables: Tables)
     again = tables.run(*dated, "--from", "start", status=4)
     assert "rows are not taken back" in again
     assert "date" in tables.run("load", "events", status=4)
+
+
+FIELDS: list[dict[str, Any]] = [
+    {"name": "n", "type": "long"},
+    {"name": "ts", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+    {"name": "tags", "type": {"type": "array", "items": "string"}},
+]
+NOTE = {"name": "note", "type": ["null", "string"], "default": None}
+EVENTS = {
+    number: {"type": "record", "name": "Event", "fields": fields}
+    for number, fields in ((1, FIELDS), (2, [*FIELDS, NOTE]))
+}
+"""Schemas by their ids."""
+TIME_MS = 1_795_345_200_000  # 2026-11-22T11:00:00Z
+
+
+def avro(schema_id: int, record: dict[str, Any]) -> bytes:
+    payload = io.BytesIO(struct.pack(">bi", 0, schema_id))
+    payload.seek(0, io.SEEK_END)
+    fastavro.schemaless_writer(payload, fastavro.parse_schema(EVENTS[schema_id]), record)
+    return payload.getvalue()
+
+
+@pytest.mark.parametrize("reader", [None, 2])
+def test_load_when_payloads_are_avro_then_the_table_has_their_records(
+    tables: Tables, tmp_path: Path, reader: int | None
+) -> None:
+    schemas = tmp_path / "schemas"
+    schemas.mkdir()
+    for schema_id, schema in EVENTS.items():
+        (schemas / f"{schema_id}.avsc").write_text(json.dumps(schema))
+    first = {"n": 1, "ts": TIME_MS, "tags": ["a", "b"]}
+    second = {"n": 2, "ts": TIME_MS + 1, "tags": [], "note": "x"}
+    words = ["load", "events", "--avro-schemas", str(schemas), "--date-field", ".ts"]
+    if reader is not None:
+        words += ["--avro-reader", str(reader)]
+
+    tables.publish("events", [avro(1, first)])
+    tables.run(*words)
+    tables.publish("events", [avro(2, second)])
+    tables.run(*words)
+
+    rows = sorted(tables.rows(), key=lambda row: row["schema_id"])
+    assert [(row["load"], row["schema_id"], row["date"]) for row in rows] == [
+        (1, 1, "2026-11-22"), (2, 2, "2026-11-22"),
+    ]  # fmt: skip
+    found = [json.loads(row["value"]) if reader is None else row["value"] for row in rows]
+    for one in found:
+        time = datetime.fromisoformat(one.pop("ts"))
+        assert int(time.timestamp() * 1000) == TIME_MS + one["n"] - 1
+    assert found == [{"n": 1, "tags": ["a", "b"]}, {"n": 2, "tags": [], "note": "x"}]
 
 
 def kill_once_written(command: subprocess.Popen[str], files: Path) -> None:
