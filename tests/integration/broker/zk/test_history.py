@@ -105,7 +105,7 @@ def test_broker_when_zookeeper_has_less_history_then_it_is_registered_again(
             lambda: registry.topic_partitions("t") == {0: 2} and is_registered(broker),
             "the registration",
         )
-    assert caplog.text.count("has come back with less history") == 1
+    assert "has come back with less history" in caplog.text
 
 
 def test_member_when_zookeeper_has_lost_its_data_then_it_reads_on_where_it_was(
