@@ -218,6 +218,10 @@ class Leader:
         """
         if self.is_stopped:
             self._raise_if_not_leading()
+        if position.creation != self._creation:
+            raise UnknownEpochError(
+                f"a follower means another creation of {self.info.partition} than the one led here"
+            )
         epoch = self.info.state.leader_epoch
         if position.leader_epoch < epoch:
             raise FencedEpochError(
@@ -227,10 +231,6 @@ class Leader:
             raise UnknownEpochError(
                 f"{self.info.partition}: leader epoch {position.leader_epoch} is not known here, "
                 f"the last one is {epoch}"
-            )
-        if position.creation != self._creation:
-            raise UnknownEpochError(
-                f"a follower means another creation of {self.info.partition} than the one led here"
             )
         log = self.log
         start, end = log.log_start_offset, log.log_end_offset

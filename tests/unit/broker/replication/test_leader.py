@@ -232,6 +232,7 @@ def test_leader_when_nothing_is_appended_then_keeps_silent_followers_in_sync() -
         (FetchPosition(EPOCH - 1, 4, EPOCH - 1, 4, CREATION), FencedEpochError),
         (FetchPosition(EPOCH + 1, 4, EPOCH - 1, 4, CREATION), UnknownEpochError),
         (FetchPosition(EPOCH, 4, EPOCH - 1, 4, creation_key("former")), UnknownEpochError),
+        (FetchPosition(0, 4, 0, 4, creation_key("later")), UnknownEpochError),
         (FetchPosition(EPOCH, 1, EPOCH - 1, 1, CREATION), OffsetOutOfRangeError),
         (FetchPosition(EPOCH, 9, -1, 9, CREATION), OffsetOutOfRangeError),
     ],
