@@ -310,8 +310,9 @@ class _Caller:
 _OURS = re.compile(r"^(?:broker\.[a-z_.]+\.)(\w+): (.+)$", re.MULTILINE)
 _LAST_LINE = re.compile(r"^(?:[\w.]+\.)?\w*(?:Error|Exception): (.+)$", re.MULTILINE)
 _CAUSE = re.compile(r"(Error|Exception): (\[[A-Z0-9_.]+\] [^\n]*?SQLSTATE: (\w+))", re.MULTILINE)
-# classes of SQL states: unsupported; data that an expression cannot take; syntax
-_OF_THE_QUERY = ("0A", "22", "42")
+# classes of SQL states: unsupported; data that an expression cannot take; syntax; and the state of
+# rows that do not fit the columns of a table
+_OF_THE_QUERY = ("0A", "22", "42", "KD000")
 _CODE = re.compile(r"^\s*\[[A-Z0-9_.]+\] ")
 _STATE = re.compile(r" SQLSTATE: \w+")
 _POSITION = re.compile(r"\bline (\d+),? (pos|position) (\d+)")

@@ -812,5 +812,5 @@ def test_response_of_a_worker_when_its_client_leaves_then_the_work_is_cancelled(
     client.close()
 
     wait_until(work.cancelled, "the end of the work")
-    assert bench.left == ["leaver"]
+    wait_until(lambda: bench.left == ["leaver"], "the end of the connection")
     assert bench.handlers.handled == [b"slow"]

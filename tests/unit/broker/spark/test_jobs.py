@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from broker.spark.jobs import finished, make_interruptible
+from broker.errors import QueryError
+from broker.spark.jobs import cause_of, finished, make_interruptible
 
 
 def interrupt() -> None:
@@ -104,3 +105,17 @@ def test_work_when_it_fails_then_there_is_nothing_to_undo() -> None:
         finished(work, undone.append)
 
     assert undone == []
+
+
+def test_cause_when_rows_do_not_fit_a_table_then_the_query_is_at_fault() -> None:
+    failure = Exception(
+        "An error occurred while calling o1.append.\n"
+        ": org.apache.spark.sql.AnalysisException: [INCOMPATIBLE_DATA_FOR_TABLE.EXTRA_COLUMNS] "
+        "Cannot write incompatible data for the table `t`: Cannot write extra columns `other`. "
+        "SQLSTATE: KD000"
+    )
+
+    cause = cause_of(failure)
+
+    assert isinstance(cause, QueryError)
+    assert "extra columns `other`" in str(cause)
