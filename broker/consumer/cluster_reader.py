@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -84,7 +84,6 @@ class ClusterReader:
         self._replicas = ReadReplicas(cluster, read_from)
         self._topics = sorted({one.topic for one in ranges})
         self._connect = connect
-        self._filters = payload_filter is not None
         self._readers = {
             partition: PartitionReader(partition, start, end)
             for partition, (start, end) in ranges.items()
@@ -294,19 +293,12 @@ class ClusterReader:
         """
         if address is None:
             address = self._cluster.leader(next(iter(offsets)))
-        fetcher = self._make_fetcher(self._connect(address), offsets, ends=self._ends(offsets))
+        fetcher = self._make_fetcher(self._connect(address), offsets)
         self._fetchers.append(fetcher)
         self._broker_ids[fetcher] = address.id
         self._calls[fetcher] = deque()
         self._fetcher_of.update(dict.fromkeys(offsets, fetcher))
         return fetcher
-
-    def _ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Return the offsets behind which nothing need be requested."""
-        if self._filters:
-            return {}
-        ends = {one: self._readers[one].end for one in partitions}
-        return {one: end.offset for one, end in ends.items() if end is not None and not end.inner}
 
     def _handle_loss(self, fetcher: Fetcher, error: BrokerError) -> None:
         """Go on with partitions of a lost broker at their new leaders; let it try the others again.

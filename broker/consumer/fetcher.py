@@ -90,7 +90,6 @@ class Fetcher:
         max_wait_ms: how long the broker may wait for new data before it responds.
         min_bytes: for how much of it, in all partitions, 1 or more. A 0.7 broker does not wait.
         retry_s: how long to try to reach a lost broker again before raising an error.
-        ends: offsets to stop at in some partitions. Cannot be combined with a filter.
         payload_filter: which messages to give; the broker applies it if it can. Compressed sets
             are given whole if a message in them matches, corrupt entries always.
         takes_followers: whether the broker need not lead the partitions, but be an in-sync
@@ -110,7 +109,6 @@ class Fetcher:
         max_wait_ms: int = DEFAULT_MAX_WAIT_MS,
         min_bytes: int = 1,
         retry_s: float = 10.0,
-        ends: Mapping[TopicPartition, int] | None = None,
         payload_filter: PayloadFilter | None = None,
         takes_followers: bool = False,
     ) -> None:
@@ -121,7 +119,6 @@ class Fetcher:
         self._max_wait_ms = max_wait_ms
         self._min_bytes = min_bytes
         self._retry_s = retry_s
-        self._ends = dict(ends or {})
         self._filter = payload_filter
         self._takes_followers = takes_followers
         self._local_filter = (
@@ -226,18 +223,12 @@ class Fetcher:
             self._local_filter.forget(partition)
 
     def _wanted(self) -> dict[TopicPartition, int]:
-        return {
-            one: at
-            for one, at in self._positions.items()
-            if one not in self._paused and self._room(one, at)
-        }
+        return {one: at for one, at in self._positions.items() if one not in self._paused}
 
     def _room(self, partition: TopicPartition, offset: int) -> int:
         """Return the most to request of a partition from an offset on."""
         expected_bytes = self._expected_ends.get(partition, 0) - offset
-        room_bytes = max(self._fetch_bytes, min(expected_bytes, self._max_response_bytes))
-        end = self._ends.get(partition)
-        return room_bytes if end is None else max(0, min(room_bytes, end - offset))
+        return max(self._fetch_bytes, min(expected_bytes, self._max_response_bytes))
 
     def _receive(self) -> list[Chunk]:
         """Return the chunks of the request in flight, or of a new one."""

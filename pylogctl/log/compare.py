@@ -215,7 +215,8 @@ def _first_difference(
             return None
         groups.setdefault(found[0], []).append(copy.name)
         segments[copy.name] = found[1]
-    in_order = sorted(map(tuple, groups.values()), key=lambda one: (-len(one), one))
+    named = [tuple(sorted(one, key=lambda name: (len(name), name))) for one in groups.values()]
+    in_order = sorted(named, key=lambda one: (-len(one), one))
     return Difference(offset, tuple(in_order), segments)
 
 

@@ -342,8 +342,9 @@ def _plan_replicated(
     cluster: Cluster, connect: Connect, session: Session | None, topic: str
 ) -> Deletion | None:
     """Return the step that deletes a topic with replicas, None for any other topic."""
+    brokers = cluster.brokers()  # not below: that one of them is away may forbid the deletion
     try:
-        metadata = cluster_metadata(cluster.brokers(), connect, (topic,))
+        metadata = cluster_metadata(brokers, connect, (topic,))
         partitions = [one for found in metadata.topics for one in found.partitions]
     except (UnsupportedVersionError, BrokerUnreachableError):
         partitions = []

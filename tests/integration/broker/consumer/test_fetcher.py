@@ -57,7 +57,6 @@ def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]
         max_response_bytes: int = 1 << 20,
         max_wait_ms: int = 50,
         retry_s: float = 10.0,
-        ends: Mapping[TopicPartition, int] | None = None,
     ) -> Fetcher:
         fetcher = Fetcher(
             open_connection(address_of(peer)),
@@ -66,7 +65,6 @@ def open_fetcher(open_connection: ConnectionFactory) -> Iterator[FetcherFactory]
             max_response_bytes=max_response_bytes,
             max_wait_ms=max_wait_ms,
             retry_s=retry_s,
-            ends=ends,
         )
         fetchers.append(fetcher)
         return fetcher
@@ -113,19 +111,6 @@ def test_poll_when_log_has_many_segments_then_chunks_are_without_gaps(
             peer.publish("events", one)
     whole = b"".join(sets)
     assert poll_for(open_fetcher(broker, fetch_bytes=fetch_bytes), len(whole)) == whole
-
-
-@pytest.mark.parametrize("fetch_bytes", [7, 1000, 1 << 20])
-def test_poll_when_there_is_an_end_then_nothing_behind_it_comes(
-    fetch_bytes: int, peer: Peer, running_broker: Broker, open_fetcher: FetcherFactory
-) -> None:
-    whole = random_set(7)
-    peer.publish("events", whole)
-    end = len(whole) - 1000
-    fetcher = open_fetcher(running_broker, fetch_bytes=fetch_bytes, ends={EVENTS: end})
-
-    assert poll_for(fetcher, end) == whole[:end]
-    assert fetcher.poll() == []
 
 
 def test_poll_when_it_returns_then_the_next_request_is_under_way(

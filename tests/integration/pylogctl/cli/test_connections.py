@@ -72,7 +72,8 @@ def test_command_when_it_can_do_without_the_broker_then_only_warns(
 
 
 @pytest.mark.parametrize(
-    "command", [("topic", "delete", "t", "--data", "--yes"), ("topic", "create", "u")]
+    "command",
+    [("topic", "delete", "t", "--data", "--yes", "--confirm", "t"), ("topic", "create", "u")],
 )
 def test_command_when_it_would_change_some_brokers_only_then_refuses(
     half_there: str, invoke: Invoke, command: tuple[str, ...]

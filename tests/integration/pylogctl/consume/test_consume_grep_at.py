@@ -142,7 +142,7 @@ def test_consume_when_damage_hides_what_follows_and_the_broker_matches_does_the_
 ) -> None:
     fill(running_broker, "t", [b"one", b"two", b"three", b"four", b"five"])
     damage(running_broker, position, bits)
-    args = ("t", "--from-beginning", "--grep", "e", "--timeout", "20s", *how)
+    args = ("t", "--from-beginning", "--grep", "e", "--timeout", "60s", *how)
     found = consume(*args)
     assert found[:3] == consume(*args, "--grep-at", "consumer")[:3]
     assert found.stdout.startswith(b"one\n")
