@@ -184,6 +184,7 @@ def test_offsets_when_a_leader_is_killed_then_are_listed_by_the_next(
     (partition,) = create_topic(cluster, 1)
     with open_cluster(cluster) as found, OffsetLister(found, connect) as offsets:
         assert offsets.latest(partition) == 0
+        cluster.await_full_isr([partition])  # a follower that began late can have left it
         leader = cluster.await_leader(partition)
         cluster.kill(leader)
         cluster.await_leader(partition, other_than=leader)
