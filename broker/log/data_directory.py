@@ -403,12 +403,7 @@ class DataDirectory:
             raise StorageError(f"cannot write {path}: {error.strerror}") from error
 
     def _take_lock(self, fd: int) -> None:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise LogLockedError(
-                f"data directory {self.path} is in use by {_describe_holder(fd)}"
-            ) from error
+        _lock(fd, self.path, fcntl.LOCK_EX)
         os.ftruncate(fd, self._write_holder(fd))
 
     def _write_holder(self, fd: int) -> int:
@@ -468,13 +463,18 @@ def validate_not_in_use(data_dir: Path) -> None:
     except OSError:
         return
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        _lock(fd, data_dir, fcntl.LOCK_SH)
+    finally:
+        os.close(fd)
+
+
+def _lock(fd: int, data_dir: Path, kind: int) -> None:
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise LogLockedError(
             f"data directory {data_dir} is in use by {_describe_holder(fd)}"
         ) from error
-    finally:
-        os.close(fd)
 
 
 def holder_pid(data_dir: Path) -> int | None:
