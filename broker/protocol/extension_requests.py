@@ -431,6 +431,19 @@ class ListOffsetsRequest:
         return cls(tuple(queries))
 
 
+# between brokers and the controller
+ControlRequest = (
+    PushStatesRequest
+    | ChangeIsrRequest
+    | ControlledShutdownRequest
+    | CreateReplicatedTopicRequest
+    | DeleteReplicatedTopicRequest
+    | AddPartitionsRequest
+    | ElectLeadersRequest
+    | ReassignRequest
+    | ListReassignmentsRequest
+)
+
 ExtensionRequest = (
     HelloRequest
     | PublishRequest
@@ -447,15 +460,7 @@ ExtensionRequest = (
     | ReadChangesRequest
     | DigestLogRequest
     | ReplicaFetchRequest
-    | PushStatesRequest
-    | ChangeIsrRequest
-    | ControlledShutdownRequest
-    | CreateReplicatedTopicRequest
-    | DeleteReplicatedTopicRequest
-    | AddPartitionsRequest
-    | ElectLeadersRequest
-    | ReassignRequest
-    | ListReassignmentsRequest
+    | ControlRequest
 )
 
 EXTENSION_REQUESTS: dict[tuple[int, int], type[ExtensionRequest]] = {

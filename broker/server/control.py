@@ -20,6 +20,7 @@ from broker.protocol.cluster_requests import (
     encode_outcomes,
     encode_reassignments,
 )
+from broker.protocol.extension_requests import ControlRequest
 from broker.protocol.replica_requests import (
     ChangeIsrRequest,
     ControlledShutdownRequest,
@@ -38,17 +39,6 @@ if TYPE_CHECKING:
     from broker.server.controller_thread import ControllerThread
 
 _T = TypeVar("_T")
-ControlRequest = (
-    PushStatesRequest
-    | ChangeIsrRequest
-    | ControlledShutdownRequest
-    | CreateReplicatedTopicRequest
-    | DeleteReplicatedTopicRequest
-    | AddPartitionsRequest
-    | ElectLeadersRequest
-    | ReassignRequest
-    | ListReassignmentsRequest
-)
 
 
 class ControlHandler:
