@@ -14,8 +14,8 @@ from pathlib import Path
 from bench.broker_process import BrokerProcess, running_broker, temporary_directory
 from bench.measure import ChartPosition, Goal, Measurement, Plan, repeat_rate
 from bench.workload import ENTRY_BYTES, LINE_BYTES, write_lines
-from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader
 from broker.producer.producer import Producer

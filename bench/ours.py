@@ -25,8 +25,8 @@ from bench.workload import (
     payloads,
     produce_frames,
 )
-from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.config import ProducerConfig
 from broker.consumer.fetcher import Fetcher
 from broker.consumer.partition_reader import PartitionReader

@@ -2,9 +2,9 @@
 
 __version__: str
 
-from broker.client.cluster import RegistryCluster as RegistryCluster
-from broker.client.cluster import StaticCluster as StaticCluster
 from broker.client.connection import Connection as Connection
+from broker.client.registry_cluster import RegistryCluster as RegistryCluster
+from broker.client.static_cluster import StaticCluster as StaticCluster
 from broker.config import BrokerConfig as BrokerConfig
 from broker.config import ConsumerConfig as ConsumerConfig
 from broker.config import ProducerConfig as ProducerConfig

@@ -1,52 +1,25 @@
-"""The brokers, topics and partitions of a cluster, from ZooKeeper or from listed brokers.
+"""The brokers, topics and partitions of a cluster, whether ZooKeeper or brokers tell of them.
 
-Both know which broker leads a partition: its home broker, unless a broker says otherwise. A client
-tells them what it learns on the way: that a broker refuses as it does not lead, or that a broker
-answers at the address of another, as behind a load balancer.
+A cluster knows which broker leads a partition: its home broker, unless a broker says otherwise. A
+client tells it what it learns on the way: that a broker refuses as it does not lead, or that a
+broker answers at the address of another, as behind a load balancer.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
-from broker.client.connection import Connection, addresses_text
+from broker.client.connection import Connection
 from broker.client.read_replicas import InSyncReplicas
 from broker.cluster_state import NO_LEADER
-from broker.errors import (
-    NO_ERROR,
-    BrokerError,
-    BrokerUnreachableError,
-    ConfigError,
-    TopicNotFoundError,
-    WrongPartitionError,
-)
-from broker.protocol.extension_requests import ClusterMetadataRequest, MetadataRequest
-from broker.protocol.primitives import Reader
-from broker.protocol.requests import FetchRequest
-from broker.protocol.responses import (
-    BrokerAddress,
-    ClusterMetadataResponse,
-    MetadataResponse,
-    PartitionMetadata,
-    TopicMetadata,
-    decode_fetch_response,
-)
-from broker.topic import TopicPartition, validate_topic_name
-
-if TYPE_CHECKING:
-    from broker.zk.registry import Registry
+from broker.errors import BrokerUnreachableError, TopicNotFoundError
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
 
 Connect = Callable[[BrokerAddress], Connection]
 """Makes a connection to a broker, with the timeouts and buffer sizes of its owner."""
-
-_MAX_PROBED_PARTITIONS = 1024
-
-logger = logging.getLogger(__name__)
 
 
 class Cluster(Protocol):
@@ -60,6 +33,17 @@ class Cluster(Protocol):
 
     def partitions(self, topic: str) -> list[TopicPartition]:
         """Return a topic's partitions by home and index; none for an unknown topic."""
+
+    def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
+        """Return the brokers that have each topic and are not live, as far as they are known.
+
+        Returns:
+            By topic; one without any entry is not known to be on a broker that is away.
+
+        Raises:
+            BrokerUnreachableError, RegistryUnreachableError: there is no answer.
+        """
+        return {}
 
     def leader(self, partition: TopicPartition) -> BrokerAddress:
         """Return the broker that serves a partition.
@@ -152,6 +136,11 @@ class LockedCluster:
         with self._lock:
             return self._cluster.partitions(topic)
 
+    def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
+        """Return the brokers that have each topic and are not live."""
+        with self._lock:
+            return self._cluster.absent_homes(topics)
+
     def leader(self, partition: TopicPartition) -> BrokerAddress:
         """Return the broker that serves a partition."""
         with self._lock:
@@ -211,591 +200,12 @@ class LearnedLeaders:
             self._leaders[partition] = broker_id
 
 
-class RegistryCluster:
-    """The cluster as registered in ZooKeeper; `registry` must be started."""
-
-    def __init__(self, registry: Registry) -> None:
-        self._registry = registry
-        self._leaders = LearnedLeaders()
-
-    def brokers(self) -> list[BrokerAddress]:
-        """Return the live brokers, by id."""
-        return [BrokerAddress(one.id, one.host, one.port) for one in self._registry.brokers()]
-
-    def topics(self) -> list[str]:
-        """Return the topics, by name."""
-        return sorted(self._registry.topics())
-
-    def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return the partitions of a topic on live brokers, by home and index."""
-        return self.partitions_of([topic])
-
-    def partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Return the partitions of several topics on live brokers, read at once."""
-        names = list(topics)
-        found = [
-            TopicPartition(topic, home, index)
-            for topic, counts in self._registry.partitions_of(names).items()
-            for home, count in sorted(counts.items())
-            for index in range(count)
-        ]
-        return with_replicated(found, self._registry, names, self._leaders)
-
-    def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Return the brokers that have each topic and are not live; see `Registry`."""
-        return self._registry.absent_homes(topics)
-
-    def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves a partition."""
-        brokers = {one.id: one for one in self.brokers()}
-        return leader_among(brokers, partition, self._leaders, self._registry)
-
-    def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition as far as is known."""
-        return self._leaders.of(partition)
-
-    def address(self, broker_id: int) -> BrokerAddress:
-        """Return the address of a broker."""
-        for broker in self.brokers():
-            if broker.id == broker_id:
-                return broker
-        raise BrokerUnreachableError(f"broker {broker_id} is not in the registry")
-
-    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Read anew who leads the partitions of topics that have replicas."""
-        return read_leaders(self._registry, topics, self._leaders)
-
-    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
-        """Read the in-sync replicas of the partitions of topics, and learn who leads them."""
-        return read_in_sync(self._registry, topics, self._leaders)
-
-    def has_replicas(self, partition: TopicPartition) -> bool:
-        """Return whether another broker can come to lead a partition."""
-        return read_has_replicas(self._registry, partition)
-
-    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note that the broker called the leader until now is not."""
-        self._leaders.note(partition, broker_id)
-
-    def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
-        """Do nothing: the address in the registry is that of the broker."""
-
-
-def leader_among(
-    brokers: Mapping[int, BrokerAddress],
-    partition: TopicPartition,
-    leaders: LearnedLeaders,
-    registry: Registry,
-) -> BrokerAddress:
-    """Return the leader of a partition.
-
-    Args:
-        brokers: that are registered.
-        partition: which one.
-        leaders: of the partitions whose leader is known not to be their home broker.
-        registry: says which broker leads a partition with replicas, if that one is not live.
-
-    Raises:
-        BrokerUnreachableError: no broker that is registered leads it.
-        RegistryUnreachableError: ZooKeeper did not respond in time.
-    """
-    found = brokers.get(leaders.of(partition))
-    if found is None:
-        read_leaders(registry, [partition.topic], leaders)
-        found = brokers.get(leaders.of(partition)) or brokers.get(partition.home)
-    if found is None:
-        raise BrokerUnreachableError(
-            f"{partition} is on broker {partition.home}, which is not in the registry"
-        )
-    return found
-
-
-def with_replicated(
-    found: list[TopicPartition], registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
-) -> list[TopicPartition]:
-    """Return partitions of live homes and those that other brokers lead, by topic, home and index.
-
-    Args:
-        found: those of live homes.
-        registry: has the leaders of partitions with replicas.
-        topics: all or some of which have replicas.
-        leaders: learns them.
-    """
-    led = read_leaders(registry, topics, leaders)
-    return sorted({*found, *led}) if led else found
-
-
-def read_leaders(
-    registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
-) -> dict[TopicPartition, int]:
-    """Return the leaders of the partitions with replicas that have one, which `leaders` learns."""
-    from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
-
-    led = ReplicatedTopics(registry.session).leaders(topics)
-    for partition, leader in led.items():
-        leaders.note(partition, leader)
-    return led
-
-
-def read_in_sync(
-    registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
-) -> InSyncReplicas:
-    """Return the in-sync replicas of partitions that have a leader, which `leaders` learns."""
-    from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
-
-    replicated = ReplicatedTopics(registry.session)
-    states = replicated.led_states(topics)
-    for partition, state in states.items():
-        leaders.note(partition, state.leader)
-    return InSyncReplicas(
-        {partition: state.isr for partition, state in states.items()},
-        {one.id: one.rack for one in replicated.brokers() if one.rack},
-    )
-
-
-def read_has_replicas(registry: Registry, partition: TopicPartition) -> bool:
-    """Return whether a partition has more than one replica."""
-    from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
-
-    return len(ReplicatedTopics(registry.session).replicas(partition)) > 1
-
-
-OnAbsent = Callable[[BrokerError], None]
-"""Called once when a listed broker stops responding; an exception it raises is passed on."""
-
-
-def log_absent(error: BrokerError) -> None:
-    """Log that a listed broker does not respond."""
-    logger.warning("%s; going on without it", error)
-
-
-class _Answer(NamedTuple):
-    """What a broker says of the cluster.
-
-    Attributes:
-        broker_id: its own.
-        is_whole: whether it knows of all brokers, not of itself alone.
-        brokers: their addresses, if it is whole.
-        topics: those asked for.
-        racks: of the brokers that have one, by id.
-    """
-
-    broker_id: int
-    is_whole: bool
-    brokers: tuple[BrokerAddress, ...]
-    topics: tuple[TopicMetadata, ...]
-    racks: Mapping[int, str] = {}  # never changed
-
-
-class _Listed:
-    """An address where a broker answers: a connection for metadata requests.
-
-    Args:
-        connection: to the address.
-        index: in the list of addresses.
-    """
-
-    def __init__(self, connection: Connection, index: int) -> None:
-        self.connection = connection
-        self.address = connection.address
-        self.index = index
-        self.id: int | None = None  # of the broker that answered last
-        self.is_absent = False
-        self.retry_at_s = 0.0
-        self._waits = connection.retries_refused
-
-    @property
-    def can_wait(self) -> bool:
-        """Return whether the owner wants a broker that refuses connections to be waited for."""
-        return self._waits
-
-    def ask(self, topics: tuple[str, ...] | None, *, waits: bool) -> _Answer:
-        """Ask the broker for topics; all it knows where `topics` is None.
-
-        Args:
-            topics: their names.
-            waits: wait for a broker that refuses connections, if the owner of the connection wants.
-        """
-        connection = self.connection
-        connection.retries_refused = waits and self._waits
-        if self.is_absent:
-            connection.connect()  # `hello` may return the response of an earlier connection
-        hello = connection.hello()
-        if hello is None:
-            self.id = self.address.id if self.address.id >= 0 else self.index
-            found = [_probed_topic(connection, topic, self.id) for topic in topics or ()]
-            return _Answer(self.id, False, (), tuple(found))
-        if not connection.understands(ClusterMetadataRequest):
-            self.id = hello.broker_id
-            if topics == () or not connection.understands(MetadataRequest):
-                return _Answer(self.id, False, (), ())
-            led = MetadataResponse.decode(self._call(MetadataRequest(topics)))
-            return _Answer(self.id, False, (), led.topics)
-        response = ClusterMetadataResponse.decode(self._call(ClusterMetadataRequest(topics)))
-        self.id = response.broker_id
-        is_whole = bool(response.cluster_id)
-        return _Answer(self.id, is_whole, response.brokers, response.topics, response.racks)
-
-    def _call(self, request: MetadataRequest) -> Reader:
-        connection = self.connection
-        return connection.repeat_if_lost(lambda: connection.call(request))
-
-
-class StaticCluster:
-    """The cluster that listed brokers lead to, without ZooKeeper.
-
-    A broker with a registry tells of the whole cluster: the first that answers does. Other brokers
-    tell of themselves, so each of the list is asked; one that does not respond is left out, with
-    its partitions, until a later request to it succeeds.
-
-    A broker is connected to at its own address, as that in the list can be a load balancer's; or
-    at the one in the list, if it is the broker that answers there and its own leads nowhere.
-
-    Args:
-        addresses: at least one broker; duplicates are ignored.
-        connect: makes the connections for metadata requests, which stay open until `close`.
-        on_absent: called for a broker that does not respond, if its partitions are unknown then.
-        retry_after_s: how long a broker that did not respond is left out, if others respond.
-    """
-
-    def __init__(
-        self,
-        addresses: Sequence[BrokerAddress],
-        connect: Connect,
-        *,
-        on_absent: OnAbsent = log_absent,
-        retry_after_s: float = 5.0,
-    ) -> None:
-        self._listed = [
-            _Listed(connect(address), index)
-            for index, address in enumerate(dict.fromkeys(addresses))
-        ]
-        self._connect = connect
-        self._on_absent = on_absent
-        self._retry_after_s = retry_after_s
-        self._connect_timeout_s: float | None = None
-        self._last: _Listed | None = None  # that told of the whole cluster
-        self._learned: dict[BrokerAddress, _Listed] = {}  # brokers that are not in the list
-        self._own_addresses: dict[int, BrokerAddress] = {}  # as the whole cluster has them
-        self._leaders: dict[str, dict[TopicPartition, int]] = {}
-        self._has_answer = False
-        self._is_stale = False
-        self._wrong: set[BrokerAddress] = set()
-        """Where another broker, or none, has answered than the one with that id."""
-
-    def close(self) -> None:
-        """Close the connections."""
-        for one in (*self._listed, *self._learned.values()):
-            one.connection.close()
-
-    def follow_closely(self, connect_timeout_s: float) -> None:
-        """Ask all brokers in each call from now on, for callers that wait for one of them.
-
-        Args:
-            connect_timeout_s: how long a broker may take to accept a connection; none is waited
-                for as one that starts.
-        """
-        self._retry_after_s = 0.0
-        self._connect_timeout_s = connect_timeout_s
-        for one in (*self._listed, *self._learned.values()):
-            one.retry_at_s = 0.0
-            one.connection.connect_timeout_s = connect_timeout_s
-
-    def _answers(
-        self, topics: tuple[str, ...] | None, *, include_absent: bool = False
-    ) -> list[_Answer]:
-        """Ask for topics; return the answer of a broker that knows all, else of each that responds.
-
-        Brokers that did not respond in the last `retry_after_s` are asked only if no other broker
-        responds, or if `include_absent`. If none responds, they are asked again with the time that
-        their connections take for brokers that start.
-
-        Raises:
-            BrokerUnreachableError: no broker responds.
-        """
-        now_s = time.monotonic()
-        due = [one for one in self._listed if now_s >= one.retry_at_s]
-        postponed = [one for one in self._listed if now_s < one.retry_at_s]
-        if self._last is not None:
-            due = [self._last, *(one for one in due if one is not self._last)]
-        learned = [one for one in self._learned.values() if one is not self._last]
-        may_start = not self._has_answer  # later on the callers wait for brokers themselves
-        is_only = may_start and len(due) + len(postponed) + len(learned) == 1
-        answers: list[_Answer] = []
-        failures: dict[_Listed, BrokerError] = {}
-        # those that refuse may start: they get their time when no other responds
-        patient = [one for one in due if one.can_wait and may_start and not is_only]
-        rounds = ((due, is_only), (postponed, is_only), (learned, False), (patient, True))
-        for some, waits in rounds:
-            if answers and (some is learned or waits or not include_absent):
-                break
-            for one in some:
-                try:
-                    answer = one.ask(topics, waits=waits)
-                except BrokerError as error:
-                    if not error.is_retriable:
-                        raise
-                    failures[one] = error
-                    continue
-                self._has_answer = True
-                one.is_absent, one.retry_at_s = False, 0.0
-                failures.pop(one, None)
-                if answer.is_whole:
-                    self._last = one
-                    self._learn(answer)
-                    self._postpone(failures, tells=False)
-                    return [answer]
-                answers.append(answer)
-        if not answers:
-            if len(failures) == 1:
-                raise next(iter(failures.values()))
-            causes = "; ".join(map(str, failures.values()))
-            raise BrokerUnreachableError(f"no broker answers: {causes}")
-        self._last, self._own_addresses = None, {}
-        for answer in answers:
-            self._note_leaders(answer)
-        self._postpone(failures, tells=True)
-        return answers
-
-    def _postpone(self, failures: Mapping[_Listed, BrokerError], *, tells: bool) -> None:
-        """Leave brokers out for a while that did not respond."""
-        for one, failure in failures.items():
-            was_absent, one.is_absent = one.is_absent, True
-            one.retry_at_s = time.monotonic() + self._retry_after_s
-            if tells and not was_absent:
-                self._on_absent(failure)
-
-    def _learn(self, answer: _Answer) -> None:
-        """Keep what a broker says of the whole cluster."""
-        self._own_addresses = {one.id: one for one in answer.brokers}
-        listed = {(one.address.host, one.address.port) for one in self._listed}
-        own = [one for one in answer.brokers if (one.host, one.port) not in listed]
-        for address in self._learned.keys() - set(own):
-            if self._learned[address] is not self._last:
-                self._learned.pop(address).connection.close()
-        for address in own:
-            if address not in self._learned:
-                learned = self._learned[address] = _Listed(self._connect(address), -1)
-                if self._connect_timeout_s is not None:
-                    learned.connection.connect_timeout_s = self._connect_timeout_s
-        self._note_leaders(answer)
-
-    def _note_leaders(self, answer: _Answer) -> None:
-        self._is_stale = False
-        for topic, _, partitions in answer.topics:
-            found = {one.partition: one.leader for one in partitions}
-            if answer.is_whole:
-                self._leaders[topic] = found
-            else:
-                self._leaders.setdefault(topic, {}).update(found)
-
-    def brokers(self) -> list[BrokerAddress]:
-        """Return the live brokers of the cluster, or the listed ones that respond, by id.
-
-        A 0.7 broker does not send its id: it gets the one in the list, or else its index there.
-
-        Raises:
-            BrokerUnreachableError: no broker can be reached; the text names each.
-            ConfigError: two brokers have the same id.
-        """
-        return self._brokers(include_absent=False)
-
-    def _brokers(self, *, include_absent: bool) -> list[BrokerAddress]:
-        self._answers((), include_absent=include_absent)
-        if self._last is not None:
-            return [self._usable_addresses(one)[0] for one in sorted(self._own_addresses)]
-        found: dict[int, BrokerAddress] = {}
-        for one in self._listed:
-            if one.id is None or one.is_absent:
-                continue
-            if one.id in found:
-                both = [found[one.id], one.address]
-                raise ConfigError(
-                    f"{addresses_text(both, ' and ')} both are broker {one.id}: "
-                    "the brokers of one cluster need different ids"
-                )
-            found[one.id] = one.address
-        return [address._replace(id=broker_id) for broker_id, address in sorted(found.items())]
-
-    def topics(self) -> list[str]:
-        """Return the topics; 0.7 brokers do not list theirs.
-
-        Raises:
-            BrokerUnreachableError: no broker can be reached; the text names each.
-        """
-        return sorted({topic.topic for answer in self._answers(None) for topic in answer.topics})
-
-    def partitions(self, topic: str) -> list[TopicPartition]:
-        """Return a topic's partitions that have a leader, by home and index.
-
-        Raises:
-            InvalidTopicError: the name is not valid.
-            BrokerUnreachableError: no broker can be reached; the text names each.
-        """
-        return [one.partition for one in self._partitions(topic) if one.leader != NO_LEADER]
-
-    def _partitions(self, topic: str) -> list[PartitionMetadata]:
-        validate_topic_name(topic)
-        answers = self._answers((topic,))
-        return sorted(
-            one for answer in answers for found in answer.topics for one in found.partitions
-        )
-
-    def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """Return the home brokers of each topic's partitions that have no leader."""
-        return {
-            topic: sorted(
-                {one.partition.home for one in self._partitions(topic) if one.leader == NO_LEADER}
-            )
-            for topic in topics
-        }
-
-    def leader(self, partition: TopicPartition) -> BrokerAddress:
-        """Return the broker that serves a partition.
-
-        Raises:
-            BrokerUnreachableError: there is none among the brokers that respond.
-            ConfigError: two brokers have the same id.
-        """
-        leader = self._leader_id(partition)
-        if self._is_stale or leader in (None, NO_LEADER):
-            self._answers((partition.topic,))
-            leader = self._leader_id(partition)
-        if leader == NO_LEADER:
-            raise BrokerUnreachableError(
-                f"{partition} has no leader: broker {partition.home} is away"
-            )
-        found = self._find(partition.home if leader is None else leader)
-        if found is not None:
-            return found
-        raise BrokerUnreachableError(
-            f"{partition} is on broker {partition.home}, {self._which_is_missing()}"
-        )
-
-    def _leader_id(self, partition: TopicPartition) -> int | None:
-        return self._leaders.get(partition.topic, {}).get(partition)
-
-    def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition as far as is known."""
-        leader = self._leader_id(partition)
-        return partition.home if leader in (None, NO_LEADER) else leader
-
-    def address(self, broker_id: int) -> BrokerAddress:
-        """Return the address of a broker.
-
-        Raises:
-            BrokerUnreachableError: it is not among the brokers that respond.
-            ConfigError: two brokers have the same id.
-        """
-        if (found := self._find(broker_id)) is not None:
-            return found
-        raise BrokerUnreachableError(f"there is no broker {broker_id}, {self._which_is_missing()}")
-
-    def _find(self, broker_id: int) -> BrokerAddress | None:
-        if self._is_stale:
-            self._answers(())
-        if not (found := self._usable_addresses(broker_id)):
-            self._brokers(include_absent=True)
-            found = self._usable_addresses(broker_id)
-        return found[0] if found else None
-
-    def _usable_addresses(self, broker_id: int) -> list[BrokerAddress]:
-        """Return where a broker can be, the likeliest first; nothing if it is not known."""
-        own = self._own_addresses.get(broker_id)
-        if own is None and self._last is not None:
-            return []  # of the whole cluster it is no live member
-        found = [one.address._replace(id=broker_id) for one in self._listed if one.id == broker_id]
-        if own is not None and own not in found:
-            # the address in the list can be a balancer's; its own can be of another network
-            if found and own not in self._wrong and not self._answers_at(own):
-                self._wrong.add(own)
-            found.insert(0, own)
-        usable = [one for one in found if one not in self._wrong]
-        if not usable:
-            self._wrong.difference_update(found)
-        return usable or found
-
-    def _answers_at(self, own: BrokerAddress) -> bool:
-        """Return whether a broker answers at its own address; it is asked once."""
-        learned = self._learned.get(own)
-        if learned is None:
-            return True
-        if learned.id is None:
-            learned.connection.retries_refused = False
-            try:
-                hello = learned.connection.hello()
-            except BrokerError as error:
-                if not error.is_retriable:
-                    raise
-                return False
-            learned.id = own.id if hello is None else hello.broker_id
-        return learned.id == own.id
-
-    def _which_is_missing(self) -> str:
-        absent = addresses_text([one.address for one in self._listed if one.is_absent])
-        text = f"which is not among {addresses_text(self.brokers())}"
-        return text + f"; there is no answer from {absent}" * bool(absent)
-
-    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Ask anew who leads the partitions of topics."""
-        return {
-            one.partition: one.leader
-            for answer in self._answers(tuple(topics))
-            for found in answer.topics
-            for one in found.partitions
-            if one.leader != NO_LEADER
-        }
-
-    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
-        """Ask for the in-sync replicas of the partitions of topics, and learn who leads them."""
-        replicas: dict[TopicPartition, tuple[int, ...]] = {}
-        racks: dict[int, str] = {}
-        for answer in self._answers(tuple(topics)):
-            racks.update(answer.racks)
-            for found in answer.topics:
-                replicas.update((one.partition, one.isr) for one in found.partitions)
-        return InSyncReplicas(replicas, racks)
-
-    def has_replicas(self, partition: TopicPartition) -> bool:
-        """Return whether another broker can come to lead a partition."""
-        found = self._partitions(partition.topic)
-        return any(one.partition == partition and len(one.replicas) > 1 for one in found)
-
-    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note that the broker called the leader until now is not."""
-        leaders = self._leaders.setdefault(partition.topic, {})
-        if broker_id == NO_LEADER:
-            leaders.pop(partition, None)
-        else:
-            leaders[partition] = broker_id
-
-    def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
-        """Note that another broker than expected, or none, answers at an address."""
-        self._wrong.add(address)
-        self._is_stale = True
-
-
-def _probed_topic(connection: Connection, topic: str, home: int) -> TopicMetadata:
-    """Find a 0.7 broker's partitions of a topic: fetch from each index until one is wrong."""
-    found: list[PartitionMetadata] = []
-    for index in range(_MAX_PROBED_PARTITIONS):
-        request = FetchRequest(topic, index, 0, 0)
-        response = connection.repeat_if_lost(partial(connection.ask, request))
-        if decode_fetch_response(response)[0] == WrongPartitionError.code:
-            break
-        partition = TopicPartition(topic, home, index)
-        found.append(PartitionMetadata(partition, NO_ERROR, home, (home,), (home,)))
-    return TopicMetadata(topic, NO_ERROR, tuple(found))
-
-
 def absence_of(cluster: Cluster, topic: str) -> str:
     """Return which brokers are away that have a topic without any live one, for an error.
 
     Returns:
         Empty if the topic does not exist, or nobody knows of brokers that are away.
     """
-    if not isinstance(cluster, RegistryCluster | StaticCluster):
-        return ""
     absent = cluster.absent_homes([topic]).get(topic)
     if absent is None and topic in cluster.topics():
         return f"topic '{topic}' is registered, but no live broker has it"

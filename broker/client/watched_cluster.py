@@ -2,17 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from broker.client.cluster import (
-    LearnedLeaders,
-    leader_among,
-    read_has_replicas,
-    read_in_sync,
-    read_leaders,
-    with_replicated,
-)
-from broker.client.read_replicas import InSyncReplicas
+from broker.client.registry_cluster import RegisteredLeaders, leader_among, with_replicated
 from broker.errors import BrokerUnreachableError, RegistryUnreachableError
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition, validate_topic_name
@@ -20,7 +12,7 @@ from broker.zk.registry import Registry
 from broker.zk.watched_registry import RegistryChange, WatchedRegistry
 
 
-class WatchedCluster:
+class WatchedCluster(RegisteredLeaders):
     """The cluster as registered in ZooKeeper, for any number of threads.
 
     The first call for a topic reads it from ZooKeeper and sets watches; later calls use memory.
@@ -33,9 +25,8 @@ class WatchedCluster:
     """
 
     def __init__(self, registry: Registry) -> None:
+        super().__init__(registry)
         self.on_change: Callable[[], None] | None = None
-        self._registry = registry
-        self._leaders = LearnedLeaders()
         # partitions with replicas that have a leader; the former ones while ZooKeeper is away
         self._led: dict[str, list[TopicPartition]] = {}
         self._former_led: dict[str, list[TopicPartition]] = {}
@@ -122,10 +113,6 @@ class WatchedCluster:
         brokers = {one.id: one for one in self.brokers()}
         return leader_among(brokers, partition, self._leaders, self._registry)
 
-    def leader_id(self, partition: TopicPartition) -> int:
-        """Return the id of the broker that leads a partition as far as is known."""
-        return self._leaders.of(partition)
-
     def address(self, broker_id: int) -> BrokerAddress:
         """Return the address of a broker.
 
@@ -136,22 +123,3 @@ class WatchedCluster:
         if found is None:
             raise BrokerUnreachableError(f"broker {broker_id} is not in the registry")
         return BrokerAddress(found.id, found.host, found.port)
-
-    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
-        """Read anew who leads the partitions of topics that have replicas."""
-        return read_leaders(self._registry, topics, self._leaders)
-
-    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
-        """Read the in-sync replicas of the partitions of topics, and learn who leads them."""
-        return read_in_sync(self._registry, topics, self._leaders)
-
-    def has_replicas(self, partition: TopicPartition) -> bool:
-        """Return whether another broker can come to lead a partition."""
-        return read_has_replicas(self._registry, partition)
-
-    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
-        """Note that the broker called the leader until now is not."""
-        self._leaders.note(partition, broker_id)
-
-    def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
-        """Do nothing: the address in the registry is that of the broker."""

@@ -9,10 +9,11 @@ import logging
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from broker.client.cluster import Connect, RegistryCluster
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
 from broker.client.read_replicas import ReadReplicas
+from broker.client.registry_cluster import RegistryCluster
 from broker.clock import SystemClock
 from broker.config import ConsumerConfig
 from broker.consumer.committer import AutoCommit, Committer

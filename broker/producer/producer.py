@@ -16,8 +16,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
-from broker.client.cluster import Cluster, Connect, LockedCluster, StaticCluster
+from broker.client.cluster import Cluster, Connect, LockedCluster
 from broker.client.connection import Connection, parse_broker_list
+from broker.client.static_cluster import StaticCluster
 from broker.config import ProducerConfig
 from broker.errors import BrokerError, ConfigError, ProtocolError
 from broker.producer.broker_sender import (

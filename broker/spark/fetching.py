@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
 
-from broker.client.cluster import Cluster, StaticCluster
+from broker.client.cluster import Cluster
 from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
+from broker.client.static_cluster import StaticCluster
 from broker.consumer.chunk import Chunk
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import (

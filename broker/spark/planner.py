@@ -12,8 +12,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from broker.client.cluster import Cluster, OnAbsent, RegistryCluster, StaticCluster, log_absent
+from broker.client.cluster import Cluster
 from broker.client.list_offsets import Watermarks
+from broker.client.registry_cluster import RegistryCluster
+from broker.client.static_cluster import OnAbsent, StaticCluster, log_absent
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import (
     BrokerError,

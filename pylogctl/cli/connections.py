@@ -17,8 +17,9 @@ from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.progress import announced_wait
 
 if TYPE_CHECKING:
-    from broker.client.cluster import Cluster, Connect, OnAbsent
+    from broker.client.cluster import Cluster, Connect
     from broker.client.connection import Connection
+    from broker.client.static_cluster import OnAbsent
     from broker.config import ConsumerConfig, ProducerConfig
     from broker.errors import BrokerError
     from broker.protocol.responses import BrokerAddress
@@ -88,8 +89,8 @@ def open_cluster(
         UsageError: a broker's address is malformed.
     """
     if env.settings.brokers:
-        from broker.client.cluster import StaticCluster
         from broker.client.connection import parse_broker_list
+        from broker.client.static_cluster import StaticCluster
         from broker.errors import ProtocolError
 
         try:
@@ -106,7 +107,7 @@ def open_cluster(
         finally:
             static.close()
         return
-    from broker.client.cluster import RegistryCluster
+    from broker.client.registry_cluster import RegistryCluster
 
     with open_registry(env, config, may_be_new=may_be_new) as registry:
         yield RegistryCluster(registry)

@@ -237,7 +237,7 @@ def _existing(registry: Registry, topic: str) -> str:
 
 def _live(env: Environment, registry: Registry) -> Sequence[BrokerSettings]:
     """Return the settings of the live brokers; those that do not tell them are reported."""
-    from broker.client.cluster import RegistryCluster
+    from broker.client.registry_cluster import RegistryCluster
     from pylogctl.config.targets import read_settings
 
     return list(read_settings(env, RegistryCluster(registry).brokers()))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from broker.client.cluster import RegistryCluster
 from broker.client.connection import parse_broker_list
+from broker.client.registry_cluster import RegistryCluster
 from broker.config import BrokerConfig
 from broker.errors import ConfigError, InvalidTopicError, ProtocolError
 from broker.protocol.responses import BrokerAddress

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
-from broker.client.cluster import Connect, RegistryCluster
+from broker.client.cluster import Connect
 from broker.client.list_offsets import OffsetLister
+from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
 from broker.consumer.boundaries import BoundaryFinder
 from broker.consumer.committer import AssignedPartition

@@ -13,7 +13,8 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import NamedTuple
 
-from broker.client.cluster import Connect, RegistryCluster
+from broker.client.cluster import Connect
+from broker.client.registry_cluster import RegistryCluster
 from broker.clock import Clock
 from broker.consumer.membership import GroupView
 from broker.errors import BrokerError, BrokerUnreachableError, RequestTimeoutError

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from broker.client.cluster import RegistryCluster
+from broker.client.registry_cluster import RegistryCluster
 from broker.topic import TopicPartition
 from pylogctl.cli.context import Environment
 from pylogctl.cli.errors import CliError, ExitStatus, UsageError

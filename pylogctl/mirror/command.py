@@ -290,7 +290,7 @@ def _status_records(
     """Sample once, or twice with an interval, and return the rows."""
     import time
 
-    from broker.client.cluster import RegistryCluster
+    from broker.client.registry_cluster import RegistryCluster
     from pylogctl.cli.connections import Side, connector, open_registry
     from pylogctl.mirror import plan as mirror_plan
     from pylogctl.mirror.errors import load_errors

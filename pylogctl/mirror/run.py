@@ -7,7 +7,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
-from broker.client.cluster import LockedCluster, RegistryCluster
+from broker.client.cluster import LockedCluster
+from broker.client.registry_cluster import RegistryCluster
 from broker.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.errors import BrokerError, InvalidMessageError

@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from broker.client.cluster import Cluster, Connect, StaticCluster
+from broker.client.cluster import Cluster, Connect
+from broker.client.static_cluster import StaticCluster
 from broker.clock import Clock
 from broker.config import ProducerConfig
 from broker.errors import BrokerError

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.broker_process import BrokerProcess
-from broker.client.cluster import RegistryCluster
+from broker.client.registry_cluster import RegistryCluster
 from broker.consumer.simple_consumer import SimpleConsumer
 from broker.producer.partitioner import hash_partitioner
 from broker.zk.embedded import EmbeddedZooKeeper

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.errors import ConfigError
 from broker.producer.producer import Producer
 from broker.protocol.message_set import build_set

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from bench.broker_process import REPOSITORY, BrokerProcess
-from broker.client.cluster import RegistryCluster
 from broker.client.connection import Connection
+from broker.client.registry_cluster import RegistryCluster
 from broker.errors import RegistryNodeNotFoundError
 from broker.producer.producer import Producer
 from broker.protocol.compression import Codec

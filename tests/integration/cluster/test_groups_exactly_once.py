@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from bench.broker_process import REPOSITORY
-from broker.client.cluster import RegistryCluster
 from broker.client.connection import Connection
+from broker.client.registry_cluster import RegistryCluster
 from broker.producer.producer import Producer
 from broker.protocol.codec import encode
 from broker.protocol.compression import Codec

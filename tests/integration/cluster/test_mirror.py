@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from bench.broker_process import REPOSITORY, BrokerProcess
-from broker.client.cluster import RegistryCluster
+from broker.client.registry_cluster import RegistryCluster
 from broker.consumer.simple_consumer import SimpleConsumer
 from broker.protocol.codec import decode
 from broker.protocol.message_set import iter_entries

@@ -13,8 +13,8 @@ import pytest
 
 import broker
 from bench.broker_process import REPOSITORY
-from broker.client.cluster import RegistryCluster
 from broker.client.connection import Connection
+from broker.client.registry_cluster import RegistryCluster
 from broker.producer.producer import Producer
 from broker.zk.registry import Registry
 from tests.integration.cluster.group_harness import Cluster

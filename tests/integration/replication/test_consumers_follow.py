@@ -9,9 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from broker.client.cluster import Cluster, RegistryCluster, StaticCluster
+from broker.client.cluster import Cluster
 from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
+from broker.client.registry_cluster import RegistryCluster
+from broker.client.static_cluster import StaticCluster
 from broker.config import ConsumerConfig
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.connector import ConsumerConnector

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.cluster import Connect, StaticCluster, find_partitions
+from broker.client.cluster import Connect, find_partitions
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,

@@ -7,9 +7,10 @@ from contextlib import closing
 
 import pytest
 
-from broker.client.cluster import LockedCluster, StaticCluster
+from broker.client.cluster import LockedCluster
 from broker.client.connection import Connection
 from broker.client.list_offsets import OffsetLister
+from broker.client.static_cluster import StaticCluster
 from broker.consumer.cluster_reader import ClusterReader
 from broker.errors import NotEnoughReplicasError, NotLeaderError
 from broker.producer.accumulator import BatchRules

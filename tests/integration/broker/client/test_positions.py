@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.client.cluster import StaticCluster
+from broker.client.static_cluster import StaticCluster
 from broker.consumer.boundaries import BoundaryFinder
 from broker.errors import InvalidMessageError, OffsetOutOfRangeError
 from broker.protocol.codec import encode

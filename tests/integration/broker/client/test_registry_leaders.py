@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker.client.cluster import RegistryCluster
+from broker.client.registry_cluster import RegistryCluster
 from broker.client.watched_cluster import WatchedCluster
 from broker.cluster_state import PartitionState, TopicAssignment
 from broker.errors import BrokerUnreachableError

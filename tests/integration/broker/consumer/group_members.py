@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-from broker.client.cluster import Connect, StaticCluster
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.config import ConsumerConfig
 from broker.consumer.connector import ConsumerConnector
 from broker.consumer.membership import Whitelist

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.cluster import Connect, StaticCluster
+from broker.client.cluster import Connect
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.consumer.cluster_reader import ClusterReader
 from broker.protocol.codec import decode
 from broker.protocol.extension_requests import ExtensionRequest, ReadRequest

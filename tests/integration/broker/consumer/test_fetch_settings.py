@@ -6,8 +6,8 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.consumer.cluster_reader import ClusterReader
 from broker.consumer.fetcher import Fetcher
 from broker.protocol.codec import decode, encode

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.consumer.committer import AssignedPartition
 from broker.consumer.fetcher_thread import Feed, FetcherThread, FetchSettings
 from broker.consumer.membership import Lease

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.errors import (
     BrokerUnreachableError,
     InvalidMessageError,

@@ -10,7 +10,7 @@ from contextlib import closing, suppress
 
 import pytest
 
-from broker.client.cluster import StaticCluster
+from broker.client.static_cluster import StaticCluster
 from broker.config import ProducerConfig
 from broker.errors import (
     BrokerUnreachableError,

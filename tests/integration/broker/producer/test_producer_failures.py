@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.errors import (
     BrokerError,
     BrokerUnreachableError,

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 import pytest
 
 from broker import Broker, Connection, ConsumerConfig, ConsumerConnector
-from broker.client.cluster import RegistryCluster
 from broker.client.list_offsets import OffsetLister
+from broker.client.registry_cluster import RegistryCluster
 from broker.consumer.offset_store import RegistryOffsets
 from broker.errors import BrokerUnreachableError
 from broker.protocol.responses import BrokerAddress

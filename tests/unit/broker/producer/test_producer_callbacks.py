@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from broker.client.cluster import StaticCluster
 from broker.client.connection import Connection
+from broker.client.static_cluster import StaticCluster
 from broker.errors import (
     ConfigError,
     DeliveryFailedError,

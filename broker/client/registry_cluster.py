@@ -1,0 +1,168 @@
+"""The brokers, topics and partitions of a cluster, as registered in ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from broker.client.cluster import LearnedLeaders
+from broker.client.read_replicas import InSyncReplicas
+from broker.errors import BrokerUnreachableError
+from broker.protocol.responses import BrokerAddress
+from broker.topic import TopicPartition
+
+if TYPE_CHECKING:
+    from broker.zk.registry import Registry
+
+
+class RegisteredLeaders:
+    """Who leads partitions, as registered in ZooKeeper; `registry` must be started."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._leaders = LearnedLeaders()
+
+    def leader_id(self, partition: TopicPartition) -> int:
+        """Return the id of the broker that leads a partition as far as is known."""
+        return self._leaders.of(partition)
+
+    def absent_homes(self, topics: Iterable[str]) -> dict[str, list[int]]:
+        """Return the brokers that have each topic and are not live; see `Registry`."""
+        return self._registry.absent_homes(topics)
+
+    def find_leaders(self, topics: Iterable[str]) -> dict[TopicPartition, int]:
+        """Read anew who leads the partitions of topics that have replicas."""
+        return read_leaders(self._registry, topics, self._leaders)
+
+    def in_sync_replicas(self, topics: Iterable[str]) -> InSyncReplicas:
+        """Read the in-sync replicas of the partitions of topics, and learn who leads them."""
+        return read_in_sync(self._registry, topics, self._leaders)
+
+    def has_replicas(self, partition: TopicPartition) -> bool:
+        """Return whether another broker can come to lead a partition."""
+        return read_has_replicas(self._registry, partition)
+
+    def note_leader(self, partition: TopicPartition, broker_id: int) -> None:
+        """Note that the broker called the leader until now is not."""
+        self._leaders.note(partition, broker_id)
+
+    def note_answer(self, address: BrokerAddress, broker_id: int) -> None:
+        """Do nothing: the address in the registry is that of the broker."""
+
+
+class RegistryCluster(RegisteredLeaders):
+    """The cluster as registered in ZooKeeper; `registry` must be started."""
+
+    def brokers(self) -> list[BrokerAddress]:
+        """Return the live brokers, by id."""
+        return [BrokerAddress(one.id, one.host, one.port) for one in self._registry.brokers()]
+
+    def topics(self) -> list[str]:
+        """Return the topics, by name."""
+        return sorted(self._registry.topics())
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        """Return the partitions of a topic on live brokers, by home and index."""
+        return self.partitions_of([topic])
+
+    def partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """Return the partitions of several topics on live brokers, read at once."""
+        names = list(topics)
+        found = [
+            TopicPartition(topic, home, index)
+            for topic, counts in self._registry.partitions_of(names).items()
+            for home, count in sorted(counts.items())
+            for index in range(count)
+        ]
+        return with_replicated(found, self._registry, names, self._leaders)
+
+    def leader(self, partition: TopicPartition) -> BrokerAddress:
+        """Return the broker that serves a partition."""
+        brokers = {one.id: one for one in self.brokers()}
+        return leader_among(brokers, partition, self._leaders, self._registry)
+
+    def address(self, broker_id: int) -> BrokerAddress:
+        """Return the address of a broker."""
+        for broker in self.brokers():
+            if broker.id == broker_id:
+                return broker
+        raise BrokerUnreachableError(f"broker {broker_id} is not in the registry")
+
+
+def leader_among(
+    brokers: Mapping[int, BrokerAddress],
+    partition: TopicPartition,
+    leaders: LearnedLeaders,
+    registry: Registry,
+) -> BrokerAddress:
+    """Return the leader of a partition.
+
+    Args:
+        brokers: that are registered.
+        partition: which one.
+        leaders: of the partitions whose leader is known not to be their home broker.
+        registry: says which broker leads a partition with replicas, if that one is not live.
+
+    Raises:
+        BrokerUnreachableError: no broker that is registered leads it.
+        RegistryUnreachableError: ZooKeeper did not respond in time.
+    """
+    found = brokers.get(leaders.of(partition))
+    if found is None:
+        read_leaders(registry, [partition.topic], leaders)
+        found = brokers.get(leaders.of(partition)) or brokers.get(partition.home)
+    if found is None:
+        raise BrokerUnreachableError(
+            f"{partition} is on broker {partition.home}, which is not in the registry"
+        )
+    return found
+
+
+def with_replicated(
+    found: list[TopicPartition], registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
+) -> list[TopicPartition]:
+    """Return partitions of live homes and those that other brokers lead, by topic, home and index.
+
+    Args:
+        found: those of live homes.
+        registry: has the leaders of partitions with replicas.
+        topics: all or some of which have replicas.
+        leaders: learns them.
+    """
+    led = read_leaders(registry, topics, leaders)
+    return sorted({*found, *led}) if led else found
+
+
+def read_leaders(
+    registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
+) -> dict[TopicPartition, int]:
+    """Return the leaders of the partitions with replicas that have one, which `leaders` learns."""
+    from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
+
+    led = ReplicatedTopics(registry.session).leaders(topics)
+    for partition, leader in led.items():
+        leaders.note(partition, leader)
+    return led
+
+
+def read_in_sync(
+    registry: Registry, topics: Iterable[str], leaders: LearnedLeaders
+) -> InSyncReplicas:
+    """Return the in-sync replicas of partitions that have a leader, which `leaders` learns."""
+    from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
+
+    replicated = ReplicatedTopics(registry.session)
+    states = replicated.led_states(topics)
+    for partition, state in states.items():
+        leaders.note(partition, state.leader)
+    return InSyncReplicas(
+        {partition: state.isr for partition, state in states.items()},
+        {one.id: one.rack for one in replicated.brokers() if one.rack},
+    )
+
+
+def read_has_replicas(registry: Registry, partition: TopicPartition) -> bool:
+    """Return whether a partition has more than one replica."""
+    from broker.zk.replicated_topics import ReplicatedTopics  # late: kazoo, as the registry
+
+    return len(ReplicatedTopics(registry.session).replicas(partition)) > 1
