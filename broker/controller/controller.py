@@ -86,6 +86,7 @@ class StateChange(NamedTuple):
         version: of the node that holds it.
         reason: a few words for people.
         is_unclean: whether the leader was not in sync: committed messages may be lost.
+        is_election: whether a broker leads now that did not, of a partition that is not new.
     """
 
     partition: TopicPartition
@@ -93,6 +94,7 @@ class StateChange(NamedTuple):
     version: int
     reason: str
     is_unclean: bool
+    is_election: bool
 
 
 class ControllerCounts(NamedTuple):
@@ -102,11 +104,13 @@ class ControllerCounts(NamedTuple):
         offline: partitions without a leader.
         away: partitions that another than the preferred replica leads.
         unclean_elections: of this term: replicas that led without being in sync.
+        deletions: topics that are deleted, and some broker may still have a log of.
     """
 
     offline: int
     away: int
     unclean_elections: int
+    deletions: int
 
 
 class ControllerSettings(NamedTuple):
@@ -194,7 +198,8 @@ class Controller:
             replicas = () if assignment is None else assignment.replicas.get(partition, ())
             offline += state.leader == NO_LEADER
             away += state.leader != NO_LEADER and state.leader not in replicas[:1]
-        return ControllerCounts(offline, away, self.unclean_election_count)
+        deletions = len(self._deletions)
+        return ControllerCounts(offline, away, self.unclean_election_count, deletions)
 
     @property
     def reassignments(self) -> Mapping[TopicPartition, Reassignment]:
@@ -324,7 +329,15 @@ class Controller:
                 is_unclean &= write.state.leader != NO_LEADER
                 self.unclean_election_count += is_unclean
                 self._changes.append(
-                    StateChange(partition, write.state, result.stored.version, reason, is_unclean)
+                    StateChange(
+                        partition,
+                        write.state,
+                        result.stored.version,
+                        reason,
+                        is_unclean,
+                        before is not None
+                        and write.state.leader not in (before.state.leader, NO_LEADER),
+                    )
                 )
             else:
                 refused.append(partition)

@@ -130,6 +130,8 @@ class LogManager:
         this run is not closed cleanly either: replicas may lack messages that they had."""
         self.was_recovered = False
         """Whether `open` found logs that had not been closed cleanly."""
+        self.recovery_s = 0.0
+        """How long `open` took to recover and load them; 0 if all had been closed cleanly."""
         self._config = config
         self._overrides: Mapping[str, TopicOverrides] = {}
         self._clock = clock
@@ -978,7 +980,10 @@ class LogManager:
             self._forget_counts(deleted)
         self._high_watermarks = {one: read_high_watermarks(one.path) for one in directories.online}
         self.was_clean = all(one.failure is None and one.is_clean() for one in directories.all)
+        started_s = self._clock.monotonic_s()
         loaded = directories.for_each(lambda one: self._load_directory(one, found[one]))
+        if any(one.was_recovered for one in loaded.values()):
+            self.recovery_s = self._clock.monotonic_s() - started_s
         recoveries: list[Recovery] = []
         for one in loaded.values():
             for log in one.logs:

@@ -159,6 +159,8 @@ class Follower:
         log = self.log
         is_empty = log.log_end_offset == log.log_start_offset
         if leader_log_start_offset > log.log_end_offset or is_empty:
+            self.counts.truncations += not is_empty
+            self.counts.truncated_bytes += log.log_end_offset - log.log_start_offset
             log.restart_at(leader_log_start_offset)
             return FetchResult.RESTARTED
         self._back_off(now_s)

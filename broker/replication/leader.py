@@ -102,6 +102,8 @@ class Leader:
         self._is_uncertain = False
         self._retry_s = now_s
         self._remote_end: int | None = None
+        self._seen_high_watermark = log.high_watermark
+        self._progress_s = now_s
         self._recount()
 
     @property
@@ -118,6 +120,20 @@ class Leader:
         """Return by how much a follower is behind the log's end; None before its first fetch."""
         end = self._followers[replica_id].end_offset
         return None if end == _UNKNOWN_END else max(0, self.log.log_end_offset - end)
+
+    def stalled_s(self, now_s: float) -> float:
+        """Return how long messages have waited without an advance of the high watermark.
+
+        It is looked at with each `tick` only: an append costs nothing, and this is as exact as
+        ticks are frequent.
+        """
+        return 0.0 if self._has_progress else max(0.0, now_s - self._progress_s)
+
+    @property
+    def _has_progress(self) -> bool:
+        high_watermark = self.log.high_watermark
+        is_new = high_watermark != self._seen_high_watermark
+        return is_new or high_watermark >= self.log.log_end_offset
 
     def check_append(self, *, needs_commit: bool) -> None:
         """Validate that messages may be appended.
@@ -256,6 +272,9 @@ class Leader:
         its outcome goes to `isr_decided` or `isr_failed`. A member that stays
         and has not fetched yet, and the leader, have `UNKNOWN_BROKER_EPOCH`.
         """
+        if self._has_progress:
+            self._seen_high_watermark = self.log.high_watermark
+            self._progress_s = now_s
         if self.is_stopped or self._in_flight is not None or now_s < self._retry_s:
             return None
         isr = self.info.state.isr

@@ -10,6 +10,7 @@ import os
 import resource
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ from broker.server.forwarder import Forwarder
 from broker.server.handlers import RequestHandlers
 from broker.server.metrics import (
     ProcessorMetrics,
+    purgatory_attributes,
     socket_server_attributes,
     stats_attributes,
     topic_attributes,
@@ -295,6 +297,7 @@ class Broker:
             self.changes,
             last_good_settings=self._settings.last_good,
             balance=balance if config.balances_leaders else None,
+            stats_period_s=config.monitoring_period_ms / 1000,
         )
         self._control.controller = self._controller
 
@@ -400,7 +403,7 @@ class Broker:
                 max_wait_ms=config.max_fetch_wait_ms,
                 max_positions=config.max_fetch_positions,
             ),
-            ReplicaReadHandler(self._replicas, self._clock, config.max_fetch_wait_ms),
+            ReplicaReadHandler(self._replicas, metrics, self._clock, config.max_fetch_wait_ms),
             self._control,
             AdminHandler(self, self._logs, self._replicas, view, self._clock, self._workers),
         )
@@ -621,7 +624,7 @@ class Broker:
             "zookeeper": self.config.zookeeper_connect or None,
             "runs_zookeeper": self._runs_zookeeper,
             "session": self._session(),
-            "replicas": replica_records(self._replicas.all()),
+            "replicas": self._replica_records(),
             "metrics": self.metrics(),
         }
 
@@ -687,6 +690,9 @@ class Broker:
             "error": status.error,
         }
 
+    def _replica_records(self) -> list[dict[str, Any]]:
+        return replica_records(self._replicas.all(), self._clock.monotonic_s())
+
     def _state_number(self) -> int:
         """Return the phase as a number of Kafka 0.8's broker states."""
         if self._phase == "running" and self._controller is not None:
@@ -712,27 +718,43 @@ class Broker:
                 "Size": log.size_bytes,
                 "NumberOfSegments": log.segment_count,
                 "CurrentOffset": log.high_watermark,
+                "LogStartOffset": log.log_start_offset,
+                "LogEndOffset": log.log_end_offset,
                 "NumAppendedMessages": log.appended_message_count,
             }
             for log in self._logs.logs()
         }
         offline_count = sum(one.failure is not None for one in self._logs.directory_states())
+        registry = self._registry
         return {
-            "SocketServerStats": socket_server_attributes(shards),
-            "KafkaServer": {"BrokerState": self._state_number()},
-            "Purgatory": {"Waiting": sum(one.waiting_count for one in self._processors)},
-            "ZooKeeper": {
-                "SessionExpirations": 0
-                if self._registry is None
-                else self._registry.expiration_count
+            "SocketServerStats": {
+                **socket_server_attributes(shards),
+                "ConnectionsWithHeldRequests": sum(one.held_count for one in self._processors),
+                "ConnectionsWithUnsentResponses": sum(one.unsent_count for one in self._processors),
             },
-            "LogManager": {"OfflineLogDirectoryCount": offline_count},
+            "KafkaServer": {
+                "BrokerState": self._state_number(),
+                "CpuSeconds": time.process_time(),
+            },
+            "Purgatory": purgatory_attributes(
+                [delayed for one in self._processors for delayed in one.waiting],
+                [one.delay_counts for one in self._processors],
+                sum(one.deadline_count for one in self._processors),
+            ),
+            "ZooKeeper": {
+                "SessionState": None if registry is None else registry.status.state,
+                "SessionExpirations": 0 if registry is None else registry.expiration_count,
+            },
+            "LogManager": {
+                "OfflineLogDirectoryCount": offline_count,
+                "RecoveryMs": round(1000 * self._logs.recovery_s),
+            },
             **topic_attributes(shards),
             **replication_metrics(
-                replica_records(self._replicas.all()),
+                self._replica_records(),
                 self._controller,
-                self._replicas.isr_counts,
-                self._replicas.fetchers(),
+                self._replicas,
+                sum(shard.fenced_fetch_count for shard in shards),
             ),
             "LogFlushStats": stats_attributes(self._logs.flush_stats, "Flush", "Flushes"),
             **logs,

@@ -260,6 +260,11 @@ class ServerConnection:
         return self._state is State.READING and self._receiver.has_held
 
     @property
+    def has_held(self) -> bool:
+        """Return whether there are requests that were received and not handled yet."""
+        return self._receiver.has_held
+
+    @property
     def may_receive(self) -> bool:
         """Return whether more can be received now."""
         self._update()

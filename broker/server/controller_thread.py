@@ -12,6 +12,7 @@ import os
 import queue
 import random
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from functools import partial
@@ -61,6 +62,7 @@ from broker.protocol.replica_requests import (
 from broker.protocol.responses import BrokerAddress
 from broker.server.state_change_log import StateChangeLog
 from broker.state_changes import ChangeKind, LoggedChange
+from broker.stats import WindowedStats
 from broker.topic import TopicPartition
 from broker.zk.controller_election import ControllerElection, Term
 from broker.zk.paths import CONTROLLER_EPOCH
@@ -91,6 +93,18 @@ class LeaderBalance(NamedTuple):
     max_percentage: int
 
 
+class PushTimes(NamedTuple):
+    """How fast one broker takes what the controller tells it.
+
+    Attributes:
+        stats: of pushes that it has carried out, from the decision to its answer.
+        oldest_s: for how long it has not answered the oldest one yet; 0 if it has answered all.
+    """
+
+    stats: WindowedStats
+    oldest_s: float
+
+
 class _Creation(NamedTuple):
     """A topic that is created, and the brokers that do not know yet what they lead of it."""
 
@@ -113,6 +127,7 @@ class ControllerThread:
         changes: where decisions are written down.
         last_good_settings: returns those of a topic whose node in ZooKeeper is not valid.
         balance: when leaderships go back to the preferred leaders; None: on request only.
+        stats_period_s: length of the windows of rates and times.
     """
 
     def __init__(
@@ -126,6 +141,7 @@ class ControllerThread:
         *,
         last_good_settings: Callable[[str], Mapping[str, str]],
         balance: LeaderBalance | None = None,
+        stats_period_s: float = 600.0,
     ) -> None:
         self._registry = registry
         self._me = broker_id
@@ -139,13 +155,22 @@ class ControllerThread:
         self._reported_unreadable: dict[str, str] = {}
         self._election = ControllerElection(registry.session, broker_id)
         self._topics = ReplicatedTopics(registry.session, last_good_settings)
-        self._events: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._events = _Events(clock)
         self._lock = threading.Lock()  # guards _is_stopped
         self._is_stopped = False
         self._term: Term | None = None
         self._controller: Controller | None = None
         self._controller_id = NO_CONTROLLER
         self._senders: dict[int, _Sender] = {}
+        self.election_stats = WindowedStats(clock, stats_period_s)
+        """Events that gave partitions another leader, and how long they took: from the event's
+        arrival until the new states were written."""
+        self.election_count = 0
+        """Partitions that got another leader."""
+        self.fenced_count = 0
+        """Terms of office that ended as another broker had taken it."""
+        self._stats_period_s = stats_period_s
+        self._push_stats: dict[int, WindowedStats] = {}
         self._awaited_topics: set[str] = set()
         self._creations: list[_Creation] = []
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
@@ -174,7 +199,16 @@ class ControllerThread:
     @property
     def event_count(self) -> int:
         """Return how many events wait for the thread."""
-        return self._events.qsize()
+        return self._events.waiting_count
+
+    @property
+    def oldest_event_s(self) -> float:
+        """Return for how long the oldest event waits, or is being handled; 0 if there is none."""
+        return self._events.oldest_s
+
+    def pushes(self) -> dict[int, PushTimes]:
+        """Return how fast brokers take what they are told, by broker id; none out of office."""
+        return {id: sender.times() for id, sender in self._senders.copy().items()}
 
     # Requests. Their futures fail with a `ServerError`.
 
@@ -372,6 +406,8 @@ class ControllerThread:
                 logger.exception("the controller failed at an event, and starts again")
                 self._controller = None
                 retry_s = _RETRY_S
+            if retry_s is None:
+                self._events.note_done()
 
     def _wait_s(self) -> float | None:
         """Return how long it is until something is due, None if nothing will be."""
@@ -508,6 +544,7 @@ class ControllerThread:
             logger.warning("the controller reads all states again: %s", error)
         self._controller = None
         if isinstance(error, ControllerFencedError):
+            self.fenced_count += 1
             self._end_term()
         self._events.put(self._look)
 
@@ -545,7 +582,11 @@ class ControllerThread:
         controller = self._controller
         if controller is None:
             return
-        for change in controller.take_changes():
+        changes = controller.take_changes()
+        if elected_count := sum(one.is_election for one in changes):
+            self.election_count += elected_count
+            self.election_stats.record(self._events.age_s)
+        for change in changes:
             unclean = "; UNCLEAN: messages may be lost" if change.is_unclean else ""
             self._changes.note(
                 LoggedChange(
@@ -578,7 +619,12 @@ class ControllerThread:
             sender.request_stop()
             sender = None
         if sender is None:
-            sender = self._senders[broker.id] = _Sender(broker, controller, self._take_answer)
+            stats = self._push_stats.setdefault(
+                broker.id, WindowedStats(self._clock, self._stats_period_s)
+            )
+            sender = self._senders[broker.id] = _Sender(
+                broker, controller, self._take_answer, self._clock, stats
+            )
         return sender
 
     def _take_answer(
@@ -611,6 +657,71 @@ def _outcome(partition: TopicPartition, refusal: ServerError | None) -> Partitio
     return PartitionOutcome(partition, refusal.code, str(refusal))
 
 
+class _Events:
+    """The events of the controller, with the times at which they came.
+
+    Args:
+        clock: for their ages.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._queue: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._arrivals: deque[float] = deque()  # of those that wait, and of those being handled
+        self._taken_count = 0
+        self._began_s = 0.0
+
+    def put(self, event: Callable[[], None]) -> None:
+        """Add an event; callable from any thread."""
+        self._arrivals.append(self._clock.monotonic_s())
+        self._queue.put(event)
+
+    def get(self, timeout: float | None) -> Callable[[], None]:
+        """Return the next event; `note_done` is to be called once it is handled.
+
+        Args:
+            timeout: seconds; None waits for ever.
+
+        Raises:
+            queue.Empty: none came in time.
+        """
+        try:
+            event = self._queue.get(timeout=timeout)
+            self._taken_count += 1
+        finally:
+            self._began_s = self._clock.monotonic_s()
+        return event
+
+    def note_done(self) -> None:
+        """Note that the events taken since the last call are handled."""
+        for _ in range(self._taken_count):
+            self._arrivals.popleft()
+        self._taken_count = 0
+
+    @property
+    def age_s(self) -> float:
+        """Return how long ago the event being handled came, or the thread began by itself."""
+        since_s = self._arrivals[0] if self._taken_count else self._began_s
+        return self._clock.monotonic_s() - since_s
+
+    def empty(self) -> bool:
+        """Return whether none waits."""
+        return self._queue.empty()
+
+    @property
+    def waiting_count(self) -> int:
+        """Return how many wait; callable from any thread, as the next one."""
+        return self._queue.qsize()
+
+    @property
+    def oldest_s(self) -> float:
+        """Return for how long the oldest waits, or is being handled; 0 if there is none."""
+        try:
+            return max(0.0, self._clock.monotonic_s() - self._arrivals[0])
+        except IndexError:
+            return 0.0
+
+
 _Answered = Callable[[Controller, int, Push, ServerError | None], None]
 
 
@@ -624,14 +735,27 @@ class _Sender:
         controller: on whose behalf.
         on_answer: called with a push and the error it was refused with, None if it was carried
             out.
+        clock: for the times of pushes.
+        stats: where those are counted.
     """
 
-    def __init__(self, broker: LiveBroker, controller: Controller, on_answer: _Answered) -> None:
+    def __init__(
+        self,
+        broker: LiveBroker,
+        controller: Controller,
+        on_answer: _Answered,
+        clock: Clock,
+        stats: WindowedStats,
+    ) -> None:
         self.broker = broker
         self.controller = controller
         self._on_answer = on_answer
+        self._clock = clock
+        self._stats = stats
         self._waiting: Push | None = None
-        self._changed = threading.Condition()  # guards the field above and the one below
+        self._waiting_since_s: float | None = None
+        self._sent_since_s: float | None = None  # of the push that is under way
+        self._changed = threading.Condition()  # guards the fields above and the one below
         self._is_stopped = False
         self._reported_error = ""
         self._connection = Connection(
@@ -649,8 +773,18 @@ class _Sender:
     def send(self, push: Push) -> None:
         """Have a push sent after those before."""
         with self._changed:
-            self._waiting = push if self._waiting is None else joined(self._waiting, push)
+            if self._waiting is None:
+                self._waiting, self._waiting_since_s = push, self._clock.monotonic_s()
+            else:
+                self._waiting = joined(self._waiting, push)
             self._changed.notify()
+
+    def times(self) -> PushTimes:
+        """Return how fast the broker takes pushes; callable from any thread."""
+        with self._changed:
+            since = [one for one in (self._sent_since_s, self._waiting_since_s) if one is not None]
+        now_s = self._clock.monotonic_s()
+        return PushTimes(self._stats, max(0.0, now_s - min(since)) if since else 0.0)
 
     def request_stop(self) -> None:
         """End, also in the middle of a request."""
@@ -676,13 +810,21 @@ class _Sender:
                 self._connection.close()
                 self._wait_to_retry(push, error)
             else:
+                self._note_carried_out()
                 self._on_answer(self.controller, self.broker.id, push, None)
         self._connection.close()
+
+    def _note_carried_out(self) -> None:
+        with self._changed:
+            since_s, self._sent_since_s = self._sent_since_s, None
+        if since_s is not None:
+            self._stats.record(self._clock.monotonic_s() - since_s)
 
     def _next(self) -> Push | None:
         with self._changed:
             self._changed.wait_for(lambda: self._is_stopped or self._waiting is not None)
             push, self._waiting = self._waiting, None
+            self._sent_since_s, self._waiting_since_s = self._waiting_since_s, None
             return None if self._is_stopped else push
 
     def _wait_to_retry(self, push: Push, error: BrokerError) -> None:
@@ -693,6 +835,7 @@ class _Sender:
             if not self._is_stopped:
                 self._changed.wait_for(lambda: self._is_stopped, _PUSH_RETRY_S)
             self._waiting = push if self._waiting is None else joined(push, self._waiting)
+            self._waiting_since_s, self._sent_since_s = self._sent_since_s, None
 
     def _request(self, push: Push) -> PushStatesRequest:
         return PushStatesRequest(self.controller.me, self.controller.epoch, *push)

@@ -62,7 +62,7 @@ from broker.protocol.responses import (
 )
 from broker.server.metrics import ProcessorMetrics
 from broker.server.pattern_filter import KEPT_BYTES, PatternFilter, Search
-from broker.server.purgatory import DelayedResponse, Part, Response, join_bytes
+from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response, join_bytes
 from broker.server.replica_manager import ReplicaManager
 from broker.topic import TopicPartition, validate_topic_name
 
@@ -245,7 +245,11 @@ class FetchHandler:
         logs = [self._log_for(request, position).log for position in request.positions]
         expected_bytes = len(request.positions) * _POSITION_BYTES
         return DelayedResponse(
-            attempt, self.deadline_of(request), logs, expected_bytes=expected_bytes
+            attempt,
+            self.deadline_of(request),
+            logs,
+            expected_bytes=expected_bytes,
+            kind=DelayKind.READ,
         )
 
     def check_position_count(self, count: int) -> None:
@@ -440,6 +444,7 @@ class _FilteredRead(DelayedResponse):
             logs,
             # The entries found are held in memory: pipelined requests must not add them up.
             expected_bytes=min(max(0, read.max_bytes), KEPT_BYTES),
+            kind=DelayKind.READ,
         )
         self._handler = handler
         self._request = request

@@ -6,10 +6,11 @@ up.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 
 from broker.clock import Clock
+from broker.server.purgatory import DelayCounts, DelayedResponse, DelayKind
 from broker.stats import WindowedStats
 
 
@@ -60,6 +61,9 @@ class ProcessorMetrics:
     def __init__(self, clock: Clock, period_s: float) -> None:
         self.produce = WindowedStats(clock, period_s)
         self.fetch = WindowedStats(clock, period_s)
+        self.follower_fetch = WindowedStats(clock, period_s)
+        self.fenced_fetch_count = 0
+        """Fetches of followers, by partition, that were refused for an epoch."""
         self.bytes_read = 0
         self.bytes_written = 0
         self.bad_frames = 0
@@ -71,13 +75,14 @@ def socket_server_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, f
 
     `BytesReadPerSecond` and `BytesWrittenPerSecond` are left out: 0.7 shows the average size of a
     read or write under these names. `BadFrames` is ours: connections closed for bytes that are no
-    request.
+    request. So are those of `FollowerFetch`, the fetches of followers.
     """
     shards = list(metrics)
     attributes: dict[str, float] = {}
     for name, stats in (
         ("Produce", [shard.produce for shard in shards]),
         ("Fetch", [shard.fetch for shard in shards]),
+        ("FollowerFetch", [shard.follower_fetch for shard in shards]),
     ):
         windows = [one.window() for one in stats]
         count = sum(window.event_count for window in windows)
@@ -93,6 +98,36 @@ def socket_server_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, f
     attributes["TotalBytesWritten"] = sum(shard.bytes_written for shard in shards)
     attributes["BadFrames"] = sum(shard.bad_frames for shard in shards)
     return attributes
+
+
+def purgatory_attributes(
+    waiting: Iterable[DelayedResponse], counts: Iterable[Sequence[DelayCounts]], deadline_count: int
+) -> dict[str, float]:
+    """Return how many responses wait and have waited, for publishes and the two kinds of reads.
+
+    Args:
+        waiting: those of all processors now.
+        counts: of each processor, by `DelayKind`.
+        deadline_count: how many deadlines are kept.
+    """
+    kinds = Counter(one.kind for one in waiting)
+    attributes: dict[str, float] = {"Waiting": kinds.total(), "Deadlines": deadline_count}
+    shards = list(counts)
+    for kind, name in _DELAYS.items():
+        attributes |= {
+            f"{name}Waiting": kinds[kind],
+            f"{name}Waits": sum(one[kind].completed for one in shards),
+            f"Total{name}WaitMs": 1000 * sum(one[kind].total_s for one in shards),
+            f"{name}Expirations": sum(one[kind].expired for one in shards),
+        }
+    return attributes
+
+
+_DELAYS = {
+    DelayKind.PUBLISH: "Publish",
+    DelayKind.READ: "Read",
+    DelayKind.FOLLOWER_READ: "FollowerRead",
+}
 
 
 def topic_attributes(metrics: Iterable[ProcessorMetrics]) -> dict[str, dict[str, float]]:

@@ -33,7 +33,7 @@ from broker.server.end_of_streams import end_streams
 from broker.server.freed_memory import give_back_freed_memory
 from broker.server.handlers import CloseConnection, Offload, Outcome, RequestHandlers, YieldTurn
 from broker.server.metrics import ProcessorMetrics
-from broker.server.purgatory import DelayedResponse, Purgatory, Response
+from broker.server.purgatory import DelayCounts, DelayedResponse, Purgatory, Response
 from broker.server.quotas import PeerLog, QueuedBytes
 
 logger = logging.getLogger(__name__)
@@ -120,10 +120,32 @@ class Processor:
         self._worker_handlers = worker_handlers
         self._thread.start()
 
+    # What the status tells; from any thread.
+
     @property
-    def waiting_count(self) -> int:
-        """Return how many responses wait, for data or for a commit; from any thread."""
-        return len(self._purgatory)
+    def waiting(self) -> list[DelayedResponse]:
+        """Return the responses that wait, for data or for a commit."""
+        return self._purgatory.all()
+
+    @property
+    def delay_counts(self) -> list[DelayCounts]:
+        """Return what became of responses that waited, by `DelayKind`."""
+        return self._purgatory.counts
+
+    @property
+    def deadline_count(self) -> int:
+        """Return how many deadlines are kept for responses that wait or waited."""
+        return self._purgatory.deadline_count
+
+    @property
+    def held_count(self) -> int:
+        """Return how many connections have requests that wait for their turn."""
+        return sum(one.has_held for one in self._connections.copy())
+
+    @property
+    def unsent_count(self) -> int:
+        """Return how many connections have responses that their client has not taken yet."""
+        return sum(one.has_unsent for one in self._connections.copy())
 
     def set_max_idle(self, max_idle_s: float) -> None:
         """Change how long a connection may be without a whole request, from any thread."""
@@ -467,6 +489,8 @@ class Processor:
         for delayed in due:
             if self._purgatory.owner_of(delayed) is not None:  # put off, or left to the next turn
                 self._purgatory.watch_deadline(delayed)
+            elif delayed.parts is not None:
+                self._purgatory.counts[delayed.kind].expired += 1
         if now_s >= self._next_sweep_s:
             self._next_sweep_s = now_s + _SWEEP_INTERVAL_S
             for connection in list(self._connections):

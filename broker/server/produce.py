@@ -48,7 +48,7 @@ from broker.replication.leader import Leader
 from broker.server.admin import Host
 from broker.server.forwarder import Forwarder
 from broker.server.metrics import ProcessorMetrics
-from broker.server.purgatory import DelayedResponse, Part, Response
+from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
 from broker.server.replica_manager import ReplicaManager
 from broker.server.validation import Validator, ValidMessages
 from broker.topic import TopicPartition, validate_topic_name
@@ -437,7 +437,9 @@ class ProduceHandler:
             if log_append.log is not None and log_append.error is None
         ]
         awaits_flush = not any(log.is_replicated for log in logs)
-        return DelayedResponse(attempt, deadline_s, logs, awaits_flush=awaits_flush)
+        return DelayedResponse(
+            attempt, deadline_s, logs, awaits_flush=awaits_flush, kind=DelayKind.PUBLISH
+        )
 
 
 def _note_refused(

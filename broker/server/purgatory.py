@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from typing import Generic, Protocol, TypeVar
 
 from broker.log.segment import FileSlice
@@ -47,6 +49,32 @@ def join_bytes(parts: Sequence[Part]) -> list[Part]:
     if adjacent:
         joined.append(b"".join(adjacent))
     return joined
+
+
+class DelayKind(IntEnum):
+    """Whom a delayed response is for; a number, as it is an index on a hot path."""
+
+    PUBLISH = 0
+    READ = 1
+    FOLLOWER_READ = 2
+    OTHER = 3
+    """Such as the operator who stops the broker."""
+
+
+class DelayCounts:
+    """What became of delayed responses of one kind since the start.
+
+    Attributes:
+        completed: responses that had to wait.
+        expired: those of them that were complete only because their time was over.
+        total_s: how long they all waited.
+    """
+
+    __slots__ = ("completed", "expired", "total_s")
+
+    def __init__(self) -> None:
+        self.completed = self.expired = 0
+        self.total_s = 0.0
 
 
 class Response:
@@ -89,6 +117,7 @@ class DelayedResponse(Response):
         expected_bytes: an estimate of `bytes_in_memory`.
         lingers: the connection is kept until the broker is down, to send this at the end.
         awaits_flush: it waits for a flush that is under way, and for nothing else.
+        kind: whom it is for.
     """
 
     __slots__ = (
@@ -97,6 +126,8 @@ class DelayedResponse(Response):
         "_wakeup",
         "awaits_flush",
         "deadline_s",
+        "kept_at_s",
+        "kind",
         "lingers",
         "logs",
         "number",
@@ -111,8 +142,12 @@ class DelayedResponse(Response):
         expected_bytes: int = 0,
         lingers: bool = False,
         awaits_flush: bool = False,
+        kind: DelayKind = DelayKind.OTHER,
     ) -> None:
         super().__init__(expected_bytes=expected_bytes)
+        self.kind = kind
+        self.kept_at_s = 0.0
+        """When it came to the purgatory, by `time.perf_counter`."""
         self.deadline_s = deadline_s
         self.logs = logs
         self.lingers = lingers
@@ -170,6 +205,8 @@ class Purgatory(Generic[Owner]):
         self._by_number: dict[int, DelayedResponse] = {}
         self._next_number = itertools.count()
         self._woken: deque[DelayedResponse] = deque()
+        self.counts = [DelayCounts() for _ in DelayKind]
+        """By `DelayKind`."""
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -197,6 +234,7 @@ class Purgatory(Generic[Owner]):
             delayed.forget()
             raise
         self._owners[delayed] = owner
+        delayed.kept_at_s = time.perf_counter()
         delayed.number = next(self._next_number)
         self._by_number[delayed.number] = delayed
         self.watch_deadline(delayed)
@@ -208,14 +246,17 @@ class Purgatory(Generic[Owner]):
     def remove(self, delayed: DelayedResponse) -> None:
         """Remove a response that is complete, or whose connection closed."""
         self._owners.pop(delayed, None)
-        self._by_number.pop(delayed.number, None)
+        if self._by_number.pop(delayed.number, None) is not None and delayed.parts is not None:
+            counts = self.counts[delayed.kind]
+            counts.completed += 1
+            counts.total_s += time.perf_counter() - delayed.kept_at_s
 
     def owner_of(self, delayed: DelayedResponse) -> Owner | None:
         """Return the connection of a response, None if it is not kept any more."""
         return self._owners.get(delayed)
 
     def all(self) -> list[DelayedResponse]:
-        """Return all that are kept."""
+        """Return all that are kept; callable from any thread."""
         return list(self._owners)
 
     def note_woken(self, delayed: DelayedResponse) -> None:
@@ -230,6 +271,11 @@ class Purgatory(Generic[Owner]):
     def take_woken(self) -> set[DelayedResponse]:
         """Return those woken since the last call."""
         return {self._woken.popleft() for _ in range(len(self._woken))}
+
+    @property
+    def deadline_count(self) -> int:
+        """Return how many deadlines are kept, those of complete responses too."""
+        return len(self._deadlines)
 
     @property
     def next_deadline_s(self) -> float | None:

@@ -38,6 +38,8 @@ from broker.errors import (
     NotLeaderError,
     ServerError,
     ShuttingDownError,
+    StaleBrokerEpochError,
+    StaleControllerEpochError,
     StorageError,
     TopicExistsError,
     UnknownTopicError,
@@ -63,6 +65,7 @@ from broker.server.hosted_replica import HostedReplica
 from broker.server.replica_fetcher import ReplicaFetcher
 from broker.server.state_change_log import NoteChange
 from broker.state_changes import ChangeKind, LoggedChange
+from broker.stats import WindowedStats
 from broker.topic import TopicPartition, share_of
 
 logger = logging.getLogger(__name__)
@@ -126,6 +129,10 @@ class ReplicaManager:
     ) -> None:
         self._note_change = note_change
         self.isr_counts = IsrCounts()
+        self.order_stats = WindowedStats(clock, config.monitoring_period_ms / 1000)
+        """How long it took to carry out pushes of the controller."""
+        self.fenced_order_count = 0
+        """Pushes that were refused, of a former controller or for a former registration."""
         self._config = config
         self._me = config.broker_id
         self._logs = logs
@@ -342,6 +349,15 @@ class ReplicaManager:
             StaleControllerEpochError, StaleBrokerEpochError: the orders are over.
             ShuttingDownError: the broker stops; some of the orders are not carried out.
         """
+        started_s = self._clock.monotonic_s()
+        try:
+            self._apply(request)
+        except (StaleControllerEpochError, StaleBrokerEpochError):
+            self.fenced_order_count += 1
+            raise
+        self.order_stats.record(self._clock.monotonic_s() - started_s)
+
+    def _apply(self, request: PushStatesRequest) -> None:
         with self._orders_lock:
             self._replicas.registered(self.broker_epoch)
             self._push(request)

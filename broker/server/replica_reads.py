@@ -7,11 +7,20 @@ the leader epoch that the response names.
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 from broker.clock import Clock
 from broker.cluster_state import EpochStart
-from broker.errors import NO_ERROR, NotLeaderError, OffsetOutOfRangeError, ServerError
+from broker.errors import (
+    NO_ERROR,
+    FencedEpochError,
+    NotLeaderError,
+    OffsetOutOfRangeError,
+    ServerError,
+    StaleBrokerEpochError,
+    UnknownEpochError,
+)
 from broker.log.segment import FileSlice
 from broker.protocol.primitives import INT32
 from broker.protocol.replica_requests import (
@@ -27,11 +36,13 @@ from broker.protocol.responses import encode_extension_header
 from broker.replication.leader import Leader
 from broker.replication.positions import NO_DIVERGENCE, FetchAnswer, FetchPosition
 from broker.server.hosted_replica import HostedReplica
-from broker.server.purgatory import DelayedResponse, Part, Response, join_bytes
+from broker.server.metrics import ProcessorMetrics
+from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response, join_bytes
 from broker.server.replica_manager import ReplicaManager
 
 _POSITION_BYTES = 300
 """What a position of a read that waits takes in memory."""
+_FENCES = (FencedEpochError, UnknownEpochError, StaleBrokerEpochError)
 
 
 class _Asked(NamedTuple):
@@ -62,26 +73,39 @@ class ReplicaReadHandler:
 
     Args:
         replicas: those of this broker.
+        metrics: of the thread.
         clock: for lags and deadlines.
         max_wait_ms: the longest wait; longer ones are cut to it.
     """
 
-    def __init__(self, replicas: ReplicaManager, clock: Clock, max_wait_ms: int) -> None:
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        metrics: ProcessorMetrics,
+        clock: Clock,
+        max_wait_ms: int,
+    ) -> None:
         self._replicas = replicas
+        self._metrics = metrics
         self._clock = clock
         self._max_wait_ms = max_wait_ms
 
     def read(self, request: ReplicaFetchRequest, header: RequestHeader) -> Response:
         """Note how far a follower is, and respond when there is something for it."""
+        started_s = time.perf_counter()
         now_s = self._clock.monotonic_s()
         asked = [self._note_progress(request, one, now_s) for one in request.positions]
+        noted_s = time.perf_counter() - started_s
         if any(one.leader is not None and one.leader.has_joining for one in asked):
             self._replicas.request_tick()
 
         def attempt(is_last: bool) -> list[Part] | None:
-            if is_last or _is_enough(request, asked):
-                return self._parts(request, header, asked)
-            return None
+            if not (is_last or _is_enough(request, asked)):
+                return None
+            began_s = time.perf_counter()
+            parts = self._parts(request, header, asked)
+            self._metrics.follower_fetch.record(noted_s + time.perf_counter() - began_s)
+            return parts
 
         parts = attempt(request.max_wait_ms <= 0)
         if parts is not None:
@@ -92,6 +116,7 @@ class ReplicaReadHandler:
             now_s + wait_ms / 1000,
             [one.hosted.log.append_listeners for one in asked if one.hosted is not None],
             expected_bytes=len(asked) * _POSITION_BYTES,
+            kind=DelayKind.FOLLOWER_READ,
         )
 
     def _note_progress(
@@ -111,6 +136,7 @@ class ReplicaReadHandler:
             if answer.diverging != NO_DIVERGENCE:
                 diverging = answer
         except ServerError as error:
+            self._metrics.fenced_fetch_count += isinstance(error, _FENCES)
             return _Asked(position, hosted, leader, None, error)
         return _Asked(position, hosted, leader, diverging, None)
 

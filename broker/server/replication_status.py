@@ -6,28 +6,32 @@ fetchers; a count here has the meaning it has there. What only the leader knows,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from broker.replication.leader import Leader
 from broker.server.hosted_replica import HostedReplica
+from broker.server.metrics import stats_attributes
 
 if TYPE_CHECKING:
     from broker.server.controller_thread import ControllerThread
-    from broker.server.replica_fetcher import ReplicaFetcher
-    from broker.server.replica_manager import IsrCounts
+    from broker.server.replica_manager import ReplicaManager
 
 
-def replica_records(replicas: Iterable[HostedReplica]) -> list[dict[str, Any]]:
-    """Return the state of each replica; `lags` is in bytes, None before a follower's first fetch.
+def replica_records(replicas: Iterable[HostedReplica], now_s: float) -> list[dict[str, Any]]:
+    """Return the state of each replica.
+
+    `lags` is in bytes, None before a follower's first fetch; `stalled_ms` is how long messages have
+    waited at the leader without an advance of the high watermark, None of a follower.
 
     Args:
         replicas: of this broker.
+        now_s: monotonic time.
     """
-    return [_record(one) for one in replicas]
+    return [_record(one, now_s) for one in replicas]
 
 
-def _record(hosted: HostedReplica) -> dict[str, Any]:
+def _record(hosted: HostedReplica, now_s: float) -> dict[str, Any]:
     replica, log = hosted.replica, hosted.log
     role = replica.role
     record: dict[str, Any] = {
@@ -46,6 +50,7 @@ def _record(hosted: HostedReplica) -> dict[str, Any]:
         "segments": log.segment_count,
         "last_append_ms": log.last_append_ms if log.log_end_offset > log.log_start_offset else None,
         "lags": {},
+        "stalled_ms": None,
         "truncations": replica.counts.truncations,
         "truncated_bytes": replica.counts.truncated_bytes,
         "truncations_below_high_watermark": replica.counts.below_high_watermark,
@@ -63,23 +68,25 @@ def _record(hosted: HostedReplica) -> dict[str, Any]:
     if isinstance(role, Leader):
         followers = [one for one in info.replicas if one != info.state.leader]
         record["lags"] = {str(one): role.lag_of(one) for one in followers}
+        record["stalled_ms"] = round(1000 * role.stalled_s(now_s))
     return record
 
 
 def replication_metrics(
     records: list[dict[str, Any]],
     controller: ControllerThread | None,
-    isr_counts: IsrCounts,
-    fetchers: Sequence[ReplicaFetcher],
+    replicas: ReplicaManager,
+    fenced_fetch_count: int,
 ) -> dict[str, dict[str, Any]]:
     """Return the attributes of 0.8's managed objects, by object name.
 
     Args:
         records: of `replica_records`.
         controller: this broker's part in the office; None without a registry.
-        isr_counts: of what this broker asked for.
-        fetchers: which copy from other brokers.
+        replicas: of this broker.
+        fenced_fetch_count: fetches of followers that were refused for their epochs.
     """
+    isr_counts, fetchers = replicas.isr_counts, replicas.fetchers()
     led = [one for one in records if one["role"] == "leader"]
     in_office = None if controller is None else controller.controller
     found: dict[str, dict[str, Any]] = {
@@ -94,6 +101,7 @@ def replication_metrics(
             "MaxLagBytes": max(
                 (lag for one in led for lag in one["lags"].values() if lag is not None), default=0
             ),
+            "MaxStalledMs": max((one["stalled_ms"] for one in led), default=0),
             "IsrShrinks": isr_counts.shrinks,
             "IsrExpands": isr_counts.expands,
             "FailedIsrUpdates": isr_counts.failed,
@@ -103,6 +111,9 @@ def replication_metrics(
             "TruncationsBelowHighWatermark": sum(
                 one["truncations_below_high_watermark"] for one in records
             ),
+            "FencedFetches": fenced_fetch_count,
+            "FencedOrders": replicas.fenced_order_count,
+            **stats_attributes(replicas.order_stats, "Order", "Orders"),
         },
         "ReplicaFetcherManager": {
             "FetcherCount": len(fetchers),
@@ -115,11 +126,24 @@ def replication_metrics(
             "EventQueueSize": 0 if controller is None else controller.event_count,
         },
     }
+    if controller is not None:
+        found["KafkaController"] |= {
+            "OldestEventMs": round(1000 * controller.oldest_event_s),
+            "LeaderElections": controller.election_count,
+            **stats_attributes(controller.election_stats, "Election", "Elections"),
+            "LostOffices": controller.fenced_count,
+        }
+        for broker_id, times in controller.pushes().items():
+            found[f"ControllerChannelManager.{broker_id}"] = {
+                **stats_attributes(times.stats, "Push", "Pushes"),
+                "OldestPushMs": round(1000 * times.oldest_s),
+            }
     if in_office is not None:
         counts = in_office.counts()
         found["KafkaController"] |= {
             "OfflinePartitionsCount": counts.offline,
             "PreferredReplicaImbalanceCount": counts.away,
             "UncleanLeaderElections": counts.unclean_elections,
+            "TopicsToDelete": counts.deletions,
         }
     return found

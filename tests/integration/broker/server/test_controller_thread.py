@@ -252,6 +252,7 @@ def test_broker_when_its_session_ends_then_others_lead_and_all_are_told(brokers:
         return all(set(one.state.isr) == {0, 1} for one in told)
 
     wait_until(have_heard, "the news")
+    assert brokers[0].thread.election_count == brokers[0].thread.election_stats.count == 1
     for broker in brokers[:2]:
         epochs = {one.partition.home: one.state.leader_epoch for one in broker.known.values()}
         assert epochs == {0: 0, 1: 0, 2: 1}
@@ -307,6 +308,42 @@ def test_broker_when_it_registers_again_at_once_then_it_is_told_everything_anew(
     wait_until(lambda: brokers[2].pushes[-1].broker_epoch > brokers[2].pushes[0].broker_epoch, "it")
     assert brokers[2].pushes[-1].is_full
     assert led(brokers[2]).state.isr == tuple(one for one in led(brokers[2]).replicas if one != 2)
+
+
+def test_pushes_when_a_broker_does_not_answer_then_its_oldest_push_ages_until_it_does(
+    brokers: Brokers,
+) -> None:
+    create(brokers)
+    await_told(brokers[2], lambda one: True)
+    thread = brokers[0].thread
+    wait_until(lambda: not any(one.oldest_s for one in thread.pushes().values()), "all answers")
+    brokers[2].may_answer.clear()
+
+    request = CreateReplicatedTopicRequest("u", 1, 3, ())
+    created = brokers[0].thread.create_topic(request)
+    wait_until(lambda: thread.pushes()[2].oldest_s > 0.2, "a push that waits")
+    wait_until(lambda: not thread.pushes()[1].oldest_s, "the answer of another broker")
+    brokers[2].may_answer.set()
+
+    wait_until(lambda: not thread.pushes()[2].oldest_s, "the answer")
+    created.result(60)
+    assert thread.pushes()[2].stats.count >= 2
+    assert thread.pushes()[2].stats.total_s > 0.2
+
+
+def test_events_when_one_takes_long_then_the_oldest_ages_and_the_others_wait(
+    brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = brokers[0].thread
+    may_go_on = threading.Event()
+    monkeypatch.setattr(thread, "_read_settings", lambda: may_go_on.wait(60))
+
+    thread.settings_changed()
+    thread.settings_changed()
+
+    wait_until(lambda: thread.event_count and thread.oldest_event_s > 0.1, "an event that is slow")
+    may_go_on.set()
+    wait_until(lambda: not thread.event_count and not thread.oldest_event_s, "their end")
 
 
 def test_change_isr_when_leader_asks_then_is_decided_and_told(brokers: Brokers) -> None:

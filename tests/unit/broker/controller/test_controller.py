@@ -642,4 +642,18 @@ def test_changes_when_decided_then_each_names_state_version_and_reason_once() ->
 
     assert (change.partition, change.state, change.version) == (P, led(1, 1, epoch=6), 1)
     assert change.reason == "broker failed"
+    assert change.is_election
     assert cluster.controller.take_changes() == []
+
+
+def test_changes_when_no_other_broker_leads_then_are_no_elections() -> None:
+    cluster = Cluster(led(0, 0, 1))
+    cluster.fail(1)
+    cluster.fail(0)
+
+    changes = cluster.controller.take_changes()
+
+    assert [(one.state.leader, one.is_election) for one in changes] == [
+        (0, False),
+        (NO_LEADER, False),
+    ]

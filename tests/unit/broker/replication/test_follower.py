@@ -231,6 +231,8 @@ def test_log_when_the_leader_lacks_the_offset_then_is_given_up_only_behind_its_s
 
     assert follower.out_of_range(position, leader_start, 0.0) is result
     assert log.log_start_offset == start
+    is_given_up = result is FetchResult.RESTARTED
+    assert follower.counts == TruncationCounts(is_given_up, 2 * is_given_up, 0)
 
 
 TERMS = st.lists(

@@ -130,6 +130,27 @@ def test_high_watermark_when_too_few_are_in_sync_then_is_frozen() -> None:
     assert log.high_watermark == 1
 
 
+def test_stall_when_messages_wait_for_a_follower_then_counts_from_the_last_progress() -> None:
+    log = log_with(0)
+    leader = leader_of(log)
+    leader.tick(50.0)
+    assert leader.stalled_s(51.0) == 0, "nothing waits"
+
+    log.append("a")
+    leader.appended()
+    leader.tick(50.5)
+    fetch(leader, 1, 1, 52.0)
+    assert leader.stalled_s(52.0) == 2.0, "the other follower has not fetched"
+
+    fetch(leader, 2, 1, 53.0)
+    log.append("b")
+    leader.appended()
+    assert leader.stalled_s(53.0) == 0, "it has advanced since the last tick"
+    leader.tick(53.5)
+    leader.tick(60.0)
+    assert leader.stalled_s(61.0) == 7.5
+
+
 def test_follower_when_behind_the_epoch_start_then_may_not_join() -> None:
     log = log_with(4)  # maybe committed up to 4, the high watermark of this replica lags at 0
     leader = leader_of(log, (0, 2))

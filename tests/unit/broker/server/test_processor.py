@@ -20,7 +20,7 @@ from broker.server.handlers import Offload, Outcome, YieldTurn
 from broker.server.metrics import ProcessorMetrics
 from broker.server.processor import SLICE_S, Processor
 from broker.server.produce import RefusedPartitions
-from broker.server.purgatory import DelayedResponse, Part, Response
+from broker.server.purgatory import DelayedResponse, DelayKind, Part, Response
 from broker.server.quotas import PeerLog, QueuedBytes
 from broker.server.response_queue import MAX_QUEUED_RESPONSES
 from tests.support.waiting import wait_until
@@ -187,6 +187,8 @@ def test_delayed_response_when_deadline_passes_then_attempted_a_last_time(
     client = bench.connect()
     client.sendall(encode_frame(b"x"))
     assert client.recv(4) == b"late"
+    counts = bench.processor.delay_counts[DelayKind.OTHER]
+    wait_until(lambda: (counts.completed, counts.expired) == (1, 1), "the count of both")
 
 
 def test_delayed_response_when_it_puts_its_deadline_off_then_attempted_again_at_the_new_one(

@@ -9,7 +9,14 @@ import pytest
 
 from broker.errors import StorageError
 from broker.log.segment import FileSlice, SegmentFile
-from broker.server.purgatory import DelayedResponse, Part, Purgatory, Response, join_bytes
+from broker.server.purgatory import (
+    DelayedResponse,
+    DelayKind,
+    Part,
+    Purgatory,
+    Response,
+    join_bytes,
+)
 
 
 class Notified:
@@ -152,6 +159,26 @@ def test_purgatory_when_removed_then_has_no_owner() -> None:
     purgatory.remove(delayed)
     purgatory.remove(delayed)
     assert purgatory.owner_of(delayed) is None
+
+
+def test_purgatory_when_a_response_has_waited_then_counts_it_once_by_its_kind() -> None:
+    purgatory: Purgatory[str] = Purgatory()
+    answers: list[list[Part] | None] = [None, None, [b"x"]]
+    complete = DelayedResponse(lambda _: answers.pop(0), 1.0, [], kind=DelayKind.READ)
+    deserted = DelayedResponse(never, 1.0, [], kind=DelayKind.READ)
+    at_once = DelayedResponse(lambda _: [b"x"], 1.0, [], kind=DelayKind.READ)
+    assert purgatory.add(complete, "owner", lambda _: None)
+    assert purgatory.add(deserted, "owner", lambda _: None)
+    assert not purgatory.add(at_once, "owner", lambda _: None)
+    assert purgatory.deadline_count == 2
+
+    assert complete.attempt(is_last=False)
+    for one in (complete, complete, deserted, at_once):
+        purgatory.remove(one)
+
+    counts = purgatory.counts
+    assert [one.completed for one in counts] == [0, 1, 0, 0]
+    assert counts[DelayKind.READ].total_s > 0
 
 
 def test_purgatory_when_woken_twice_then_taken_once() -> None:
