@@ -19,7 +19,7 @@ from broker import __version__
 from broker.clock import Clock, SystemClock
 from broker.cluster_state import NO_CONTROLLER, ReplicatedPartition, Unmoved
 from broker.config import BrokerConfig
-from broker.errors import BrokerError, StorageError
+from broker.errors import BrokerError, RegistryUnreachableError, StorageError
 from broker.log.manager import LogManager
 from broker.log.recovery import Recovery
 from broker.protocol import codec
@@ -66,6 +66,8 @@ Such clients, 0.7's producers above all, find out from ZooKeeper alone that the 
 others know from their responses, and from the end of the connection, what the broker has taken.
 """
 MAX_CLIENT_WAIT_S = 10.0
+_REGISTRY_WAIT_S = 2.0
+"""A shutdown waits so long for ZooKeeper if that is away: its servers may be about to elect."""
 
 
 class _ShutdownSteps:
@@ -444,8 +446,12 @@ class Broker:
         if self._phase in ("stopping", "stopped"):
             return
         self._phase = "stopping"
+        if self._registry is not None and not self._has_session:
+            self._steps.run("wait for ZooKeeper", self._await_session)
         if self._replicas.is_hosting and self.config.enable_controlled_shutdown:
             self._steps.run("move leaderships", self._move_leaderships)
+        if self._registry is not None:
+            self._registry.prepare_stop(0.0)
         if self._controller is not None:
             self._steps.run("leave the controller's office", self._leave_office)
         self._steps.run("deregister", self._deregister)
@@ -457,6 +463,11 @@ class Broker:
         self._phase = "stopped"
         logger.info("broker %d is down", self.config.broker_id)
 
+    def _await_session(self) -> str | None:
+        assert self._registry is not None
+        is_connected = self._registry.prepare_stop(_REGISTRY_WAIT_S)
+        return None if is_connected else "it is away"
+
     def _move_leaderships(self) -> str | None:
         """Have other brokers lead what this one leads, and leave the in-sync replicas.
 
@@ -466,6 +477,10 @@ class Broker:
         Raises:
             BrokerError: the controller could not be asked.
         """
+        if not self._has_session:
+            raise RegistryUnreachableError(
+                "no connection to ZooKeeper: no other broker can be made the leader"
+            )
         config = self.config
         moved: dict[TopicPartition, int] = {}
         left_count = 0

@@ -306,7 +306,11 @@ class Registration:
             return
         # Without a connection the session expires soon, and the nodes with it.
         if self._session.state is not SessionState.CONNECTED:
-            raise RegistryUnreachableError("no connection to ZooKeeper: nodes left to expire")
+            raise RegistryUnreachableError(
+                f"no connection to ZooKeeper at {self._session.connect}: the registration of "
+                f"broker {broker.id} vanishes with its session, up to "
+                f"{self._session.session_timeout_s:g}s after ZooKeeper is back"
+            )
         with self._work:
             nodes = [paths.topic_broker(topic, broker.id) for topic in self._registered_topics]
             self._session.delete_many(nodes)

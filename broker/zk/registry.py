@@ -123,6 +123,18 @@ class Registry:
         self.session.start(timeout_s, retries_refused=retries_refused)
         self._worker.start()
 
+    def prepare_stop(self, wait_s: float) -> bool:
+        """Register nothing from now on, and wait no more for a connection that is away.
+
+        Args:
+            wait_s: how long to wait for it before that.
+
+        Returns:
+            Whether there is a connection.
+        """
+        self._registration.close()
+        return self.session.prepare_stop(wait_s)
+
     def stop(self) -> None:
         """End the session, which deletes its ephemeral nodes; a second call does nothing."""
         self._registration.close()

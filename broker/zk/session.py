@@ -185,6 +185,7 @@ DEFAULT_SESSION_TIMEOUT_MS = 6000
 DEFAULT_REQUEST_TIMEOUT_S = 10.0
 _REFUSED_AFTER_S = 0.3
 """After so long without a session it is looked whether there is a server at all."""
+_BREAK_INTERVAL_S = 0.1
 
 
 Watch = Callable[[], None]
@@ -234,6 +235,7 @@ class Session:
         self._session_timeout_s = session_timeout_ms / 1000
         self._request_timeout_s = request_timeout_s
         self._connected = threading.Event()
+        self._awaits_connection = True
         self._is_stopped = False
         self._client: Any = KazooClient(
             hosts=self._address.servers,
@@ -371,17 +373,44 @@ class Session:
                 return None
         return reason
 
+    def prepare_stop(self, wait_s: float) -> bool:
+        """Have requests that find no connection fail at once from now on, also those that wait.
+
+        Args:
+            wait_s: how long to wait for the connection before that, if there is none.
+
+        Returns:
+            Whether there is a connection.
+        """
+        is_connected = self._connected.wait(wait_s)
+        self._awaits_connection = False
+        self._connected.set()  # wakes those that wait
+        return is_connected
+
     def stop(self) -> None:
         """End the session, which deletes its ephemeral nodes; a second call does nothing."""
         self._client.remove_listener(self._on_state)
         self._is_stopped = True
         self._connected.set()  # wakes those that wait for the connection
+        has_ended = threading.Event()
+        breaker = threading.Thread(target=self._break_handshakes, args=(has_ended,), daemon=True)
+        breaker.start()
         try:
             self._client.stop()
         except kazoo_errors.WriterNotClosedException as error:
             raise CoordinationError("the ZooKeeper session did not close in time") from error
         finally:
+            has_ended.set()
+            breaker.join()
             self._client.close()
+
+    def _break_handshakes(self, has_ended: threading.Event) -> None:
+        """Break off attempts to connect to a server that does not answer: `stop` waits for them."""
+        while not has_ended.wait(_BREAK_INTERVAL_S):
+            sock = self._client._connection._socket
+            if sock is not None and self.state is not SessionState.CONNECTED:
+                with suppress(OSError):  # closed, or not connected yet
+                    sock.shutdown(socket.SHUT_RDWR)
 
     def get(self, path: str, *, watch: Watch | None = None) -> tuple[bytes, NodeStat]:
         """Return a node's value and metadata.
@@ -789,8 +818,10 @@ class Session:
         Kazoo would queue it and send it whenever the connection is back, long after the caller
         got an error.
         """
-        if not self._connected.wait(deadline_s - time.monotonic()):
+        if self._awaits_connection and not self._connected.wait(deadline_s - time.monotonic()):
             raise KazooTimeoutError("no connection")
+        if not self._awaits_connection and self.state is not SessionState.CONNECTED:
+            raise kazoo_errors.ConnectionLoss("no connection")
         if self._is_stopped:
             raise kazoo_errors.ConnectionClosedError("the session was stopped")
 

@@ -36,6 +36,8 @@ from pylogctl.cli.render import render
 from pylogctl.cli.units import format_duration
 
 STOP_TIMEOUT_S = 30.0
+_STEPS_WITHOUT_LOGS = frozenset({"move leaderships", "deregister", "leave the registry"})
+"""Steps of which no log depends: the next start finds all logs as they are, if these fail."""
 
 
 def stop_broker(
@@ -213,10 +215,13 @@ def _check_steps(name: str, steps: Sequence[ShutdownStep]) -> None:
     """
     failed = [step.name for step in steps if not step.is_done]
     if failed:
+        hints = ["see its log for more"]
+        if not _STEPS_WITHOUT_LOGS.issuperset(failed):
+            hints.insert(0, "its next start recovers the logs")
         raise CliError(
             ExitStatus.PARTIAL,
             f"{name} has stopped, but these steps failed: {', '.join(failed)}",
-            hints=["its next start recovers the logs", "see its log for more"],
+            hints=hints,
             details={"failed": failed},
         )
 

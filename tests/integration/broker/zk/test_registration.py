@@ -152,3 +152,18 @@ def test_delete_topic_when_registered_then_leaves_the_registry_and_can_come_back
         assert registry.topic_partitions("audit") == {0: 1}
         peer.publish("events", ONE)
         wait_until(lambda: registry.topic_partitions("events") == {0: 1}, "the topic's return")
+
+
+def test_start_when_the_directory_has_files_of_an_earlier_run_then_none_is_taken_for_foreign(
+    start_broker: BrokerFactory, zookeeper: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    first = start_broker(zookeeper=zookeeper)
+    with Peer(first.port) as peer:
+        peer.publish("events", ONE)
+    wait_until(lambda: first.changes.read(0).lines, "lines of its election in a state-change file")
+    first.stop()
+
+    second = start_broker(zookeeper=zookeeper)
+
+    assert list(second.config.data_dirs[0].glob("state-changes-*"))
+    assert "is not a log" not in caplog.text

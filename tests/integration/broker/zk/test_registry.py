@@ -395,7 +395,7 @@ def test_stop_when_zookeeper_is_away_then_ends_without_waiting(tmp_path: Path, j
         server.stop()
         wait_until(lambda: registry.state is not SessionState.CONNECTED)
 
-        with pytest.raises(RegistryUnreachableError, match="left to expire"):
+        with pytest.raises(RegistryUnreachableError, match="vanishes with its session"):
             registry.deregister_broker()
         registry.stop()
 

@@ -3,6 +3,8 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +15,10 @@ from broker.errors import (
     RegistryNodeNotFoundError,
     RegistryUnreachableError,
 )
+from broker.zk.embedded import EmbeddedZooKeeper
+from broker.zk.java import Java
 from broker.zk.session import Session, SessionState
+from tests.support.waiting import wait_until
 from tests.support.zookeeper_proxy import ZooKeeperProxy
 
 WATCH_DEADLINE_S = 60
@@ -34,6 +39,15 @@ def test_start_when_nothing_listens_then_error_names_servers_and_time(dead_port:
         session.start(timeout_s=0.2)
 
     assert str(caught.value) == f"cannot reach ZooKeeper at 127.0.0.1:{dead_port} within 0.2s"
+
+
+def test_start_when_a_server_accepts_and_is_silent_then_its_handshake_is_broken_off() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        session = Session(f"127.0.0.1:{port}", session_timeout_ms=3600_000)
+
+        with pytest.raises(RegistryUnreachableError):
+            session.start(timeout_s=0.2)  # its end stops the session
 
 
 @pytest.mark.zookeeper
@@ -218,6 +232,26 @@ def test_request_when_session_stopped_then_unreachable(zookeeper: str) -> None:
 
     with pytest.raises(RegistryUnreachableError):
         session.children("/")
+
+
+@pytest.mark.zookeeper
+def test_prepare_stop_when_zookeeper_is_away_then_requests_wait_no_more(
+    java: Java, tmp_path: Path
+) -> None:
+    with EmbeddedZooKeeper(tmp_path, java=java, is_durable=False) as server:
+        session = Session(server.connect, request_timeout_s=3600)
+        session.start()
+    wait_until(lambda: session.state is not SessionState.CONNECTED, "the end of the connection")
+    with ThreadPoolExecutor(1) as threads:
+        request = threads.submit(session.children, "/")
+
+        assert not session.prepare_stop(0.1)
+
+        with pytest.raises(RegistryUnreachableError):
+            request.result(60)
+    with pytest.raises(RegistryUnreachableError):
+        session.set("/a", b"x")
+    session.stop()
 
 
 @pytest.mark.zookeeper

@@ -23,6 +23,7 @@ from broker.protocol.extension_requests import Acks, PartitionSet, PublishReques
 from broker.protocol.responses import BrokerAddress
 from broker.topic import TopicPartition
 from broker.zk.embedded import EmbeddedZooKeeper
+from broker.zk.java import Java
 from broker.zk.session import Session
 from pylogctl.broker.control import is_running
 from pylogctl.cli.errors import ExitStatus
@@ -358,6 +359,25 @@ def test_stop_when_a_step_fails_is_partial_and_says_which(
     assert f"cannot mark {data} clean" in result.stderr
     assert "has stopped, but these steps failed: marker" in result.stderr
     assert "its next start recovers the logs" in result.stderr
+
+
+@pytest.mark.zookeeper
+def test_stop_when_zookeeper_is_away_then_says_that_the_registration_vanishes_and_logs_are_safe(
+    invoke: Invoke, serve: Callable[..., Served], java: Java, tmp_path: Path
+) -> None:
+    with EmbeddedZooKeeper(tmp_path / "zookeeper", java=java, is_durable=False) as zookeeper:
+        registry = zookeeper.connect
+        broker = serve("--data", str(tmp_path / "data"), "-Z", registry)
+        created = invoke(
+            "topic", "create", "t", "--partitions", "1", "--replication-factor", "1", "-Z", registry
+        )
+        assert created.status == 0, created.stderr
+    result = invoke("broker", "stop", "-b", broker.address, "--yes", "--timeout", "2m")
+    assert result.status == ExitStatus.PARTIAL
+    assert "registration of broker 0 vanishes with its session" in result.stderr
+    assert "these steps failed: move leaderships, deregister\n" in result.stderr
+    assert "recovers" not in result.stderr
+    assert broker.ended()[0] == 0
 
 
 def test_stop_with_force_does_not_wait_for_clients(
