@@ -240,7 +240,8 @@ class Session:
         self._client: Any = KazooClient(
             hosts=self._address.servers,
             timeout=self._session_timeout_s,
-            connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=2.0),
+            # as ZooKeeper's own client, which waits for up to a second: sessions outlive a restart
+            connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=1.0),
             logger=_kazoo_logger,
         )
         self._client.add_listener(self._on_state)

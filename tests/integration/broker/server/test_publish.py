@@ -124,7 +124,7 @@ def test_publish_when_one_of_its_partitions_is_late_then_the_other_is_good(
 
     monkeypatch.setattr(Log, "flush", flush_first_only)
     sets = tuple(PartitionSet(partition("events", index), ONE) for index in (0, 1))
-    request = PublishRequest(Acks.COMMITTED, 300, sets)
+    request = PublishRequest(Acks.COMMITTED, 5000, sets)
     errors = [one.error for one in decode_publish_response(peer.call(request))]
     may_flush.set()
     assert errors == [0, RequestTimedOutError.code]
@@ -146,7 +146,7 @@ def test_publish_when_set_is_empty_and_all_is_flushed_then_completed_at_once(pee
 
 
 def test_publish_when_there_are_no_sets_then_completed_with_none(peer: Peer) -> None:
-    body = peer.call(PublishRequest(Acks.COMMITTED, 1000, ()))
+    body = peer.call(PublishRequest(Acks.COMMITTED, 10_000, ()))
     assert decode_publish_response(body) == []
 
 
@@ -154,7 +154,7 @@ def test_publish_when_answered_then_names_home_and_index(
     start_broker: BrokerFactory, connect: PeerFactory
 ) -> None:
     peer = connect(start_broker(broker_id=7, topic_partition_counts={"events": 3}))
-    request = PublishRequest(Acks.WRITTEN, 1000, (PartitionSet(partition("events", -1), ONE),))
+    request = PublishRequest(Acks.WRITTEN, 10_000, (PartitionSet(partition("events", -1), ONE),))
     (published,) = decode_publish_response(peer.call(request))
     assert published.error == 0
     assert published.partition.home == 7
@@ -188,7 +188,7 @@ def test_publish_when_refused_then_says_why_and_connection_goes_on(
     running_broker: Broker,
 ) -> None:
     sets = (PartitionSet(partition(topic, index, home), message_set),)
-    (published,) = decode_publish_response(peer.call(PublishRequest(acks, 1000, sets)))
+    (published,) = decode_publish_response(peer.call(PublishRequest(acks, 10_000, sets)))
     assert (published.error, published.base_offset) == (error.code, -1)
     assert published.partition == partition(topic, index, home)
     assert published.text

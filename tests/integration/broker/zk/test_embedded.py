@@ -140,7 +140,7 @@ def test_server_when_kept_up_and_it_dies_then_serves_again_with_its_sessions_and
     tmp_path: Path, java: Java, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = EmbeddedZooKeeper(tmp_path, java=java, is_kept_up=True)
-    with server, Session(server.connect) as session:
+    with server, Session(server.connect, session_timeout_ms=30_000) as session:
         connect, pid = server.connect, server.pid
         session.create("/here", b"value", ephemeral=True)
         assert pid is not None
