@@ -57,7 +57,7 @@ __pylogctl_tables() {
         valued='--output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl cluster changes')
         commands='' words='@file'
-        options='--topic -p --partition --since --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
+        options='--topic -p --partition --since --follow --output --columns --sort --no-header --raw-numbers -Z --zookeeper -b --broker --timeout -q --quiet -v --verbose --log-format --color --no-color --debug --help'
         valued='--topic -p --partition --since --output --columns --sort -Z --zookeeper -b --broker --timeout --log-format --color' ;;
     'pylogctl topic')
         commands='list describe create alter elect reassign delete offsets watermarks sample count' words=''

@@ -381,6 +381,7 @@ complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -F
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l topic -d 'This topic' -r -a '(__pylogctl_lookup topic)'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -s p -l partition -d 'Partitions: 0, 2-0, *-0, 0,1 or 0..3' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l since -d 'What happened in the last 10m, 1h, 2d .., by the clocks of the brokers' -r -a '100ms 1s 10s 1m 5m 1h'
+complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l follow -d 'Go on with what comes, until interrupted'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l output -d 'Document format' -r -a 'table json jsonl csv tsv plain markdown name'
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l columns -d 'Choose and order columns; `help` lists them' -r
 complete -c pylogctl -n '__pylogctl_at '\'' cluster changes'\''' -l sort -d 'Sort by a column; - reverses' -r

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from broker.client.cluster import Cluster, Connect
+from broker.client.connection import Connection
 from broker.client.controller_client import cluster_metadata
 from broker.errors import BrokerError, BrokerUnreachableError, UnsupportedVersionError
 from broker.protocol.extension_requests import ReadChangesRequest
@@ -53,7 +55,7 @@ def show_files(env: Environment, paths: Sequence[Path], selects: Selects) -> Non
         CliError: a path does not exist or has no state-change log, or a file cannot be read.
     """
     found, done = for_each(env, "paths", paths, lambda path: _read_path(env, path))
-    _render(env, [one for changes in found for one in changes], selects)
+    _show(env, [one for changes in found for one in changes], selects)
     raise_failures(env, done)
 
 
@@ -97,37 +99,73 @@ def show_cluster(env: Environment, selects: Selects) -> None:
         brokers = cluster.brokers()
 
         def read(broker: BrokerAddress) -> list[LoggedChange]:
-            return _decode(env, f"broker {broker.id}", _lines_of(connect, broker))
+            with closing(ChangeReader(env, connect, broker)) as reader:
+                return reader.read()
 
         found, done = for_each(env, "brokers", brokers, read)
         absent = [_absence(id) for id in _absent_brokers(cluster, connect)]
-    _render(env, [one for changes in found for one in changes], selects)
+    _show(env, [one for changes in found for one in changes], selects)
     raise_failures(
         env,
         Done([*done.failures, *absent], done.target_count + len(absent), done.plural),
     )
 
 
-def _lines_of(connect: Connect, broker: BrokerAddress) -> list[bytes]:
-    """Return all lines that a broker has.
+class ChangeReader:
+    """Reads the state-change log of one broker, each time from where it ended before.
 
-    Raises:
-        BrokerError: it does not respond, cannot read them, or knows no such request.
+    Args:
+        env: is warned of lines that are no changes.
+        connect: opens connections.
+        broker: where it listens.
     """
-    connection = connect(broker)
-    lines: list[bytes] = []
-    position = -1
-    try:
+
+    def __init__(self, env: Environment, connect: Connect, broker: BrokerAddress) -> None:
+        self.broker = broker
+        self._env = env
+        self._connect = connect
+        self._connection: Connection | None = None
+        self._position = -1
+
+    def move(self, broker: BrokerAddress) -> None:
+        """Go on at another address of the same broker."""
+        self.close()
+        self.broker = broker
+
+    def close(self) -> None:
+        """Close the connection; `read` opens another one."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def read(self) -> list[LoggedChange]:
+        """Return what the broker has written down since the last call.
+
+        Raises:
+            BrokerError: it does not respond, cannot read its log, or knows no such request; what it
+                has sent before that is returned by the next call.
+        """
+        if self._connection is None:
+            self._connection = self._connect(self.broker)
+        try:
+            return self._read(self._connection)
+        except BrokerError:
+            self.close()
+            raise
+
+    def _read(self, connection: Connection) -> list[LoggedChange]:
         if not connection.understands(ReadChangesRequest):
             raise UnsupportedVersionError(f"{connection.name} keeps no state-change log")
+        lines: list[bytes] = []
+        position = self._position
         while True:
             start, data = decode_changes_response(connection.call(ReadChangesRequest(position)))
             if not data:
-                return lines
+                break
             lines += data.splitlines()
             position = start + len(data)
-    finally:
-        connection.close()
+        self._position = position
+        return _decode(self._env, f"broker {self.broker.id}", lines)
 
 
 def _absent_brokers(cluster: Cluster, connect: Connect) -> list[int]:
@@ -147,5 +185,5 @@ def _absence(broker_id: int) -> BrokerError:
     )
 
 
-def _render(env: Environment, changes: Iterable[LoggedChange], selects: Selects) -> None:
+def _show(env: Environment, changes: Iterable[LoggedChange], selects: Selects) -> None:
     render(env, CHANGES, [change_record(one) for one in merged(changes) if selects(one)])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pylogctl.cli.context import Environment
-from pylogctl.cli.errors import CliError, ExitStatus
+from pylogctl.cli.errors import CliError, ExitStatus, UsageError
 from pylogctl.cli.options import CONNECTION, OUTPUT, PartitionsOption, accepts
 from pylogctl.cli.render import render
 from pylogctl.cli.tree import Command, new_app
@@ -90,6 +90,7 @@ def health(env: Environment) -> None:
     examples=(
         "pylogctl cluster changes --since 1h",
         "pylogctl cluster changes --topic orders -p 0-0 --output jsonl",
+        "pylogctl cluster changes --follow --since 0s",
         "pylogctl cluster changes /disk1/pylog /backup/broker-2/state-changes-*.jsonl",
     ),
 )
@@ -117,12 +118,19 @@ def changes(
             help="What happened in the last 10m, 1h, 2d .., by the clocks of the brokers.",
         ),
     ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", help="Go on with what comes, until interrupted."),
+    ] = False,
 ) -> None:
     """Show who led what, when and why, from the state-change logs of all brokers in one order.
 
     Epochs count before clocks: a later controller epoch, and a later leader epoch of a partition,
     come later. Changes of the controller and of whole brokers are always shown. A broker that
     could not be asked is named, and makes the exit status 6.
+
+    With `--follow`, changes that come are shown within about two seconds, and brokers may go and
+    come: what one has written down meanwhile is shown when it is back.
     """
     from pylogctl.cli.selection import parse_partition_list
     from pylogctl.cli.units import parse_duration_s
@@ -133,6 +141,12 @@ def changes(
     if since is not None:
         since_ms = env.clock.time_ms() - round(1000 * parse_duration_s(since))
     selects = state_changes.selecting(topic, None if wanted is None else wanted.matches, since_ms)
+    if follow:
+        if files:
+            raise UsageError("--follow asks the brokers; it cannot be given with files")
+        from pylogctl.cluster.follow import follow_cluster
+
+        raise typer.Exit(follow_cluster(env, selects))
     if files:
         state_changes.show_files(env, files, selects)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from broker.state_changes import ChangeKind, LoggedChange
 from broker.topic import TopicPartition
 from pylogctl.cli.errors import ExitStatus
 from tests.integration.replication.replicated_cluster import ReplicatedCluster
-from tests.support.command_line import Invoke, Result
+from tests.support.command_line import Invoke, Result, Spawn
+from tests.support.command_line import spawn as spawn
 from tests.support.waiting import wait_until
 
 StartCluster = Callable[..., ReplicatedCluster]
@@ -63,6 +65,68 @@ def test_changes_when_a_leader_is_killed_then_tell_why_another_leads(
     offline = invoke("cluster", "changes", *directories, "--topic", "t", "--output", "jsonl")
     assert offline.status == ExitStatus.OK
     assert lost in {one["broker"] for one in rows(offline)}
+
+
+@pytest.mark.zookeeper
+def test_changes_when_followed_then_come_also_of_a_broker_that_was_away(
+    start_cluster: StartCluster, spawn: Spawn, tmp_path: Path
+) -> None:
+    cluster = start_cluster()
+    output, notes = tmp_path / "changes.jsonl", tmp_path / "notes"
+    with output.open("wb") as stdout, notes.open("wb") as stderr:
+        where = ("-Z", cluster.zookeeper, "--output", "jsonl")
+        process = spawn("cluster", "changes", "--follow", *where, stdout=stdout, stderr=stderr)
+
+    def shown() -> list[dict[str, Any]]:
+        return [
+            json.loads(one) for one in output.read_bytes().splitlines(keepends=True) if b"\n" in one
+        ]
+
+    wait_until(lambda: shown(), "the election of the controller", deadline_s=120)
+    (partition,) = cluster.create_topic("t", 1, 3)
+    cluster.await_full_isr([partition])
+
+    def roles(epoch: int) -> set[tuple[str, int]]:
+        return {(one["kind"], one["broker"]) for one in shown() if one["leader_epoch"] == epoch}
+
+    def all_know() -> bool:
+        return {id for kind, id in roles(0) if kind in ("leads", "follows")} == {0, 1, 2}
+
+    wait_until(all_know, "the first term", deadline_s=120)
+    gone = next(id for id in range(3) if id != cluster.controller())
+    before = len(shown())
+    cluster.kill(gone)
+
+    def decided() -> list[dict[str, Any]]:
+        return [one for one in shown()[before:] if one["kind"] == "decided"]
+
+    wait_until(decided, "a decision without the broker", deadline_s=120)
+    assert gone not in decided()[0]["isr"]
+    away = "its changes are shown when it is back"
+    wait_until(lambda: away in notes.read_text(), "the note that it is away", deadline_s=120)
+    cluster.start(gone)
+    wait_until(
+        lambda: [one for one in shown()[before:] if one["broker"] == gone],
+        "what the broker has written since it is back",
+        deadline_s=120,
+    )
+
+    process.send_signal(signal.SIGINT)
+    assert process.wait(120) == ExitStatus.SIGINT
+    assert f"broker {gone} is back" in notes.read_text()
+    everything = shown()
+    assert len({json.dumps(one) for one in everything}) == len(everything), "none is shown twice"
+
+
+def test_changes_when_followed_as_one_document_or_of_files_then_refused(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    file = write(tmp_path / "one.jsonl", LoggedChange(ChangeKind.ELECTED, 0, 1, 1))
+
+    for options in ((file,), ("--output", "json"), ("--sort", "time")):
+        result = invoke("cluster", "changes", "--follow", *options)
+        assert result.status == ExitStatus.USAGE
+        assert "--follow" in result.stderr
 
 
 @pytest.mark.zookeeper
